@@ -1,0 +1,1 @@
+//! Paired comparisons, exact sign tests, bootstrap, IQM and friends on plain slices.

@@ -1,0 +1,1 @@
+//! Studies: the paper's tables and figures as specifications, runs and reports.

@@ -1,0 +1,56 @@
+//! What every command shares of the terminal: one-line refusals and progress bars.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Exit code of a refused input: nothing was written.
+const REFUSED: u8 = 2;
+
+/// Prints an error and its causes as one line on standard error.
+#[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
+pub(crate) fn refuse(error: &anyhow::Error) -> ExitCode {
+    let line = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    eprintln!("niwaki: {}", one_line(&line));
+    ExitCode::from(REFUSED)
+}
+
+/// Shows help and version as they are, and folds a mistake in the arguments into one line.
+#[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
+pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        let asked = !matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        return match error.print() {
+            Ok(()) if asked => ExitCode::SUCCESS,
+            _ => ExitCode::from(REFUSED),
+        };
+    }
+    let text = error.to_string();
+    let kept = text.split("\n\nUsage:").next().unwrap_or(&text);
+    let kept = kept.split("\n\nFor more information").next().unwrap_or(kept);
+    eprintln!("niwaki: {} (see --help)", one_line(kept.trim_start_matches("error: ")));
+    ExitCode::from(REFUSED)
+}
+
+/// Joins the lines of a message with single spaces.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A progress bar with an estimate of the time left; it stays silent where standard error is no terminal, and
+/// for work that ends within the first half second.
+pub(crate) fn progress(total: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:32}] {pos}/{len}  {elapsed} < {eta}") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
