@@ -1,0 +1,67 @@
+//! What can be wrong with a batch or a name. Written by hand: this crate has no dependency.
+
+use std::fmt;
+
+/// A refused batch, name or parameter.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two arrays that go together have different lengths.
+    Length {
+        /// The array that does not fit.
+        what: &'static str,
+        /// Its length.
+        came: usize,
+        /// The length that the batch asks for.
+        expected: usize,
+    },
+    /// A batch without a step of the policy's own.
+    NoSteps,
+    /// The row offsets do not start at zero, fall, or end elsewhere than at the last step.
+    Offsets,
+    /// A value that is not a finite number.
+    NotFinite {
+        /// The array.
+        what: &'static str,
+        /// Index of the first such value.
+        index: usize,
+    },
+    /// Trajectory weights that are negative or sum to zero.
+    Weights,
+    /// A name that no member has.
+    UnknownName {
+        /// What was written.
+        came: String,
+        /// The member whose name is nearest.
+        nearest: &'static str,
+    },
+    /// A parameter that is missing, superfluous, no number or out of range.
+    Parameter {
+        /// The member's name.
+        member: &'static str,
+        /// What is wrong and what to write.
+        mend: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { what, came, expected } => {
+                write!(f, "{what} has {came} values where the batch has {expected}")
+            }
+            Self::NoSteps => write!(f, "the batch holds no step of the policy"),
+            Self::Offsets => {
+                write!(f, "row offsets must start at 0, never fall and end at the number of steps")
+            }
+            Self::NotFinite { what, index } => write!(f, "{what}[{index}] is not a finite number"),
+            Self::Weights => write!(f, "trajectory weights must be finite, not negative and not all zero"),
+            Self::UnknownName { came, nearest } => {
+                write!(f, "no loss is called '{came}'; did you mean '{nearest}'?")
+            }
+            Self::Parameter { member, mend } => write!(f, "loss '{member}': {mend}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,66 @@
+//! The family: one file per member, one line per member in [`MEMBERS`].
+//!
+//! Every member is a point of one normal form, the [`Rule`]: which sum of log-ratios it reads, how strongly, how
+//! it bounds what it read, and whether the result multiplies the step's ratio, replaces it, or weighs the
+//! step's term from outside. PPO is strength 0 of the tempered member and takes the same instructions.
+
+mod adaptive;
+mod cispo;
+mod clipped;
+mod ctpo;
+mod full;
+mod gspo;
+mod minpro;
+mod ppo;
+mod self_normalised;
+mod sequence_mis;
+mod sequence_tis;
+mod tempered;
+mod token_mis;
+mod token_tis;
+mod truncated;
+
+mod member;
+mod rule;
+
+pub use member::{Correction, Member, Parameter};
+pub use rule::{Bound, Factor, Form, Reads, Rule};
+
+/// Every member, the paper's first.
+///
+/// Paper: `tab:variants`, `app:family`
+pub static MEMBERS: &[&Member] = &[
+    &ppo::MEMBER,
+    &full::MEMBER,
+    &tempered::MEMBER,
+    &truncated::MEMBER,
+    &clipped::MEMBER,
+    &self_normalised::MEMBER,
+    &adaptive::MEMBER,
+    &minpro::MEMBER,
+    &ctpo::MEMBER,
+    &gspo::MEMBER,
+    &token_tis::MEMBER,
+    &sequence_tis::MEMBER,
+    &token_mis::MEMBER,
+    &sequence_mis::MEMBER,
+    &cispo::MEMBER,
+];
+
+/// The twelve variants that the paper evaluates on the testbed, as names.
+///
+/// Paper: `app:testbed-protocol`
+pub const TESTBED: [&str; 12] = [
+    "ppo",
+    "tempered:0.05",
+    "tempered:0.1",
+    "tempered:0.25",
+    "tempered:0.5",
+    "full",
+    "truncated:1",
+    "truncated:2",
+    "truncated:4",
+    "clipped:0.1,1",
+    "clipped:0.25,1",
+    "clipped:0.25,2",
+];

@@ -1,0 +1,28 @@
+//! PPO: no correction.
+
+use super::{Member, Rule};
+
+/// `g_t = 1`: biased, since it ignores the prefix; no added variance.
+///
+/// The same rule as the tempered member at α = 0, so the two agree to the bit.
+///
+/// Paper: `tab:variants` (PPO)
+pub(super) static MEMBER: Member = Member {
+    name: "ppo",
+    summary: "No correction: PPO, TRPO and GRPO as they are used.",
+    formula: "1",
+    parameters: &[],
+    rule: |_| Rule::tempered(0.0),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked() {
+        // log g = 0 · L whatever L is, and its slope is 0.
+        let factor = (MEMBER.rule)([0.0; 2]).factor(2.5);
+        assert_eq!((factor.log_factor, factor.slope), (0.0, 0.0));
+    }
+}

@@ -1,0 +1,163 @@
+//! The normal form that every member is a point of.
+
+use crate::Real;
+
+/// Which log quantity a member reads at step `t`. Sums run over the policy's own steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// `Σ_{i<t} ℓ_i`, the prefix log-ratio.
+    Prefix,
+    /// `Σ_{t−k≤i<t} ℓ_i`, the last `k` steps of it.
+    Window(usize),
+    /// `min_{i<t} ℓ_i`, and 0 at the first step.
+    Minimum,
+    /// `ℓ_t`, the step's own log-ratio.
+    Step,
+    /// `(1/T) Σ_i ℓ_i` over the whole trajectory.
+    SequenceMean,
+    /// `Σ_i ℓ_i` over the whole trajectory.
+    SequenceSum,
+}
+
+/// What becomes of a reading outside its bounds. Bounds are on the log of the factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// Held at the bound it crossed; its slope is 0 there.
+    Clamp(f64, f64),
+    /// The factor is 0: the step (or trajectory) is dropped from the sum but not from the count.
+    Drop(f64, f64),
+}
+
+/// How the factor enters the step's term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `r̃ = g · r`, inside the clip. The paper's form.
+    Multiply,
+    /// `r̃ = g`, inside the clip: the factor stands in place of the step's ratio.
+    Replace,
+    /// `w = g` weighs the term from outside the clip and carries no gradient (stop-gradient).
+    ///
+    /// With behaviour log-probs in the batch, `w` reads the rollout-over-behaviour log-ratios and weighs PPO's
+    /// clip-min term. Without them, `w` reads the current-over-rollout log-ratios and the term is `w · A` with
+    /// the gradient `w · A · ∇ log π`, a weighted REINFORCE step without a clip.
+    Weigh,
+}
+
+/// A member with its parameters filled in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// What is read.
+    pub reads: Reads,
+    /// Multiplies the reading (α).
+    pub strength: f64,
+    /// Bounds the log of the factor.
+    pub bound: Bound,
+    /// How the factor enters.
+    pub form: Form,
+    /// Divides each factor by its weighted batch mean at the same step.
+    pub self_normalised: bool,
+    /// Lets the clip range widen with √(t + 1) in log space.
+    pub growing_clip: bool,
+    /// Lowers the strength until the normalised ESS of the batch is at least this floor.
+    pub ess_floor: Option<f64>,
+}
+
+/// A correction factor, in logs, and its slope with respect to the reading.
+///
+/// Paper: `sec:family` (`log g_t` and `d log g_t / dL`)
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor<F> {
+    /// `log g_t`; minus infinity where the step is dropped.
+    pub log_factor: F,
+    /// `d log g_t / d reading`.
+    pub slope: F,
+}
+
+impl Rule {
+    /// The unbounded member that multiplies `exp(strength · prefix)`: PPO at 0, the full correction at 1.
+    #[must_use]
+    pub const fn tempered(strength: f64) -> Self {
+        Self {
+            reads: Reads::Prefix,
+            strength,
+            bound: Bound::Clamp(f64::NEG_INFINITY, f64::INFINITY),
+            form: Form::Multiply,
+            self_normalised: false,
+            growing_clip: false,
+            ess_floor: None,
+        }
+    }
+
+    /// A member that weighs terms from outside the clip.
+    #[must_use]
+    pub const fn weighing(reads: Reads, bound: Bound) -> Self {
+        Self { reads, bound, form: Form::Weigh, ..Self::tempered(1.0) }
+    }
+
+    /// The factor for one reading.
+    ///
+    /// Paper: `tab:variants`
+    #[inline]
+    pub fn factor<F: Real>(&self, reading: F) -> Factor<F> {
+        let (low, high, drops) = match self.bound {
+            Bound::Clamp(low, high) => (F::from_f64(low), F::from_f64(high), false),
+            Bound::Drop(low, high) => (F::from_f64(low), F::from_f64(high), true),
+        };
+        let strength = F::from_f64(self.strength);
+        let log_factor = strength * reading;
+        let held = log_factor.larger(low).smaller(high);
+        if held == log_factor {
+            Factor { log_factor, slope: strength }
+        } else {
+            let outside = if drops { F::from_f64(f64::NEG_INFINITY) } else { held };
+            Factor { log_factor: outside, slope: F::ZERO }
+        }
+    }
+
+    /// Replaces an ESS floor by the largest strength that respects it, found by bisection.
+    ///
+    /// `ess` gives the normalised ESS of the weights `exp(strength · prefix)`; it never rises with the strength
+    /// (the log of the mean weight is convex in it), so the largest strength is well defined. The strength is
+    /// then a constant of the batch: no gradient flows through its choice.
+    ///
+    /// Paper: `app:family` (adaptive)
+    #[must_use]
+    pub fn resolve(self, mut ess: impl FnMut(f64) -> f64) -> Self {
+        let Some(floor) = self.ess_floor else { return self };
+        let resolved = |strength| Self { strength, ess_floor: None, ..self };
+        if ess(self.strength) >= floor {
+            return resolved(self.strength);
+        }
+        let (mut held, mut broken) = (0.0, self.strength);
+        // 40 halvings leave less than 1e-12 between the two.
+        for _ in 0..40 {
+            let middle = 0.5 * (held + broken);
+            if ess(middle) >= floor { held = middle } else { broken = middle }
+        }
+        resolved(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_inside_and_outside_the_bounds() {
+        let clamp = Rule { bound: Bound::Clamp(-1.0, 1.0), ..Rule::tempered(0.5) };
+        assert_eq!(clamp.factor(1.5), Factor { log_factor: 0.75, slope: 0.5 });
+        assert_eq!(clamp.factor(-3.0), Factor { log_factor: -1.0, slope: 0.0 });
+        let drop = Rule { bound: Bound::Drop(-1.0, 1.0), ..Rule::tempered(0.5) };
+        assert_eq!(drop.factor(3.0), Factor { log_factor: f64::NEG_INFINITY, slope: 0.0 });
+    }
+
+    #[test]
+    fn resolve_finds_the_largest_strength() {
+        // A pretend ESS of 1 − α: the floor 0.3 is met up to α = 0.7.
+        let rule = Rule { ess_floor: Some(0.3), ..Rule::tempered(1.0) }.resolve(|alpha| 1.0 - alpha);
+        assert!((rule.strength - 0.7).abs() < 1e-11);
+        assert_eq!(rule.ess_floor, None);
+        let untouched = Rule { ess_floor: Some(0.3), ..Rule::tempered(1.0) }.resolve(|_| 0.9);
+        assert_eq!(untouched.strength, 1.0);
+    }
+}

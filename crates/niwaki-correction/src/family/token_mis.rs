@@ -1,0 +1,29 @@
+//! Masked importance sampling per token.
+
+use super::{Bound, Member, Parameter, Reads, Rule};
+
+/// `w_t = r_t` where `low ≤ r_t ≤ high`, else 0, without a gradient of its own.
+///
+/// Dropped steps stay in the count. Trainers differ there; some divide by the steps that were kept.
+///
+/// Paper: `sec:related-work`
+pub(super) static MEMBER: Member = Member {
+    name: "token-mis",
+    summary: "Masked importance sampling per token: the ratio inside [LOW, HIGH], else 0.",
+    formula: "w = r·1[low ≤ r ≤ high]",
+    parameters: &[Parameter::LOW, Parameter::HIGH],
+    rule: |[low, high]| Rule::weighing(Reads::Step, Bound::Drop(low.ln(), high.ln())),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked() {
+        // [0.5, 2]: 1.5 passes with weight 1.5; 2.5 and 0.4 are dropped.
+        let rule = (MEMBER.rule)([0.5, 2.0]);
+        let weight = |ratio: f64| rule.factor(ratio.ln()).log_factor.exp();
+        assert_eq!((weight(1.5), weight(2.5), weight(0.4)), (1.5, 0.0, 0.0));
+    }
+}

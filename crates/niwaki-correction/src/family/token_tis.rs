@@ -1,0 +1,30 @@
+//! Truncated importance sampling per token.
+
+use super::{Bound, Member, Parameter, Reads, Rule};
+
+/// `w_t = min(r_t, high)`, without a gradient of its own, outside the clip ([`super::Form::Weigh`]).
+///
+/// As LLM trainers use it against the mismatch of two engines, with the behaviour log-probs of the sampling
+/// engine; see [`super::Form::Weigh`] for what happens without them.
+///
+/// Paper: `sec:related-work`
+pub(super) static MEMBER: Member = Member {
+    name: "token-tis",
+    summary: "Truncated importance sampling per token: min(ratio, HIGH) as a constant weight.",
+    formula: "w = min(r, high)",
+    parameters: &[Parameter::HIGH],
+    rule: |[high, _]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked() {
+        // high = 2: a ratio of 1.5 passes, a ratio of 5 is held at 2.
+        let rule = (MEMBER.rule)([2.0, 0.0]);
+        assert_eq!(rule.factor(1.5_f64.ln()).log_factor.exp(), 1.5);
+        assert_eq!(rule.factor(5.0_f64.ln()).log_factor.exp(), 2.0);
+    }
+}

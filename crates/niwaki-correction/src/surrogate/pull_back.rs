@@ -1,0 +1,70 @@
+//! How credit flows from each step's term back to the log-probs that its factor was read from.
+
+use crate::Real;
+use crate::family::Reads;
+
+/// `routed[i] = Σ_{t reads i} credit[t]` for one trajectory, where `credit[t] = slope[t] · own[t]`.
+///
+/// Shapes: `[steps]`; `attained [steps]` is read for [`Reads::Minimum`] only. The reversed sums run from the
+/// last step to the first, so a window that covers the whole prefix gives the prefix's own bits.
+///
+/// Paper: `eq:gradient-two-channels` (credit routing)
+pub(super) fn route<F: Real>(reads: Reads, credit: &[F], attained: &[usize], routed: &mut [F]) {
+    match reads {
+        Reads::Prefix => reversed_sum(credit, routed),
+        Reads::Window(window) if window >= credit.len().saturating_sub(1) => reversed_sum(credit, routed),
+        Reads::Window(window) => {
+            for (i, routed) in routed.iter_mut().enumerate() {
+                let end = (i + window + 1).min(credit.len());
+                *routed = credit[i + 1..end].iter().rev().fold(F::ZERO, |sum, &credit| sum + credit);
+            }
+        }
+        Reads::Minimum => {
+            routed.fill(F::ZERO);
+            for t in 1..credit.len() {
+                routed[attained[t]] += credit[t];
+            }
+        }
+        Reads::Step => routed.copy_from_slice(credit),
+        Reads::SequenceMean => {
+            let share = F::ONE / F::from_f64(credit.len() as f64);
+            let sum = credit.iter().fold(F::ZERO, |sum, &credit| sum + credit);
+            routed.fill(sum * share);
+        }
+        Reads::SequenceSum => {
+            let sum = credit.iter().fold(F::ZERO, |sum, &credit| sum + credit);
+            routed.fill(sum);
+        }
+    }
+}
+
+/// `routed[i] = Σ_{t>i} credit[t]`.
+fn reversed_sum<F: Real>(credit: &[F], routed: &mut [F]) {
+    let mut sum = F::ZERO;
+    for (routed, &credit) in routed.iter_mut().zip(credit).rev() {
+        *routed = sum;
+        sum += credit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_by_hand() {
+        let credit = [1.0, 2.0, 4.0, 8.0];
+        let routed = |reads, attained: [usize; 4]| {
+            let mut routed = [0.0; 4];
+            route(reads, &credit, &attained, &mut routed);
+            routed
+        };
+        // Step 0 is in everyone's prefix: 2 + 4 + 8. A window of 2 reaches steps 1 and 2 only: 2 + 4.
+        assert_eq!(routed(Reads::Prefix, [0; 4]), [14.0, 12.0, 8.0, 0.0]);
+        assert_eq!(routed(Reads::Window(2), [0; 4]), [6.0, 12.0, 8.0, 0.0]);
+        assert_eq!(routed(Reads::Window(3), [0; 4]), routed(Reads::Prefix, [0; 4]));
+        // The minimum was attained at step 0 for t = 1 and at step 1 for t = 2, 3.
+        assert_eq!(routed(Reads::Minimum, [0, 0, 1, 1]), [2.0, 12.0, 0.0, 0.0]);
+        assert_eq!(routed(Reads::SequenceMean, [0; 4]), [3.75; 4]);
+    }
+}
