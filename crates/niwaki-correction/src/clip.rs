@@ -32,7 +32,7 @@ impl Clip {
     /// Paper: `sec:family` (CTPO's stabiliser).
     #[must_use]
     pub fn bounds<F: Real>(self, step: usize, growing: bool) -> Bounds<F> {
-        let stretch = if growing { ((step + 1) as f64).sqrt() } else { 1.0 };
+        let stretch = ((step + 1) as f64).sqrt();
         let scaled = |bound: f64| if growing { bound.powf(stretch) } else { bound };
         Bounds {
             low: F::from_f64(scaled(1.0 - self.low)),
@@ -45,30 +45,33 @@ impl Clip {
 /// The clip range at one step, as ratios.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds<F> {
-    low: F,
-    high: F,
-    dual: F,
+    /// Where losses go flat from below.
+    pub low: F,
+    /// Where gains go flat.
+    pub high: F,
+    /// Where losses go flat from above.
+    pub dual: F,
 }
 
 impl<F: Real> Bounds<F> {
     /// No clip at all: the surrogate that the paper's analysis treats.
+    #[must_use]
     pub fn open() -> Self {
         let infinite = F::from_f64(f64::INFINITY);
         Self { low: -infinite, high: infinite, dual: infinite }
     }
 
-    /// Value and gate of `min(r·A, clip(r)·A)`; the gate is 0 where the min selects the flat branch.
+    /// Value and gate of `min(r·A, clip(r)·A)`; the gate is false where the min selects the flat branch.
     ///
     /// Paper: `eq:pcppo-objective`.
-    #[inline]
-    pub fn term(&self, ratio: F, advantage: F) -> (F, F) {
-        let positive = advantage > F::ZERO;
+    #[inline(always)]
+    pub fn term(&self, ratio: F, advantage: F) -> (F, bool) {
+        let gain = advantage > F::ZERO;
         // One flat side per sign: above `high` for gains, below `low` or above `dual` for losses.
-        let floor = if positive { -F::from_f64(f64::INFINITY) } else { self.low };
-        let ceiling = if positive { self.high } else { self.dual };
+        let floor = if gain { F::ZERO } else { self.low };
+        let ceiling = if gain { self.high } else { self.dual };
         let clipped = ratio.larger(floor).smaller(ceiling);
-        let gate = if clipped == ratio { F::ONE } else { F::ZERO };
-        (clipped * advantage, gate)
+        (clipped * advantage, clipped == ratio)
     }
 }
 
@@ -80,13 +83,13 @@ mod tests {
     fn term_by_hand() {
         let bounds: Bounds<f64> = Clip { dual: Some(3.0), ..Clip::PPO }.bounds(4, false);
         // A = 2: r = 1.5 is above 1.2, so min(3.0, 2.4) = 2.4, flat. r = 0.5: min(1.0, 1.6) = 1.0, live.
-        assert_eq!(bounds.term(1.5, 2.0), (2.4, 0.0));
-        assert_eq!(bounds.term(0.5, 2.0), (1.0, 1.0));
+        assert_eq!(bounds.term(1.5, 2.0), (2.4, false));
+        assert_eq!(bounds.term(0.5, 2.0), (1.0, true));
         // A = −2: r = 0.5 is below 0.8, min(−1.0, −1.6) = −1.6, flat. r = 1.5: min(−3.0, −2.4) = −3.0, live.
-        assert_eq!(bounds.term(0.5, -2.0), (-1.6, 0.0));
-        assert_eq!(bounds.term(1.5, -2.0), (-3.0, 1.0));
+        assert_eq!(bounds.term(0.5, -2.0), (-1.6, false));
+        assert_eq!(bounds.term(1.5, -2.0), (-3.0, true));
         // r = 5, A = −2: min is −10, the dual clip lifts it to 3·(−2) = −6 and it is flat.
-        assert_eq!(bounds.term(5.0, -2.0), (-6.0, 0.0));
+        assert_eq!(bounds.term(5.0, -2.0), (-6.0, false));
     }
 
     #[test]

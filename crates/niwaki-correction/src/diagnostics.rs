@@ -54,41 +54,67 @@ pub struct Diagnostics {
     pub zero_signal: f64,
 }
 
-/// The running sums behind [`Diagnostics`]: weighted sums over the trajectories, one value per position in each.
+/// A block of trajectories as the surrogate left it, `[steps of the block]` each.
+pub(crate) struct Columns<'a, F> {
+    pub(crate) ell: &'a [F],
+    pub(crate) ratio: &'a [F],
+    /// The member's factors.
+    pub(crate) factor: &'a [F],
+    /// Log-ratios of the prefix.
+    pub(crate) prefix: &'a [F],
+    pub(crate) advantage: &'a [F],
+    /// Its zeros say which steps are flat.
+    pub(crate) own: &'a [F],
+}
+
+/// The running sums behind [`Diagnostics`], weighted by trajectory.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    mass: Vec<f64>,
-    ell: Moments,
-    ratio: Moments,
-    prefix: Moments,
-    clamped: Moments,
-    factor: Moments,
-    witness: Vec<f64>,
-    rollout_witness: Vec<f64>,
-    flat: Vec<f64>,
+    by_position: ByPosition,
+    /// Weight of the trajectories that have just `index` steps.
+    ended: Vec<f64>,
+    /// Over all steps: the step ratio, the member's factor, and their squares; the flat steps.
+    totals: Totals,
     scratch: Scratch,
+    /// Weight and whole log-ratio of each trajectory.
+    sequences: Vec<(f64, f64)>,
     lanes: usize,
     steps: usize,
     silent: f64,
-    /// Weight and whole log-ratio of each trajectory.
-    sequences: Vec<(f64, f64)>,
 }
 
-/// Sums of a quantity and of its square.
+/// One value per position in each.
+#[derive(Debug, Default)]
+struct ByPosition {
+    ell: Moments,
+    prefix: Moments,
+    clamped: Moments,
+    witness: Vec<f64>,
+    rollout_witness: Vec<f64>,
+}
+
+/// Sums of a quantity and of its square at each position.
 #[derive(Debug, Default)]
 struct Moments {
     first: Vec<f64>,
     second: Vec<f64>,
 }
 
-/// One trajectory's ratios.
+/// Weighted sums over all steps.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    ratio: f64,
+    ratio_squared: f64,
+    factor: f64,
+    factor_squared: f64,
+    flat: f64,
+}
+
+/// A block's weights and prefix ratios.
 #[derive(Debug, Default)]
 struct Scratch {
-    ell: Vec<f64>,
-    ratio: Vec<f64>,
+    weight: Vec<f64>,
     prefix: Vec<f64>,
-    clamped: Vec<f64>,
-    factor: Vec<f64>,
 }
 
 impl Moments {
@@ -99,23 +125,19 @@ impl Moments {
         }
     }
 
-    fn add(&mut self, values: &[f64], weight: f64) {
-        let (first, second) = (&mut self.first[..values.len()], &mut self.second[..values.len()]);
-        for t in 0..values.len() {
-            let weighted = weight * values[t];
-            first[t] += weighted;
-            second[t] += weighted * values[t];
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, at: usize, weight: f64, value: impl Fn(usize) -> f64) {
+        let (first, second) = (&mut self.first[at..at + N], &mut self.second[at..at + N]);
+        for t in 0..N {
+            let value = value(t);
+            first[t] += weight * value;
+            second[t] += weight * value * value;
         }
     }
 
     /// `(Σωx)² / (Σω Σωx²)` at each position.
     fn ess(&self, mass: &[f64]) -> Vec<f64> {
         (0..mass.len()).map(|t| ess(mass[t], self.first[t], self.second[t])).collect()
-    }
-
-    /// The same over all positions together.
-    fn ess_of_all(&self, mass: f64) -> f64 {
-        ess(mass, self.first.iter().sum(), self.second.iter().sum())
     }
 }
 
@@ -126,126 +148,180 @@ fn ess(mass: f64, first: f64, second: f64) -> f64 {
 
 impl Tally {
     pub(crate) fn reset(&mut self, longest: usize) {
-        for moments in [&mut self.ell, &mut self.ratio, &mut self.prefix, &mut self.clamped, &mut self.factor]
-        {
+        let by_position = &mut self.by_position;
+        for moments in [&mut by_position.ell, &mut by_position.prefix, &mut by_position.clamped] {
             moments.reset(longest);
         }
-        for sums in [&mut self.mass, &mut self.witness, &mut self.rollout_witness, &mut self.flat] {
+        for sums in [&mut by_position.witness, &mut by_position.rollout_witness] {
             sums.clear();
             sums.resize(longest, 0.0);
         }
-        let scratch = &mut self.scratch;
-        for values in [
-            &mut scratch.ell,
-            &mut scratch.ratio,
-            &mut scratch.prefix,
-            &mut scratch.clamped,
-            &mut scratch.factor,
-        ] {
-            values.resize(longest, 0.0);
-        }
+        self.ended.clear();
+        self.ended.resize(longest + 1, 0.0);
         self.sequences.clear();
+        self.totals = Totals::default();
         (self.lanes, self.steps, self.silent) = (0, 0, 0.0);
     }
 
-    /// Adds one trajectory.
+    /// Adds a block of trajectories.
     ///
-    /// Shapes: all slices `[steps]` of the trajectory; `own` says by its zeros which steps are flat.
+    /// Shapes: `offsets [lanes of the block + 1]`; `weight` by lane of the block.
+    #[inline(always)]
     pub(crate) fn add<F: Real>(
         &mut self,
-        ell: &[F],
-        log_factor: &[F],
-        advantage: &[F],
-        own: &[F],
-        weight: f64,
+        block: &Columns<'_, F>,
+        offsets: &[usize],
+        weight: impl Fn(usize) -> f64,
     ) {
-        let length = ell.len();
-        if length == 0 {
-            return;
+        let steps = block.ell.len();
+        let start = offsets[0];
+        let [weights, prefix] = [&mut self.scratch.weight, &mut self.scratch.prefix].map(|buffer| {
+            buffer.resize(buffer.len().max(steps), 0.0);
+            &mut buffer[..steps]
+        });
+        for (lane, row) in offsets.windows(2).enumerate() {
+            weights[row[0] - start..row[1] - start].fill(weight(lane));
         }
-        let scratch = &mut self.scratch;
-        let mut sum = 0.0;
-        for t in 0..length {
-            scratch.ell[t] = ell[t].to_f64();
-            scratch.prefix[t] = sum;
-            sum += scratch.ell[t];
+        for (ratio, &log_ratio) in prefix.iter_mut().zip(block.prefix) {
+            *ratio = log_ratio.exp().to_f64();
         }
-        let [ells, ratio, prefix, clamped, factor] = [
-            &mut scratch.ell,
-            &mut scratch.ratio,
-            &mut scratch.prefix,
-            &mut scratch.clamped,
-            &mut scratch.factor,
-        ]
-        .map(|values| &mut values[..length]);
-        for t in 0..length {
-            ratio[t] = ell[t].exp().to_f64();
-            prefix[t] = F::from_f64(prefix[t]).exp().to_f64();
-            clamped[t] = prefix[t].smaller(CLAMP);
-            factor[t] = log_factor[t].exp().to_f64();
+        self.totals.add(block, weights);
+        for (lane, row) in offsets.windows(2).enumerate() {
+            let row = row[0] - start..row[1] - start;
+            let weight = weight(lane);
+            self.ended[row.len()] += weight;
+            if row.is_empty() {
+                continue;
+            }
+            let last = row.end - 1;
+            self.sequences.push((weight, block.prefix[last].to_f64() + block.ell[last].to_f64()));
+            self.lanes += 1;
+            let silent = block.advantage[row.clone()].iter().all(|&advantage| advantage == F::ZERO);
+            self.silent += if silent { weight } else { 0.0 };
+            // Chunks of fixed length vectorise however short the trajectory is.
+            let whole = row.len() - row.len() % CHUNK;
+            for at in (0..whole).step_by(CHUNK) {
+                self.by_position.add::<F, CHUNK>(block, &prefix[..steps], row.start, at, weight);
+            }
+            for at in whole..row.len() {
+                self.by_position.add::<F, 1>(block, &prefix[..steps], row.start, at, weight);
+            }
         }
-        self.ell.add(ells, weight);
-        self.ratio.add(ratio, weight);
-        self.prefix.add(prefix, weight);
-        self.clamped.add(clamped, weight);
-        self.factor.add(factor, weight);
-        let mut any = F::ZERO;
-        for t in 0..length {
-            let excess = weight * (prefix[t] - 1.0) * advantage[t].to_f64();
-            self.mass[t] += weight;
-            self.witness[t] += excess * ratio[t];
-            self.rollout_witness[t] += excess;
-            let silent = advantage[t] == F::ZERO;
-            self.flat[t] += if own[t] == F::ZERO && !silent { weight } else { 0.0 };
-            any = if silent { any } else { F::ONE };
-        }
-        self.sequences.push((weight, sum));
-        self.steps += length;
-        self.lanes += 1;
-        self.silent += if any == F::ZERO { weight } else { 0.0 };
+        self.steps += steps;
     }
 
-    /// Whether a prefix ratio outgrew the plain sums, so that [`in_log_space`] must stand in.
+    /// Whether a prefix ratio outgrew the plain sums, so that [`prefix_ess_in_log_space`] must stand in.
     pub(crate) fn overflowed(&self) -> bool {
-        self.prefix.second.iter().any(|sum| !sum.is_finite())
+        self.by_position.prefix.second.iter().any(|sum| !sum.is_finite())
     }
 
     pub(crate) fn finish(&self) -> Diagnostics {
-        let mass: f64 = self.mass.iter().sum();
-        let lane_mass: f64 = self.sequences.iter().map(|(weight, _)| weight).sum();
-        let mean = |sums: &[f64]| sums.iter().sum::<f64>() / mass;
+        // A trajectory has a position if it ends later.
+        let mut masses = vec![0.0; self.ended.len() - 1];
+        let mut above = 0.0;
+        for (t, mass) in masses.iter_mut().enumerate().rev() {
+            above += self.ended[t + 1];
+            *mass = above;
+        }
+        let lane_mass = above;
+        let mass: f64 = masses.iter().sum();
+        let ByPosition { ell, prefix, clamped, witness, rollout_witness } = &self.by_position;
         // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
-        let step_variance = (0..self.mass.len())
-            .map(|t| self.ell.second[t] - self.ell.first[t] * self.ell.first[t] / self.mass[t])
+        let step_variance = (0..masses.len())
+            .map(|t| ell.second[t] - ell.first[t] * ell.first[t] / masses[t])
             .sum::<f64>()
             .max(0.0)
             / mass;
         let (ess_sequence, chi2_sequence) = whole_trajectories(&self.sequences);
-        let by_mass = |sums: &[f64]| -> Vec<f64> {
-            sums.iter().zip(&self.mass).map(|(sum, mass)| sum / mass).collect()
-        };
+        let by_mass =
+            |sums: &[f64]| -> Vec<f64> { sums.iter().zip(&masses).map(|(sum, mass)| sum / mass).collect() };
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).sum::<f64>();
-        let bias_witness = by_mass(&self.witness);
+        let bias_witness = by_mass(witness);
+        let mean_ell = ell.first.iter().sum::<f64>() / mass;
+        let totals = &self.totals;
         Diagnostics {
             steps: self.steps,
             lanes: self.lanes,
-            clip_fraction: mean(&self.flat),
+            clip_fraction: totals.flat / mass,
             step_variance,
             drift: step_variance * mass / lane_mass,
-            kl_k1: -mean(&self.ell.first),
-            kl_k3: mean(&self.ratio.first) - 1.0 - mean(&self.ell.first),
-            chi2_step: mean(&self.ratio.second) - 1.0,
+            kl_k1: -mean_ell,
+            kl_k3: totals.ratio / mass - 1.0 - mean_ell,
+            chi2_step: totals.ratio_squared / mass - 1.0,
             chi2_sequence,
-            ess: self.factor.ess_of_all(mass),
-            ess_step: self.ratio.ess_of_all(mass),
+            ess: ess(mass, totals.factor, totals.factor_squared),
+            ess_step: ess(mass, totals.ratio, totals.ratio_squared),
             ess_sequence,
-            prefix_ess: self.prefix.ess(&self.mass),
-            prefix_ess_clamped: self.clamped.ess(&self.mass),
+            prefix_ess: prefix.ess(&masses),
+            prefix_ess_clamped: clamped.ess(&masses),
             dose: size(&bias_witness),
-            rollout_dose: size(&by_mass(&self.rollout_witness)),
+            rollout_dose: size(&by_mass(rollout_witness)),
             bias_witness,
             zero_signal: self.silent / lane_mass,
         }
+    }
+}
+
+/// Steps that are added together, so that the sums vectorise.
+const CHUNK: usize = 8;
+
+impl Totals {
+    #[inline(always)]
+    fn add<F: Real>(&mut self, block: &Columns<'_, F>, weights: &[f64]) {
+        let mut parts = [[0.0; CHUNK]; 5];
+        let steps = weights.len();
+        let (ratio, factor) = (&block.ratio[..steps], &block.factor[..steps]);
+        let (own, advantage) = (&block.own[..steps], &block.advantage[..steps]);
+        let mut add = |part: usize, t: usize| {
+            let (weight, ratio, factor) = (weights[t], ratio[t].to_f64(), factor[t].to_f64());
+            let flat = (own[t] == F::ZERO) & (advantage[t] != F::ZERO);
+            parts[0][part] += weight * ratio;
+            parts[1][part] += weight * ratio * ratio;
+            parts[2][part] += weight * factor;
+            parts[3][part] += weight * factor * factor;
+            parts[4][part] += if flat { weight } else { 0.0 };
+        };
+        let whole = steps - steps % CHUNK;
+        for at in (0..whole).step_by(CHUNK) {
+            for part in 0..CHUNK {
+                add(part, at + part);
+            }
+        }
+        for t in whole..steps {
+            add(0, t);
+        }
+        let [ratio, ratio_squared, factor, factor_squared, flat] = parts.map(|part| part.iter().sum::<f64>());
+        self.ratio += ratio;
+        self.ratio_squared += ratio_squared;
+        self.factor += factor;
+        self.factor_squared += factor_squared;
+        self.flat += flat;
+    }
+}
+
+impl ByPosition {
+    /// Adds `N` steps of one trajectory, from position `at` on; the trajectory starts at `start`.
+    #[inline(always)]
+    fn add<F: Real, const N: usize>(
+        &mut self,
+        block: &Columns<'_, F>,
+        prefix: &[f64],
+        start: usize,
+        at: usize,
+        weight: f64,
+    ) {
+        let from = start + at;
+        let (ell, ratio) = (&block.ell[from..from + N], &block.ratio[from..from + N]);
+        let (prefix, advantage) = (&prefix[from..from + N], &block.advantage[from..from + N]);
+        let (witness, rollout) = (&mut self.witness[at..at + N], &mut self.rollout_witness[at..at + N]);
+        for t in 0..N {
+            let excess = weight * (prefix[t] - 1.0) * advantage[t].to_f64();
+            witness[t] += excess * ratio[t].to_f64();
+            rollout[t] += excess;
+        }
+        self.ell.add::<N>(at, weight, |t| ell[t].to_f64());
+        self.prefix.add::<N>(at, weight, |t| prefix[t]);
+        self.clamped.add::<N>(at, weight, |t| prefix[t].smaller(CLAMP));
     }
 }
 
@@ -297,19 +373,23 @@ pub(crate) fn prefix_ess_in_log_space<F: Real>(
 mod tests {
     use super::*;
 
-    /// Two trajectories of two steps with ratios (2, 1) and (½, 1), A = 1 and −1 at the second step only.
-    fn by_hand() -> Diagnostics {
-        let two = std::f64::consts::LN_2;
+    fn tally(ell: &[f64], advantage: &[f64], own: &[f64]) -> Diagnostics {
+        let prefix: Vec<f64> = ell.chunks(2).flat_map(|row| [0.0, row[0]]).collect();
+        let ratio: Vec<f64> = ell.iter().map(|ell| ell.exp()).collect();
+        let factor = vec![1.0; ell.len()];
+        let offsets: Vec<usize> = (0..=ell.len() / 2).map(|lane| 2 * lane).collect();
         let mut tally = Tally::default();
         tally.reset(2);
-        tally.add(&[two, 0.0], &[0.0, 0.0], &[0.0, 1.0], &[0.0, 1.0], 1.0);
-        tally.add(&[-two, 0.0], &[0.0, 0.0], &[0.0, -1.0], &[0.0, 0.0], 1.0);
+        let block = Columns { ell, ratio: &ratio, factor: &factor, prefix: &prefix, advantage, own };
+        tally.add(&block, &offsets, |_| 1.0);
         tally.finish()
     }
 
     #[test]
     fn worked() {
-        let came = by_hand();
+        // Two trajectories of two steps with ratios (2, 1) and (½, 1), A = 1 and −1 at the second step only.
+        let two = std::f64::consts::LN_2;
+        let came = tally(&[two, 0.0, -two, 0.0], &[0.0, 1.0, 0.0, -1.0], &[0.0, 1.0, 0.0, 0.0]);
         let close =
             |came: f64, expected: f64| assert!((came - expected).abs() < 1e-14, "{came} for {expected}");
         // Position 0: ℓ = ±ln 2, variance ln² 2; position 1: 0. Mean over positions: half of it; T = 2.
@@ -339,13 +419,8 @@ mod tests {
 
     #[test]
     fn clamping_hides_what_the_raw_ess_shows() {
-        let mut tally = Tally::default();
-        tally.reset(2);
-        for lane in 0..100 {
-            let ell = if lane == 0 { 5.0 } else { 0.0 };
-            tally.add(&[ell, 0.0], &[0.0; 2], &[1.0; 2], &[1.0; 2], 1.0);
-        }
-        let came = tally.finish();
+        let ell: Vec<f64> = (0..200).map(|step| if step == 0 { 5.0 } else { 0.0 }).collect();
+        let came = tally(&ell, &[1.0; 200], &[1.0; 200]);
         assert!(came.prefix_ess[1] < 0.1 && came.prefix_ess_clamped[1] > 0.98, "{came:?}");
     }
 

@@ -6,15 +6,19 @@ use crate::Real;
 /// `ell[t] = log_prob[t] − rollout_log_prob[t]`.
 ///
 /// Shapes: all `[steps]`. Paper: `sec:correction` (ℓ_t)
+#[inline(always)]
 pub fn log_ratios<F: Real>(log_prob: &[F], rollout_log_prob: &[F], ell: &mut [F]) {
-    for ((ell, &new), &old) in ell.iter_mut().zip(log_prob).zip(rollout_log_prob) {
-        *ell = new - old;
+    let steps = ell.len();
+    let (log_prob, rollout_log_prob) = (&log_prob[..steps], &rollout_log_prob[..steps]);
+    for t in 0..steps {
+        ell[t] = log_prob[t] - rollout_log_prob[t];
     }
 }
 
 /// `prefix[t] = Σ_{i<t} ell[i]`, the exclusive cumulative sum, with `prefix[0] = 0`; returns the sum of all.
 ///
 /// Shapes: `[steps]` of one trajectory. Paper: `sec:family` (L^s_t), `app:family`
+#[inline(always)]
 pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
     let mut sum = F::ZERO;
     for (prefix, &ell) in prefix.iter_mut().zip(ell) {
@@ -29,6 +33,7 @@ pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
 /// Shapes: `[steps]` of one trajectory. A window of at least `steps − 1` gives [`exclusive_prefix`], to the bit.
 ///
 /// Paper: `tab:variants` (Truncated)
+#[inline(always)]
 pub fn windowed_prefix<F: Real>(ell: &[F], window: usize, prefix: &mut [F]) {
     if window >= ell.len().saturating_sub(1) {
         exclusive_prefix(ell, prefix);
@@ -42,6 +47,7 @@ pub fn windowed_prefix<F: Real>(ell: &[F], window: usize, prefix: &mut [F]) {
 /// `minimum[t] = min_{i<t} ell[i]` and the step that attains it (the first of equals); 0 at the first step.
 ///
 /// Shapes: `[steps]` of one trajectory; `attained[0]` is 0 and means nothing.
+#[inline(always)]
 pub fn running_minimum<F: Real>(ell: &[F], minimum: &mut [F], attained: &mut [usize]) {
     let mut at = 0;
     for t in 0..ell.len() {

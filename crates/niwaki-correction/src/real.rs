@@ -45,10 +45,12 @@ pub trait Real:
     /// bits on every machine. Overflows to infinity and underflows to zero.
     fn exp(self) -> Self;
     /// The larger of the two; `other` where `self` is not a number.
+    #[inline(always)]
     fn larger(self, other: Self) -> Self {
         if self > other { self } else { other }
     }
     /// The smaller of the two; `other` where `self` is not a number.
+    #[inline(always)]
     fn smaller(self, other: Self) -> Self {
         if self < other { self } else { other }
     }
@@ -58,19 +60,22 @@ impl Real for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
+    #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value
     }
 
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         self
     }
 
+    #[inline(always)]
     fn is_finite(self) -> bool {
         f64::is_finite(self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn exp(self) -> Self {
         // x = n·ln 2 + r with |r| ≤ ln 2 / 2; ln 2 in two parts, the first exact when multiplied by n.
         const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
@@ -109,19 +114,22 @@ impl Real for f32 {
     const ONE: Self = 1.0;
 
     #[expect(clippy::cast_possible_truncation, reason = "rounding to f32 is what is asked for")]
+    #[inline(always)]
     fn from_f64(value: f64) -> Self {
         value as f32
     }
 
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
 
+    #[inline(always)]
     fn is_finite(self) -> bool {
         f32::is_finite(self)
     }
 
-    #[inline]
+    #[inline(always)]
     fn exp(self) -> Self {
         const LN2_HIGH: f32 = 0.693_359_4;
         const LN2_LOW: f32 = -2.121_944_4e-4;

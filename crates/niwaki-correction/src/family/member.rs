@@ -161,7 +161,7 @@ impl Parameter {
             text.trim().parse().map_err(|_| refuse(format!("{} = '{text}' is not a number", self.name)))?;
         // Written so that a value that is not a number fails too.
         let within = value >= self.least && value <= self.most;
-        if !within || (self.whole && value.fract() != 0.0) {
+        if !within || (self.whole && value.is_finite() && value.fract() != 0.0) {
             let kind = if self.whole { "a whole number" } else { "a number" };
             let range = if self.most.is_infinite() {
                 format!("from {}", self.least)

@@ -97,20 +97,20 @@ impl Rule {
     /// The factor for one reading.
     ///
     /// Paper: `tab:variants`
-    #[inline]
+    #[inline(always)]
     pub fn factor<F: Real>(&self, reading: F) -> Factor<F> {
-        let (low, high, drops) = match self.bound {
-            Bound::Clamp(low, high) => (F::from_f64(low), F::from_f64(high), false),
-            Bound::Drop(low, high) => (F::from_f64(low), F::from_f64(high), true),
+        let (low, high) = match self.bound {
+            Bound::Clamp(low, high) | Bound::Drop(low, high) => (F::from_f64(low), F::from_f64(high)),
         };
         let strength = F::from_f64(self.strength);
         let log_factor = strength * reading;
         let held = log_factor.larger(low).smaller(high);
-        if held == log_factor {
-            Factor { log_factor, slope: strength }
-        } else {
-            let outside = if drops { F::from_f64(f64::NEG_INFINITY) } else { held };
-            Factor { log_factor: outside, slope: F::ZERO }
+        let inside = held == log_factor;
+        let outside =
+            if matches!(self.bound, Bound::Drop(..)) { F::from_f64(f64::NEG_INFINITY) } else { held };
+        Factor {
+            log_factor: if inside { log_factor } else { outside },
+            slope: if inside { strength } else { F::ZERO },
         }
     }
 

@@ -1,12 +1,11 @@
-//! The passes over the rows: read, factor, clip, pull back.
+//! What comes out, and the order of the passes over the rows.
 
 use super::batch::{Batch, Packed};
-use super::pull_back::route;
+use super::passes::{Passes, Steps};
 use super::{Mean, Surrogate};
 use crate::clip::Bounds;
-use crate::diagnostics::{Diagnostics, Tally, prefix_ess_in_log_space};
-use crate::family::{Form, Reads, Rule};
-use crate::log_ratio::{exclusive_prefix, log_ratios, running_minimum, windowed_prefix};
+use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
+use crate::family::{Form, Rule};
 use crate::{Error, Real};
 
 /// What a loss says of a batch.
@@ -31,20 +30,8 @@ pub struct Evaluation<'w, F> {
 /// Buffers that are reused from batch to batch.
 #[derive(Debug, Default)]
 pub struct Workspace<F> {
-    offsets: Vec<usize>,
     packed: Packed<F>,
-    ell: Vec<F>,
-    reading: Vec<F>,
-    attained: Vec<usize>,
-    log_factor: Vec<F>,
-    slope: Vec<F>,
-    normaliser: Vec<F>,
-    bounds: Vec<Bounds<F>>,
-    own: Vec<F>,
-    credit: Vec<F>,
-    routed: Vec<F>,
-    cotangent: Vec<F>,
-    tally: Tally,
+    passes: Passes<F>,
 }
 
 impl Surrogate {
@@ -59,9 +46,8 @@ impl Surrogate {
         batch: &Batch<'_, F>,
         workspace: &'w mut Workspace<F>,
     ) -> Result<Evaluation<'w, F>, Error> {
-        let work = workspace;
-        batch.check(&mut work.offsets)?;
-        let mut packed = std::mem::take(&mut work.packed);
+        let Workspace { packed, passes } = workspace;
+        batch.check(&mut passes.offsets)?;
         let steps = match batch.mask {
             None => Steps {
                 log_prob: batch.log_prob,
@@ -70,7 +56,7 @@ impl Surrogate {
                 behaviour_log_prob: batch.behaviour_log_prob,
             },
             Some(mask) => {
-                packed.pack(batch, mask, &mut work.offsets);
+                packed.pack(batch, mask, &mut passes.offsets);
                 Steps {
                     log_prob: &packed.log_prob,
                     rollout_log_prob: &packed.rollout_log_prob,
@@ -81,76 +67,113 @@ impl Surrogate {
                 }
             }
         };
-        let outcome = self.run(&steps, batch.lane_weight, work);
-        if outcome.is_ok() && batch.mask.is_some() {
-            for values in [&mut work.own, &mut work.routed, &mut work.cotangent] {
+        let (objective, rule, diagnostics) = self.on_widest_vectors(&steps, batch.lane_weight, passes)?;
+        if batch.mask.is_some() {
+            for values in [&mut passes.own, &mut passes.routed, &mut passes.cotangent] {
                 packed.unpack(values, batch.log_prob.len());
             }
         }
-        work.packed = packed;
-        let (objective, rule, diagnostics) = outcome?;
-        Ok(Evaluation {
-            objective,
-            cotangent: &work.cotangent,
-            own: &work.own,
-            routed: &work.routed,
-            rule,
-            diagnostics,
-        })
+        let Passes { cotangent, own, routed, .. } = passes;
+        Ok(Evaluation { objective, cotangent, own, routed, rule, diagnostics })
     }
 
-    /// The passes, on packed steps.
+    /// Runs the passes compiled for the widest vectors that the processor has. Multiplications and additions are
+    /// never fused, so every version gives the same bits.
+    fn on_widest_vectors<F: Real>(
+        &self,
+        steps: &Steps<'_, F>,
+        lane_weight: Option<&[F]>,
+        passes: &mut Passes<F>,
+    ) -> Result<(f64, Rule, Diagnostics), Error> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+                // SAFETY: the processor has the features that the function is compiled for.
+                return unsafe { self.run_avx512(steps, lane_weight, passes) };
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: as above.
+                return unsafe { self.run_avx2(steps, lane_weight, passes) };
+            }
+        }
+        self.run(steps, lane_weight, passes)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn run_avx512<F: Real>(
+        &self,
+        steps: &Steps<'_, F>,
+        lane_weight: Option<&[F]>,
+        passes: &mut Passes<F>,
+    ) -> Result<(f64, Rule, Diagnostics), Error> {
+        self.run(steps, lane_weight, passes)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn run_avx2<F: Real>(
+        &self,
+        steps: &Steps<'_, F>,
+        lane_weight: Option<&[F]>,
+        passes: &mut Passes<F>,
+    ) -> Result<(f64, Rule, Diagnostics), Error> {
+        self.run(steps, lane_weight, passes)
+    }
+
+    /// The passes, on packed steps. Inlined, like all it calls, into the versions above.
+    #[inline(always)]
     fn run<F: Real>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
-        work: &mut Workspace<F>,
+        passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        let count = steps.log_prob.len();
-        if count == 0 {
+        if steps.log_prob.is_empty() {
             return Err(Error::NoSteps);
         }
-        let longest = work.offsets.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
-        work.resize(count, longest);
+        let mut rule = self.correction.rule();
+        let longest = passes.offsets.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
+        passes.resize(steps.log_prob.len(), longest);
+        self.fill_bounds(&rule, steps, longest, passes);
         let weight = |lane: usize| lane_weight.map_or(F::ONE, |weights| weights[lane]);
-        let total: f64 = (work.offsets.windows(2).enumerate())
+        let total: f64 = (passes.offsets.windows(2).enumerate())
             .map(|(lane, row)| weight(lane).to_f64() * self.part(row[1] - row[0]))
             .sum();
-        let mut rule = self.correction.rule();
-        self.fill_bounds(&rule, steps, longest, &mut work.bounds);
 
-        let lanes = work.offsets.len() - 1;
+        // A member that looks at the whole batch needs every reading before the first factor.
         let coupled = rule.self_normalised || rule.ess_floor.is_some();
         if coupled {
-            for lane in 0..lanes {
-                work.read(&rule, steps, lane);
+            passes.blocks().for_each(|block| passes.read(&rule, steps, block));
+            rule = rule.resolve(|strength| passes.ess_at(strength, weight));
+            if rule.self_normalised {
+                passes.fill_normaliser(&rule, weight);
             }
-            rule = rule.resolve(|strength| work.ess_at(strength, weight));
-            work.fill_normaliser(&rule, longest, weight);
         }
         let mut objective = 0.0;
-        work.tally.reset(longest);
-        for lane in 0..lanes {
+        passes.tally.reset(longest);
+        for block in passes.blocks() {
             if !coupled {
-                work.read(&rule, steps, lane);
+                passes.read(&rule, steps, block.clone());
             }
-            let length = work.offsets[lane + 1] - work.offsets[lane];
-            let scale = weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total);
-            objective += work.terms(&rule, steps, lane, F::from_f64(scale)).to_f64();
+            for lane in block.clone() {
+                let length = passes.length(lane);
+                let scale = weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total);
+                passes.spread(&rule, lane, block.start, F::from_f64(scale));
+            }
+            objective += passes.terms(&rule, steps, block.clone()).to_f64();
             if !rule.self_normalised {
-                work.pull_back(&rule, lane, self.routing);
+                passes.pull_back(&rule, block.clone(), self.routing);
             }
-            work.count(steps, lane, weight(lane));
+            passes.count(&rule, steps, block, weight);
         }
         if rule.self_normalised {
-            work.share_credit(&rule, longest, weight);
-            for lane in 0..lanes {
-                work.pull_back(&rule, lane, self.routing);
-            }
+            passes.share_credit(&rule, weight);
+            passes.blocks().for_each(|block| passes.pull_back(&rule, block, self.routing));
         }
-        let mut diagnostics = work.tally.finish();
-        if work.tally.overflowed() {
-            diagnostics.prefix_ess = prefix_ess_in_log_space(&work.ell, &work.offsets, longest, weight);
+        let mut diagnostics = passes.tally.finish();
+        if passes.tally.overflowed() {
+            diagnostics.prefix_ess = prefix_ess_in_log_space(&passes.ell, &passes.offsets, longest, weight);
         }
         Ok((objective, rule, diagnostics))
     }
@@ -169,198 +192,17 @@ impl Surrogate {
         rule: &Rule,
         steps: &Steps<'_, F>,
         longest: usize,
-        bounds: &mut Vec<Bounds<F>>,
+        passes: &mut Passes<F>,
     ) {
-        bounds.clear();
         let unclipped = rule.form == Form::Weigh && steps.behaviour_log_prob.is_none();
-        bounds.extend((0..longest).map(|step| match self.clip {
-            Some(clip) if !unclipped => clip.bounds(step, rule.growing_clip),
-            _ => Bounds::open(),
-        }));
-    }
-}
-
-/// The policy's own steps.
-struct Steps<'a, F> {
-    log_prob: &'a [F],
-    rollout_log_prob: &'a [F],
-    advantage: &'a [F],
-    behaviour_log_prob: Option<&'a [F]>,
-}
-
-impl<F: Real> Workspace<F> {
-    fn resize(&mut self, count: usize, longest: usize) {
-        let buffers = [
-            &mut self.ell,
-            &mut self.reading,
-            &mut self.log_factor,
-            &mut self.slope,
-            &mut self.own,
-            &mut self.credit,
-            &mut self.routed,
-            &mut self.cotangent,
-        ];
-        for buffer in buffers {
-            buffer.resize(count, F::ZERO);
-        }
-        self.attained.resize(count, 0);
-        self.normaliser.clear();
-        self.normaliser.resize(longest, F::ZERO);
-    }
-
-    /// Log-ratios of one trajectory and what the member reads off them.
-    fn read(&mut self, rule: &Rule, steps: &Steps<'_, F>, lane: usize) {
-        let row = self.offsets[lane]..self.offsets[lane + 1];
-        let (ell, reading) = (&mut self.ell[row.clone()], &mut self.reading[row.clone()]);
-        let rollout = &steps.rollout_log_prob[row.clone()];
-        // A weight from outside compares rollout with behaviour where the batch knows both.
-        match steps.behaviour_log_prob {
-            Some(behaviour) if rule.form == Form::Weigh => log_ratios(rollout, &behaviour[row.clone()], ell),
-            _ => log_ratios(&steps.log_prob[row.clone()], rollout, ell),
-        }
-        match rule.reads {
-            Reads::Prefix => {
-                exclusive_prefix(ell, reading);
-            }
-            Reads::Window(window) => windowed_prefix(ell, window, reading),
-            Reads::Minimum => running_minimum(ell, reading, &mut self.attained[row.clone()]),
-            Reads::Step => reading.copy_from_slice(ell),
-            Reads::SequenceMean => {
-                let length = F::from_f64(ell.len() as f64);
-                let sum = ell.iter().fold(F::ZERO, |sum, &ell| sum + ell);
-                reading.fill(sum / length);
-            }
-            Reads::SequenceSum => {
-                let sum = ell.iter().fold(F::ZERO, |sum, &ell| sum + ell);
-                reading.fill(sum);
-            }
-        }
-        if rule.form == Form::Weigh && steps.behaviour_log_prob.is_some() {
-            log_ratios(&steps.log_prob[row.clone()], rollout, ell);
-        }
-    }
-
-    /// Factors, clip and terms of one trajectory; returns its share of the objective.
-    fn terms(&mut self, rule: &Rule, steps: &Steps<'_, F>, lane: usize, scale: F) -> F {
-        let row = self.offsets[lane]..self.offsets[lane + 1];
-        let length = row.len();
-        let ell = &self.ell[row.clone()][..length];
-        let reading = &self.reading[row.clone()][..length];
-        let advantage = &steps.advantage[row.clone()][..length];
-        let log_factor = &mut self.log_factor[row.clone()][..length];
-        let slope = &mut self.slope[row.clone()][..length];
-        let own = &mut self.own[row.clone()][..length];
-        let credit = &mut self.credit[row][..length];
-        let (bounds, normaliser) = (&self.bounds[..length], &self.normaliser[..length]);
-        for t in 0..length {
-            let factor = rule.factor(reading[t]);
-            log_factor[t] = factor.log_factor - normaliser[t];
-            slope[t] = factor.slope;
-        }
-        // Per form: the log of the ratio inside the clip, and the weight outside it.
-        let mut sum = F::ZERO;
-        let with_behaviour = steps.behaviour_log_prob.is_some();
-        for t in 0..length {
-            let (inside, outside) = match rule.form {
-                Form::Multiply => (log_factor[t] + ell[t], F::ONE),
-                Form::Replace => (log_factor[t], F::ONE),
-                Form::Weigh if with_behaviour => (ell[t], log_factor[t].exp()),
-                Form::Weigh => (F::ZERO, log_factor[t].exp()),
-            };
-            let ratio = inside.exp();
-            let (value, gate) = bounds[t].term(ratio, advantage[t]);
-            sum += outside * value;
-            // Where the ratio is infinite the gate is 0 and their product would not be a number.
-            let live = if gate == F::ZERO { F::ZERO } else { outside * ratio * advantage[t] };
-            own[t] = live * scale;
-            credit[t] = slope[t] * own[t];
-        }
-        sum * scale
-    }
-
-    /// The routed channel and the cotangent of one trajectory.
-    fn pull_back(&mut self, rule: &Rule, lane: usize, routing: bool) {
-        let row = self.offsets[lane]..self.offsets[lane + 1];
-        let (own, credit) = (&self.own[row.clone()], &self.credit[row.clone()]);
-        let routed = &mut self.routed[row.clone()];
-        let cotangent = &mut self.cotangent[row.clone()];
-        if routing && rule.form != Form::Weigh {
-            route(rule.reads, credit, &self.attained[row], routed);
-            if rule.form == Form::Replace {
-                // The step's own ratio is not in the term: all credit comes through the reading.
-                for (routed, &own) in routed.iter_mut().zip(own) {
-                    *routed -= own;
-                }
-            }
-        } else {
-            routed.fill(F::ZERO);
-        }
-        for ((cotangent, &own), &routed) in cotangent.iter_mut().zip(own).zip(&*routed) {
-            *cotangent = own + routed;
-        }
-    }
-
-    /// Adds one trajectory to the diagnostics.
-    fn count(&mut self, steps: &Steps<'_, F>, lane: usize, weight: F) {
-        let row = self.offsets[lane]..self.offsets[lane + 1];
-        let (ell, log_factor) = (&self.ell[row.clone()], &self.log_factor[row.clone()]);
-        self.tally.add(ell, log_factor, &steps.advantage[row.clone()], &self.own[row], weight.to_f64());
-    }
-
-    /// Normalised ESS of `exp(strength · reading)` over all (trajectory, step) pairs.
-    ///
-    /// Paper: `app:diagnostics` (normalised ESS over the joint distribution)
-    fn ess_at(&self, strength: f64, weight: impl Fn(usize) -> F) -> f64 {
-        let highest = self.reading.iter().map(|reading| strength * reading.to_f64()).fold(0.0, f64::max);
-        let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
-        for (lane, row) in self.offsets.windows(2).enumerate() {
-            let weight = weight(lane).to_f64();
-            for &reading in &self.reading[row[0]..row[1]] {
-                let value = Real::exp(strength * reading.to_f64() - highest);
-                mass += weight;
-                first += weight * value;
-                second += weight * value * value;
-            }
-        }
-        first * first / (second * mass)
-    }
-
-    /// `normaliser[t] = log(weighted mean of the factors at t)` for self-normalised members, else 0.
-    fn fill_normaliser(&mut self, rule: &Rule, longest: usize, weight: impl Fn(usize) -> F) {
-        if !rule.self_normalised {
-            return;
-        }
-        for t in 0..longest {
-            let (mut highest, mut mass, mut sum) = (f64::NEG_INFINITY, 0.0, 0.0);
-            let present = |row: &[usize]| row[0] + t < row[1];
-            for row in self.offsets.windows(2).filter(|row| present(row)) {
-                highest = highest.max(rule.factor(self.reading[row[0] + t]).log_factor.to_f64());
-            }
-            for (lane, row) in self.offsets.windows(2).enumerate().filter(|(_, row)| present(row)) {
-                let log_factor = rule.factor(self.reading[row[0] + t]).log_factor.to_f64();
-                mass += weight(lane).to_f64();
-                sum += weight(lane).to_f64() * Real::exp(log_factor - highest);
-            }
-            self.normaliser[t] = F::from_f64(highest + (sum / mass).ln());
-        }
-    }
-
-    /// Takes back, at each step, the credit that flows through the batch mean of the factors.
-    ///
-    /// With `ω` the trajectory weights, `log g_n = αL_n − log mean(ω e^{αL})` gives
-    /// `Σ_n own_n ∂log g_n/∂L_m = α (own_m − ω_m g_m / Σω · Σ_n own_n)`.
-    fn share_credit(&mut self, rule: &Rule, longest: usize, weight: impl Fn(usize) -> F) {
-        for t in 0..longest {
-            let (mut total, mut mass) = (F::ZERO, F::ZERO);
-            for (lane, row) in self.offsets.windows(2).enumerate().filter(|(_, row)| row[0] + t < row[1]) {
-                total += self.own[row[0] + t];
-                mass += weight(lane);
-            }
-            for (lane, row) in self.offsets.windows(2).enumerate().filter(|(_, row)| row[0] + t < row[1]) {
-                let at = row[0] + t;
-                let share = weight(lane) * self.log_factor[at].exp() / mass;
-                self.credit[at] -= rule.factor(self.reading[at]).slope * share * total;
-            }
+        let clip = self.clip.filter(|_| !unclipped);
+        passes.low.clear();
+        passes.high.clear();
+        for step in 0..longest {
+            let bounds = clip.map_or_else(Bounds::open, |clip| clip.bounds(step, rule.growing_clip));
+            passes.low.push(bounds.low);
+            passes.high.push(bounds.high);
+            passes.dual = bounds.dual;
         }
     }
 }

@@ -3,11 +3,13 @@
 //! | file | what belongs there |
 //! |---|---|
 //! | `batch.rs` | what goes in: trajectories, masks, weights; how a masked batch is packed |
-//! | `evaluate.rs` | what comes out, and the passes over the rows |
+//! | `evaluate.rs` | what comes out, and the order of the passes |
+//! | `passes.rs` | the passes over one trajectory |
 //! | `pull_back.rs` | how credit flows from a step's term to the log-probs it was read from |
 
 mod batch;
 mod evaluate;
+mod passes;
 mod pull_back;
 
 pub use batch::Batch;

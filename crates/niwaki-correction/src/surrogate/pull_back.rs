@@ -9,6 +9,7 @@ use crate::family::Reads;
 /// last step to the first, so a window that covers the whole prefix gives the prefix's own bits.
 ///
 /// Paper: `eq:gradient-two-channels` (credit routing)
+#[inline(always)]
 pub(super) fn route<F: Real>(reads: Reads, credit: &[F], attained: &[usize], routed: &mut [F]) {
     match reads {
         Reads::Prefix => reversed_sum(credit, routed),
@@ -39,6 +40,7 @@ pub(super) fn route<F: Real>(reads: Reads, credit: &[F], attained: &[usize], rou
 }
 
 /// `routed[i] = Σ_{t>i} credit[t]`.
+#[inline(always)]
 fn reversed_sum<F: Real>(credit: &[F], routed: &mut [F]) {
     let mut sum = F::ZERO;
     for (routed, &credit) in routed.iter_mut().zip(credit).rev() {

@@ -1,0 +1,344 @@
+//! The passes over a block of trajectories: read, spread, factor and clip, pull back, count; and the two passes
+//! over a whole batch.
+//!
+//! A block is a few thousand steps: small enough to stay in cache, long enough that loops over it vectorise
+//! even where single trajectories are short. Such loops are plain index loops over slices of equal length,
+//! without branches.
+
+use super::pull_back::route;
+use crate::Real;
+use crate::clip::Bounds;
+use crate::diagnostics::{Columns, Tally};
+use crate::family::{Form, Reads, Rule};
+use crate::log_ratio::{exclusive_prefix, log_ratios, running_minimum, windowed_prefix};
+use std::ops::Range;
+
+/// Steps per block, unless one trajectory is longer.
+const BLOCK: usize = 2048;
+
+/// The policy's own steps.
+pub(super) struct Steps<'a, F> {
+    pub(super) log_prob: &'a [F],
+    pub(super) rollout_log_prob: &'a [F],
+    pub(super) advantage: &'a [F],
+    pub(super) behaviour_log_prob: Option<&'a [F]>,
+}
+
+/// The passes' buffers: `[steps]` unless said otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Passes<F> {
+    /// `[lanes + 1]`
+    pub(super) offsets: Vec<usize>,
+    pub(super) ell: Vec<F>,
+    reading: Vec<F>,
+    attained: Vec<usize>,
+    log_factor: Vec<F>,
+    credit: Vec<F>,
+    pub(super) own: Vec<F>,
+    pub(super) routed: Vec<F>,
+    pub(super) cotangent: Vec<F>,
+    /// `[longest]`: the clip range, and the log of the batch mean of the factors.
+    pub(super) low: Vec<F>,
+    pub(super) high: Vec<F>,
+    pub(super) dual: F,
+    normaliser: Vec<F>,
+    /// `[block]`: the same spread over the steps of the block in hand, and its scales, values and prefixes.
+    block_low: Vec<F>,
+    block_high: Vec<F>,
+    block_scale: Vec<F>,
+    factor: Vec<F>,
+    ratio: Vec<F>,
+    value: Vec<F>,
+    prefix: Vec<F>,
+    pub(super) tally: Tally,
+}
+
+impl<F: Real> Passes<F> {
+    pub(super) fn resize(&mut self, steps: usize, longest: usize) {
+        let by_step = [
+            &mut self.ell,
+            &mut self.reading,
+            &mut self.log_factor,
+            &mut self.credit,
+            &mut self.own,
+            &mut self.routed,
+            &mut self.cotangent,
+        ];
+        for buffer in by_step {
+            buffer.resize(steps, F::ZERO);
+        }
+        self.attained.resize(steps, 0);
+        let block = longest.max(BLOCK);
+        let by_block = [
+            &mut self.block_low,
+            &mut self.block_high,
+            &mut self.block_scale,
+            &mut self.factor,
+            &mut self.ratio,
+            &mut self.value,
+            &mut self.prefix,
+        ];
+        for buffer in by_block {
+            buffer.resize(block, F::ZERO);
+        }
+        self.normaliser.clear();
+        self.normaliser.resize(longest, F::ZERO);
+    }
+
+    /// Steps of one trajectory.
+    pub(super) fn length(&self, lane: usize) -> usize {
+        self.offsets[lane + 1] - self.offsets[lane]
+    }
+
+    /// The batch cut into blocks of whole trajectories, as ranges of lanes.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<F> {
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for lane in 0..self.offsets.len() - 1 {
+            if lane > start && self.offsets[lane + 1] - self.offsets[start] > BLOCK {
+                ranges.push(start..lane);
+                start = lane;
+            }
+        }
+        ranges.push(start..self.offsets.len() - 1);
+        ranges.into_iter()
+    }
+
+    /// Log-ratios of a block and what the member reads off them.
+    #[inline(always)]
+    pub(super) fn read(&mut self, rule: &Rule, steps: &Steps<'_, F>, block: Range<usize>) {
+        let span = self.offsets[block.start]..self.offsets[block.end];
+        let ell = &mut self.ell[span.clone()];
+        let (log_prob, rollout) = (&steps.log_prob[span.clone()], &steps.rollout_log_prob[span.clone()]);
+        // A weight from outside compares rollout with behaviour where the batch knows both.
+        let mismatch = steps.behaviour_log_prob.filter(|_| rule.form == Form::Weigh);
+        match mismatch {
+            Some(behaviour) => log_ratios(rollout, &behaviour[span.clone()], ell),
+            None => log_ratios(log_prob, rollout, ell),
+        }
+        for lane in block {
+            let row = self.offsets[lane]..self.offsets[lane + 1];
+            let (ell, reading) = (&self.ell[row.clone()], &mut self.reading[row.clone()]);
+            match rule.reads {
+                Reads::Prefix => {
+                    exclusive_prefix(ell, reading);
+                }
+                Reads::Window(window) => windowed_prefix(ell, window, reading),
+                Reads::Minimum => running_minimum(ell, reading, &mut self.attained[row]),
+                Reads::Step => reading.copy_from_slice(ell),
+                Reads::SequenceMean => reading.fill(sum(ell) / F::from_f64(ell.len() as f64)),
+                Reads::SequenceSum => reading.fill(sum(ell)),
+            }
+        }
+        if mismatch.is_some() {
+            log_ratios(log_prob, rollout, &mut self.ell[span]);
+        }
+    }
+
+    /// Spreads what belongs to a trajectory or a position over the steps of the block.
+    #[inline(always)]
+    pub(super) fn spread(&mut self, rule: &Rule, lane: usize, first: usize, scale: F) {
+        let length = self.length(lane);
+        let at = self.offsets[lane] - self.offsets[first];
+        self.block_scale[at..at + length].fill(scale);
+        if rule.growing_clip {
+            self.block_low[at..at + length].copy_from_slice(&self.low[..length]);
+            self.block_high[at..at + length].copy_from_slice(&self.high[..length]);
+        } else {
+            self.block_low[at..at + length].fill(self.low[0]);
+            self.block_high[at..at + length].fill(self.high[0]);
+        }
+    }
+
+    /// Factors, clip and terms of a block; returns its share of the objective.
+    #[inline(always)]
+    pub(super) fn terms(&mut self, rule: &Rule, steps: &Steps<'_, F>, block: Range<usize>) -> F {
+        let span = self.offsets[block.start]..self.offsets[block.end];
+        let length = span.len();
+        let ell = &self.ell[span.clone()][..length];
+        let reading = &self.reading[span.clone()][..length];
+        let advantage = &steps.advantage[span.clone()][..length];
+        let log_factor = &mut self.log_factor[span.clone()][..length];
+        let own = &mut self.own[span.clone()][..length];
+        let credit = &mut self.credit[span][..length];
+        let (low, high, dual) = (&self.block_low[..length], &self.block_high[..length], self.dual);
+        let (value, scale) = (&mut self.value[..length], &mut self.block_scale[..length]);
+        let (factor, ratio) = (&mut self.factor[..length], &mut self.ratio[..length]);
+        // The slope waits in `credit`.
+        for t in 0..length {
+            let read = rule.factor(reading[t]);
+            log_factor[t] = read.log_factor;
+            credit[t] = read.slope;
+        }
+        if rule.self_normalised {
+            let start = self.offsets[block.start];
+            for row in self.offsets[block.start..=block.end].windows(2) {
+                let log_factor = &mut log_factor[row[0] - start..row[1] - start];
+                log_factor
+                    .iter_mut()
+                    .zip(&self.normaliser)
+                    .for_each(|(log_factor, &mean)| *log_factor -= mean);
+            }
+        }
+        for t in 0..length {
+            factor[t] = log_factor[t].exp();
+        }
+        for t in 0..length {
+            ratio[t] = ell[t].exp();
+        }
+        // The ratio inside the clip waits in `own`; a factor outside the clip joins the scale.
+        match rule.form {
+            Form::Multiply => {
+                for t in 0..length {
+                    // A dropped or vanished side wins over an infinite one.
+                    let none = (factor[t] == F::ZERO) | (ratio[t] == F::ZERO);
+                    own[t] = if none { F::ZERO } else { factor[t] * ratio[t] };
+                }
+            }
+            Form::Replace => own.copy_from_slice(factor),
+            Form::Weigh => {
+                if steps.behaviour_log_prob.is_some() {
+                    own.copy_from_slice(ratio);
+                } else {
+                    own.fill(F::ONE);
+                }
+                (0..length).for_each(|t| scale[t] *= factor[t]);
+            }
+        }
+        for t in 0..length {
+            let bounds = Bounds { low: low[t], high: high[t], dual };
+            let (term, live) = bounds.term(own[t], advantage[t]);
+            value[t] = scale[t] * term;
+            // A live term is its own derivative with respect to the log of its ratio.
+            own[t] = if live { value[t] } else { F::ZERO };
+            credit[t] *= own[t];
+        }
+        sum(value)
+    }
+
+    /// The routed channel and the cotangent of a block.
+    #[inline(always)]
+    pub(super) fn pull_back(&mut self, rule: &Rule, block: Range<usize>, routing: bool) {
+        let span = self.offsets[block.start]..self.offsets[block.end];
+        if routing && rule.form != Form::Weigh {
+            for lane in block {
+                let row = self.offsets[lane]..self.offsets[lane + 1];
+                let routed = &mut self.routed[row.clone()];
+                route(rule.reads, &self.credit[row.clone()], &self.attained[row.clone()], routed);
+                if rule.form == Form::Replace {
+                    // The step's own ratio is not in the term: all credit comes through the reading.
+                    routed.iter_mut().zip(&self.own[row]).for_each(|(routed, &own)| *routed -= own);
+                }
+            }
+        } else {
+            self.routed[span.clone()].fill(F::ZERO);
+        }
+        let length = span.len();
+        let (own, routed) = (&self.own[span.clone()][..length], &self.routed[span.clone()][..length]);
+        let cotangent = &mut self.cotangent[span][..length];
+        for t in 0..length {
+            cotangent[t] = own[t] + routed[t];
+        }
+    }
+
+    /// Adds a block to the diagnostics.
+    #[inline(always)]
+    pub(super) fn count(
+        &mut self,
+        rule: &Rule,
+        steps: &Steps<'_, F>,
+        block: Range<usize>,
+        weight: impl Fn(usize) -> F,
+    ) {
+        let span = self.offsets[block.start]..self.offsets[block.end];
+        let prefix = &mut self.prefix[..span.len()];
+        if rule.reads == Reads::Prefix {
+            prefix.copy_from_slice(&self.reading[span.clone()]);
+        } else {
+            for lane in block.clone() {
+                let row = self.offsets[lane]..self.offsets[lane + 1];
+                let at = row.start - span.start;
+                exclusive_prefix(&self.ell[row.clone()], &mut prefix[at..at + row.len()]);
+            }
+        }
+        let columns = Columns {
+            ell: &self.ell[span.clone()],
+            ratio: &self.ratio[..span.len()],
+            factor: &self.factor[..span.len()],
+            prefix,
+            advantage: &steps.advantage[span.clone()],
+            own: &self.own[span],
+        };
+        self.tally.add(&columns, &self.offsets[block.start..=block.end], |lane| {
+            weight(block.start + lane).to_f64()
+        });
+    }
+
+    /// Normalised ESS of `exp(strength · reading)` over all (trajectory, step) pairs.
+    ///
+    /// Paper: `app:diagnostics` (normalised ESS over the joint distribution)
+    pub(super) fn ess_at(&self, strength: f64, weight: impl Fn(usize) -> F) -> f64 {
+        let highest = self.reading.iter().map(|reading| strength * reading.to_f64()).fold(0.0, f64::max);
+        let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (lane, row) in self.offsets.windows(2).enumerate() {
+            let weight = weight(lane).to_f64();
+            for &reading in &self.reading[row[0]..row[1]] {
+                let value = Real::exp(strength * reading.to_f64() - highest);
+                mass += weight;
+                first += weight * value;
+                second += weight * value * value;
+            }
+        }
+        first * first / (second * mass)
+    }
+
+    /// `normaliser[t] = log(weighted mean of the factors at t)`, each position scaled by its largest factor.
+    pub(super) fn fill_normaliser(&mut self, rule: &Rule, weight: impl Fn(usize) -> F) {
+        for t in 0..self.normaliser.len() {
+            let rows = || self.offsets.windows(2).enumerate().filter(|(_, row)| row[0] + t < row[1]);
+            let log_factor = |row: &[usize]| rule.factor(self.reading[row[0] + t]).log_factor.to_f64();
+            let highest = rows().map(|(_, row)| log_factor(row)).fold(f64::NEG_INFINITY, f64::max);
+            let (mut mass, mut scaled) = (0.0, 0.0);
+            for (lane, row) in rows() {
+                mass += weight(lane).to_f64();
+                scaled += weight(lane).to_f64() * Real::exp(log_factor(row) - highest);
+            }
+            self.normaliser[t] = F::from_f64(highest + (scaled / mass).ln());
+        }
+    }
+
+    /// Takes back, at each step, the credit that flows through the batch mean of the factors.
+    ///
+    /// With `ω` the trajectory weights, `log g_n = αL_n − log mean(ω e^{αL})` gives
+    /// `Σ_n own_n ∂log g_n/∂L_m = α (own_m − ω_m g_m / Σω · Σ_n own_n)`.
+    pub(super) fn share_credit(&mut self, rule: &Rule, weight: impl Fn(usize) -> F) {
+        for t in 0..self.normaliser.len() {
+            let rows = || self.offsets.windows(2).enumerate().filter(|(_, row)| row[0] + t < row[1]);
+            let (mut total, mut mass) = (F::ZERO, F::ZERO);
+            for (lane, row) in rows() {
+                total += self.own[row[0] + t];
+                mass += weight(lane);
+            }
+            for (lane, row) in rows() {
+                let at = row[0] + t;
+                let share = weight(lane) * self.log_factor[at].exp() / mass;
+                self.credit[at] -= rule.factor(self.reading[at]).slope * share * total;
+            }
+        }
+    }
+}
+
+/// Sum in eight interleaved parts, so that it vectorises.
+#[inline(always)]
+fn sum<F: Real>(values: &[F]) -> F {
+    let mut parts = [F::ZERO; 8];
+    let mut chunks = values.chunks_exact(8);
+    for chunk in &mut chunks {
+        for (part, &value) in parts.iter_mut().zip(chunk) {
+            *part += value;
+        }
+    }
+    let rest = chunks.remainder().iter().fold(F::ZERO, |sum, &value| sum + value);
+    let [a, b, c, d, e, f, g, h] = parts;
+    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
+}

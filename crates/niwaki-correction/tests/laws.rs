@@ -1,0 +1,205 @@
+//! Laws of the surrogate: a slow, obvious twin, central differences, and equalities to the bit.
+
+mod twin;
+
+use niwaki_correction::family::{MEMBERS, TESTBED};
+use niwaki_correction::surrogate::Mean;
+use niwaki_correction::{Batch, Clip, Rows, Surrogate, Workspace};
+use proptest::prelude::*;
+use twin::Case;
+
+/// Every member with parameters that make its bounds bind on some steps and not on others.
+const LOSSES: [&str; 18] = [
+    "ppo",
+    "full",
+    "tempered:0.3",
+    "truncated:1",
+    "truncated:2",
+    "truncated:9",
+    "clipped:0.6,0.2",
+    "clipped:0.25,inf",
+    "self-normalised:0.7",
+    "adaptive:0.97",
+    "minpro",
+    "ctpo",
+    "gspo",
+    "token-tis:1.1",
+    "sequence-tis:1.2",
+    "token-mis:0.8,1.2",
+    "sequence-mis:0.7,1.3",
+    "cispo:0.2,0.1",
+];
+
+/// The switches of the objective.
+fn switched(loss: &str) -> Vec<Surrogate> {
+    let plain: Surrogate = loss.parse().unwrap();
+    let asymmetric = Clip { low: 0.1, high: 0.28, dual: None };
+    let dual = Clip { low: 0.2, high: 0.2, dual: Some(1.3) };
+    vec![
+        plain,
+        plain.without_clip(),
+        plain.without_routing(),
+        Surrogate { clip: Some(asymmetric), ..plain },
+        Surrogate { clip: Some(dual), mean: Mean::Trajectories, ..plain },
+        plain.without_clip().without_routing(),
+    ]
+}
+
+#[test]
+fn every_member_is_in_the_laws() {
+    for member in MEMBERS {
+        let named = |loss: &&str| loss.split(':').next() == Some(member.name);
+        assert!(LOSSES.iter().any(|loss| named(&loss)), "{} has no law", member.name);
+    }
+}
+
+#[test]
+fn objective_and_cotangent_agree_with_the_twin() {
+    // Ragged rows, masks, trajectory weights and behaviour log-probs in all combinations.
+    let (mut flat, mut compared, mut steps) = (0, 0, 0);
+    for seed in 0..24 {
+        let case = Case::draw(seed);
+        for loss in LOSSES {
+            for surrogate in switched(loss) {
+                let counts = case.check(&surrogate);
+                flat += counts.0;
+                compared += counts.1;
+                steps += case.log_prob.len();
+            }
+        }
+    }
+    // Cases that lie on a kink of their own have no derivative to compare with; they must stay the exception.
+    assert!(2 * compared > steps, "{compared} of {steps} cotangents compared");
+    assert!(flat > 1000, "the cases hardly ever clip: {flat}");
+}
+
+/// Own bits of an evaluation.
+fn bits(loss: &str, case: &Case) -> (u64, Vec<u64>) {
+    let surrogate: Surrogate = loss.parse().unwrap();
+    let mut workspace = Workspace::default();
+    let evaluation = surrogate.evaluate(&case.batch(), &mut workspace).unwrap();
+    (evaluation.objective.to_bits(), evaluation.cotangent.iter().map(|value| value.to_bits()).collect())
+}
+
+#[test]
+fn members_coincide_to_the_bit() {
+    for seed in 0..20 {
+        let case = Case::draw(seed);
+        for (one, other) in [
+            ("tempered:0", "ppo"),
+            ("tempered:1", "full"),
+            ("truncated:11", "full"),
+            ("truncated:inf", "full"),
+            ("clipped:0.3,inf", "tempered:0.3"),
+            ("clipped:0.3,0", "ppo"),
+            ("adaptive:0", "full"),
+        ] {
+            assert_eq!(bits(one, &case), bits(other, &case), "{one} against {other}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn at_the_rollout_policy_every_member_has_ppos_own_channel() {
+    // ℓ = 0 everywhere: all factors are 1, and only the routed channel can differ.
+    let case = Case::draw(3).at_the_rollout_policy();
+    let ppo: Surrogate = "ppo".parse().unwrap();
+    let (mut first, mut second) = (Workspace::default(), Workspace::default());
+    let own = ppo.evaluate(&case.batch(), &mut first).unwrap().own;
+    for name in TESTBED {
+        let other: Surrogate = name.parse().unwrap();
+        let evaluation = other.evaluate(&case.batch(), &mut second).unwrap();
+        assert_eq!(evaluation.own, own, "{name}");
+        assert_eq!(evaluation.diagnostics.drift, 0.0);
+        assert!(evaluation.diagnostics.prefix_ess.iter().all(|&ess| (ess - 1.0).abs() < 1e-15));
+    }
+}
+
+#[test]
+fn f32_follows_f64() {
+    let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<_>>();
+    for seed in 0..10 {
+        let case = Case::draw(seed);
+        let offsets = case.offsets.clone();
+        let [log_prob, rollout, advantage] =
+            [&case.log_prob, &case.rollout, &case.advantage].map(|x| narrow(x));
+        for loss in LOSSES.iter().filter(|loss| !loss.contains("mis")) {
+            let surrogate: Surrogate = loss.parse::<Surrogate>().unwrap().without_clip();
+            let (mut wide, mut slim) = (Workspace::default(), Workspace::default());
+            let rows = Rows::ragged(&offsets);
+            let expected = surrogate
+                .evaluate(&Batch::new(rows, &case.log_prob, &case.rollout, &case.advantage), &mut wide)
+                .unwrap();
+            let came =
+                surrogate.evaluate(&Batch::new(rows, &log_prob, &rollout, &advantage), &mut slim).unwrap();
+            assert!((came.objective - expected.objective).abs() < 2e-6, "{loss}");
+            for (&came, &expected) in came.cotangent.iter().zip(expected.cotangent) {
+                assert!((f64::from(came) - expected).abs() < 2e-6, "{loss}: {came} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bad_batches_are_refused_by_name() {
+    let ppo: Surrogate = "ppo".parse().unwrap();
+    let refuse =
+        |batch: Batch<'_, f64>| ppo.evaluate(&batch, &mut Workspace::default()).unwrap_err().to_string();
+    let (three, four) = ([-1.0; 3], [-1.0; 4]);
+    assert_eq!(
+        refuse(Batch::new(Rows::uniform(2), &four, &three, &four)),
+        "rollout_log_prob has 3 values where the batch has 4"
+    );
+    assert_eq!(
+        refuse(Batch::new(Rows::uniform(3), &four, &four, &four)),
+        "row offsets must start at 0, never fall and end at the number of steps"
+    );
+    assert_eq!(
+        refuse(Batch::new(Rows::uniform(2), &four, &[-1.0, f64::NAN, -1.0, -1.0], &four)),
+        "rollout_log_prob[1] is not a finite number"
+    );
+    assert_eq!(refuse(Batch::new(Rows::uniform(2), &[], &[], &[])), "the batch holds no step of the policy");
+    assert_eq!(
+        refuse(Batch::new(Rows::uniform(2), &four, &four, &four).masked(&[false; 4])),
+        "the batch holds no step of the policy"
+    );
+    assert_eq!(
+        refuse(Batch::new(Rows::uniform(2), &four, &four, &four).weighted(&[0.0, 0.0])),
+        "trajectory weights must be finite, not negative and not all zero"
+    );
+    // A value that is not finite at a step that does not count is no one's business.
+    let batch = Batch::new(Rows::uniform(2), &four, &[-1.0, f64::NAN, -1.0, -1.0], &four);
+    assert!(ppo.evaluate(&batch.masked(&[true, false, true, true]), &mut Workspace::default()).is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_batch_does_not_depend_on_the_order_of_its_trajectories(seed in 0_u64..1000) {
+        let case = Case::draw(seed);
+        let reversed = case.reversed();
+        for loss in ["tempered:0.4", "self-normalised:1", "gspo", "minpro"] {
+            let surrogate: Surrogate = loss.parse().unwrap();
+            let (mut one, mut other) = (Workspace::default(), Workspace::default());
+            let forward = surrogate.evaluate(&case.batch(), &mut one).unwrap();
+            let backward = surrogate.evaluate(&reversed.batch(), &mut other).unwrap();
+            prop_assert!((forward.objective - backward.objective).abs() < 1e-13);
+            prop_assert!((forward.diagnostics.dose - backward.diagnostics.dose).abs() < 1e-12);
+            prop_assert!((forward.diagnostics.ess - backward.diagnostics.ess).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn ess_lies_between_zero_and_one_and_falls_with_strength(seed in 0_u64..1000) {
+        let case = Case::draw(seed);
+        let mut last = 1.0 + 1e-12;
+        for alpha in [0.0, 0.1, 0.3, 0.6, 1.0] {
+            let surrogate: Surrogate = format!("tempered:{alpha}").parse().unwrap();
+            let mut workspace = Workspace::default();
+            let ess = surrogate.evaluate(&case.batch(), &mut workspace).unwrap().diagnostics.ess;
+            prop_assert!(ess > 0.0 && ess <= last + 1e-12, "α = {alpha}: {ess} after {last}");
+            last = ess;
+        }
+    }
+}
