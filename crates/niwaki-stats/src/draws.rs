@@ -37,8 +37,10 @@ impl Draws {
         let n = n as u64;
         loop {
             let product = u128::from(self.next()) * u128::from(n);
-            // 2⁶⁴ mod n low words are one too many for an even split.
-            if product as u64 >= n.wrapping_neg() % n {
+            let low = product as u64;
+            // 2⁶⁴ mod n low words are one too many for an even split; the remainder is below n, so that the slow
+            // division is rarely reached.
+            if low >= n || low >= n.wrapping_neg() % n {
                 return (product >> 64) as usize;
             }
         }

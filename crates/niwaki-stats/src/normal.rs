@@ -43,12 +43,14 @@ pub fn normal_quantile(probability: f64) -> Result<f64, Error> {
     if probability == 0.5 {
         return Ok(0.0);
     }
-    // The lower tail is solved, where a small probability keeps all its digits; 1 − p is exact for p ≥ 1/2.
-    let tail = if probability < 0.5 { probability } else { 1.0 - probability };
-    let mut x = -rough_upper_quantile(tail);
+    // The lower half is solved, where a small probability keeps all its digits; 1 − p is exact for p ≥ 1/2.
+    let lower = probability.min(1.0 - probability);
+    let mut x = -rough_upper_quantile(lower);
     for _ in 0..3 {
-        // Halley's step on Φ(x) − tail, whose second derivative is −x times the first.
-        let newton = (normal_cdf(x) - tail) / density(x);
+        // Near the middle the distance from one half keeps its digits (the subtraction is exact), Φ itself does not.
+        let error = if lower > 0.25 { central(x) - (lower - 0.5) } else { normal_cdf(x) - lower };
+        // Halley's step on Φ(x) − p, whose second derivative is −x times the first.
+        let newton = error / density(x);
         x -= newton / (1.0 + 0.5 * x * newton);
     }
     Ok(if probability < 0.5 { x } else { -x })
