@@ -164,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn ties_with_the_estimate_count_half() {
+        // Medians of resamples of {−1, 0, 1}: −1, 0, 1 with chances 7/27, 13/27, 7/27, and the estimate is 0. With
+        // ties halved the share is 1/2 and the shift nought; the jackknife (0.5, 0, −0.5) has no skew. So BCa is the
+        // percentile interval, whose tails of 0.3 are beyond 7/27 = 0.26 on both sides.
+        let bootstrap = Bootstrap { level: 0.4, ..Bootstrap::from_seed(2) };
+        let found = bootstrap.bca(&[-1.0, 0.0, 1.0], |x| crate::median(x).unwrap()).unwrap();
+        assert_eq!((found.low, found.high), (0.0, 0.0));
+    }
+
+    #[test]
     fn degenerate_samples_and_bad_settings() {
         let bootstrap = Bootstrap { resamples: 50, ..Bootstrap::from_seed(1) };
         let same = bootstrap.bca(&[2.0; 4], mean_of).unwrap();

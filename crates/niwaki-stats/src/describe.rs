@@ -134,6 +134,8 @@ mod tests {
         assert_eq!(sum_of([1.0, 1e100, 1.0, -1e100]), 2.0);
         // Offsets of 1e9 leave the variance of 0, 1, 2 unharmed: it is 1.
         assert_eq!(variance(&[1e9, 1e9 + 1.0, 1e9 + 2.0]), Ok(1.0));
+        // Here the mean 1e16 + 4/3 rounds to 1e16 + 2: deviations −2, 0, 0, squares 4, less (−2)²/3, is 8/3; halved 4/3.
+        assert!((variance(&[1e16, 1e16 + 2.0, 1e16 + 2.0]).unwrap() - 4.0 / 3.0).abs() < 1e-15);
         assert_eq!(sum_of([1e308, 1e308]), f64::INFINITY);
     }
 

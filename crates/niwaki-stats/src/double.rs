@@ -117,4 +117,16 @@ mod tests {
         assert!(Scaled::power_of_two(-600).is_negligible_beside(&sum));
         assert!(!tiny.is_negligible_beside(&sum));
     }
+
+    #[test]
+    fn low_parts_of_both_terms_count() {
+        // 1/2 + 3 · (1/4)/3 = 3/4; the quarter's third is no double, and its low part is about 2⁻⁵⁷.
+        let third = Scaled::power_of_two(-2).over(3.0);
+        let sum = Scaled::power_of_two(-1).plus(&third).plus(&third).plus(&third);
+        assert_eq!(sum.to_f64(), 0.75);
+        assert!(sum.low.abs() < 1e-30);
+        // 1 − (1/4 + 2⁻⁵⁴) is half-way between two doubles; the low part decides for the smaller.
+        let x = Scaled { high: 0.25 + two_to(-54), low: two_to(-60), exponent: 0 };
+        assert_eq!(x.complement(), 0.75 - two_to(-53));
+    }
 }
