@@ -1,5 +1,7 @@
 //! Laws of the surrogate: a slow, obvious twin, central differences, and equalities to the bit.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
+
 mod twin;
 
 use niwaki_correction::family::{MEMBERS, TESTBED};
@@ -48,8 +50,8 @@ fn switched(loss: &str) -> Vec<Surrogate> {
 #[test]
 fn every_member_is_in_the_laws() {
     for member in MEMBERS {
-        let named = |loss: &&str| loss.split(':').next() == Some(member.name);
-        assert!(LOSSES.iter().any(|loss| named(&loss)), "{} has no law", member.name);
+        let named = |loss: &str| loss.split(':').next() == Some(member.name);
+        assert!(LOSSES.iter().any(|loss| named(loss)), "{} has no law", member.name);
     }
 }
 
