@@ -11,13 +11,7 @@ pub(crate) struct Wish {
     pub(crate) tie: bool,
 }
 
-pub(crate) const WIDEST: f64 = 170.0;
 const DISTANCE: f64 = 14.0;
-
-/// The width the labels need, at most [`WIDEST`].
-pub(crate) fn width(texts: impl IntoIterator<Item = f64>) -> f64 {
-    texts.into_iter().fold(0.0, f64::max).min(WIDEST)
-}
 
 /// The width of one label.
 pub(crate) fn label_width(text: &str) -> f64 {

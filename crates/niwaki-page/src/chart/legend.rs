@@ -1,6 +1,6 @@
 //! Legends: one row of samples and names below the plots, wrapped to the drawing's width.
 
-use super::draw::marker;
+use super::ink::marker;
 use super::svg::{label, px, rule, text_width};
 use super::tone::Hue;
 use crate::inline::escape;
@@ -106,7 +106,7 @@ fn draw_sample(out: &mut String, entry: &Entry, x: f64, y: f64) {
                 let level = (f64::from(i) + 0.5) / f64::from(steps);
                 let (class, share) = ramp(level, *diverging);
                 out.push_str(&format!(
-                    r#"<rect class="{class}" style="--t:{share}%" x="{}" y="{}" width="5.3" height="10"/>"#,
+                    r#"<rect class="{class}" style="--t:{share}%" x="{}" y="{}" width="5" height="10" shape-rendering="crispEdges"/>"#,
                     px(start + f64::from(i) * 5.0),
                     px(y - 5.0)
                 ));

@@ -1,7 +1,7 @@
 //! Line charts: curves with their seeds, ribbons and error bars.
 
 use super::axis::Axis;
-use super::draw::title;
+use super::ink::title;
 use super::legend::{Entry, Legend, Sample};
 use super::mark::{Look, Mark};
 use super::panel::{Chart, Drawing, Panel};

@@ -1,7 +1,7 @@
 //! Charts as inline SVG: each kind turns its data into marks on two scales, and one renderer draws the marks.
 //!
-//! `line`, `scatter`, `bar`, `forest`, `histogram` and `heatmap` know their data and nothing of pixels; `panel` and
-//! `draw` know pixels and nothing of the kinds. Legends stand below the plot and line labels in a gutter to its right,
+//! `line`, `scatter`, `bar`, `forest`, `histogram` and `heatmap` know their data and nothing of pixels; `plan`,
+//! `draw` and `ink` know pixels and nothing of the kinds. Legends stand below the plot and line labels in a gutter to its right,
 //! so neither ever covers data.
 
 mod axis;
@@ -12,10 +12,12 @@ mod grid;
 mod gutter;
 mod heatmap;
 mod histogram;
+mod ink;
 mod legend;
 mod line;
 mod mark;
 mod panel;
+mod plan;
 mod scale;
 mod scatter;
 mod svg;

@@ -1,9 +1,10 @@
 //! A drawing is panels in columns over one legend. Lays them out; `draw` fills each one in.
 
 use super::axis::Axis;
-use super::draw::{self, Plan};
+use super::draw;
 use super::legend::{self, Entry, Sample};
 use super::mark::Mark;
+use super::plan::Plan;
 use super::scale::drawable;
 use super::svg::{own_style, px};
 use super::tone::Palette;

@@ -6,6 +6,8 @@ use crate::number::{fixed, superscript};
 const FAR: f64 = 1e300;
 /// The most ticks an axis ever has.
 const MOST_TICKS: usize = 10;
+/// How far data may reach beyond the outer ticks, in steps: rounding further out would waste the plot.
+const LOOSE: f64 = 0.35;
 
 /// A linear or logarithmic map from a domain to 0 … 1, with round ticks.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,15 +30,16 @@ pub struct Tick {
 }
 
 impl Scale {
-    /// A linear scale whose domain is `low … high` widened to round ticks (steps of 1, 2 or 5 times a power of ten).
+    /// A linear scale whose domain covers `low … high` and ends at a round tick (steps of 1, 2 or 5 times a power of
+    /// ten), or at the data's own end where that is at most a third of a step beyond the last tick.
     ///
     /// A domain without width is widened around its value, and one that is not finite becomes 0 … 1. `most` is held
     /// between 3 and 10.
     pub fn linear(low: f64, high: f64, most: usize) -> Self {
         let (low, high) = sound(low, high, false);
         let step = Step::over(low, high, most.clamp(3, MOST_TICKS));
-        let (first, last) = step.cover(low, high);
-        Self::stepped(step.at(first), step.at(last), step, first, last)
+        let (first, last) = step.enclose(low, high);
+        Self::stepped(step.at(first).min(low), step.at(last).max(high), step, first, last)
     }
 
     /// A linear scale over exactly `low … high`, with the round ticks that fall inside.
@@ -205,14 +208,14 @@ struct Step {
 }
 
 impl Step {
-    /// The smallest round step whose multiples cover `low … high` in at most `most` ticks.
+    /// The smallest round step that covers `low … high` in at most `most` ticks.
     fn over(low: f64, high: f64, most: usize) -> Self {
         let raw = (high - low) / most as f64;
         let start = raw.log10().floor() as i32;
         let candidates =
             (start..start + 4).flat_map(|power| [1.0, 2.0, 5.0].map(|lead| Self { lead, power }));
         let fits = |step: &Self| {
-            let (first, last) = step.cover(low, high);
+            let (first, last) = step.enclose(low, high);
             last - first < most as f64
         };
         candidates.clone().find(fits).unwrap_or(Self { lead: 1.0, power: start + 4 })
@@ -230,21 +233,17 @@ impl Step {
         }
     }
 
-    /// The multiples that enclose `low … high`.
-    fn cover(self, low: f64, high: f64) -> (f64, f64) {
-        let (mut first, mut last) = ((low / self.size()).floor(), (high / self.size()).ceil());
-        // Division rounds; the law that ticks cover the range is on the products.
-        while self.at(first) > low {
+    /// The first and last multiple for data from `low` to `high`: an end lies beyond its tick by at most [`LOOSE`] of
+    /// a step, otherwise the next tick is taken in.
+    fn enclose(self, low: f64, high: f64) -> (f64, f64) {
+        let size = self.size();
+        let (mut first, mut last) = ((low / size + LOOSE).floor(), (high / size - LOOSE).ceil());
+        // Division rounds; the law is on the products.
+        while self.at(first) - low > LOOSE * size {
             first -= 1.0;
         }
-        while self.at(last) < high {
+        while high - self.at(last) > LOOSE * size {
             last += 1.0;
-        }
-        while self.at(first + 1.0) <= low {
-            first += 1.0;
-        }
-        while self.at(last - 1.0) >= high {
-            last -= 1.0;
         }
         (first, last)
     }
@@ -283,7 +282,9 @@ mod tests {
     fn linear_ticks_are_round() {
         // Span 0.97 over at most 7 ticks: 0.2 is the smallest round step, 0 … 1 in six ticks.
         assert_eq!(labels(&Scale::linear(0.03, 1.0, 7)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(&Scale::linear(-3.0, 12_000.0, 5)), ["−5000", "0", "5000", "10,000", "15,000"]);
+        // −3 is a hair beyond 0, so the axis ends at the data; 12,000 is 0.4 steps beyond 10,000, so 15,000 comes in.
+        let wide = Scale::linear(-3.0, 12_000.0, 5);
+        assert_eq!((labels(&wide), wide.domain()), (vec!["0", "5000", "10,000", "15,000"], (-3.0, 15_000.0)));
         let tiny = Scale::linear(0.0, 3e-7, 5);
         assert_eq!((labels(&tiny), tiny.factor()), (vec!["0", "1", "2", "3"], Some(-7)));
     }

@@ -1,7 +1,7 @@
 //! Scatter charts: clouds of points, with a straight line through each where asked for.
 
 use super::axis::Axis;
-use super::draw::title;
+use super::ink::title;
 use super::legend::{Entry, Sample};
 use super::mark::{Look, Mark};
 use super::panel::{Chart, Drawing, Panel};

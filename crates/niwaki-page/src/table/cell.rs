@@ -31,6 +31,8 @@ pub(super) enum Content<'a> {
     Blank,
     Words(&'a str),
     Code(&'a str),
+    /// A number without a decimal point to align on: not a number, or infinite.
+    Odd(String),
     Number(Shape),
 }
 
@@ -113,7 +115,8 @@ impl Cell {
             Value::Text(text) => Content::Words(text),
             Value::Code(code) => Content::Code(code),
             Value::Number { value, error, interval, format } => {
-                Content::Number(format.unwrap_or(column).shape(*value, *error, *interval))
+                let shape = format.unwrap_or(column).shape(*value, *error, *interval);
+                if value.is_finite() { Content::Number(shape) } else { Content::Odd(shape.text()) }
             }
         }
     }

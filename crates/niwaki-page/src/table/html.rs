@@ -88,6 +88,7 @@ fn body_cell(cell: Option<&Cell>, column: &Column, at: usize, widest: &str) -> M
         Content::Blank => html! {},
         Content::Words(text) => html! { (PreEscaped(prose(text))) },
         Content::Code(code) => html! { code { (code) } },
+        Content::Odd(text) => html! { (text) },
         Content::Number(shape) => number(&shape, widest),
     };
     html! {

@@ -69,6 +69,7 @@ fn pieces(cell: &Cell, column: &Column) -> (String, Option<String>) {
     match cell.content(column.format) {
         Content::Blank => (String::new(), None),
         Content::Words(text) | Content::Code(text) => (format!("{text}{star}"), None),
+        Content::Odd(text) => (text + star, None),
         Content::Number(shape) => (shape.head.clone(), Some(shape.tail_text() + star)),
     }
 }
