@@ -153,8 +153,9 @@ fn lines() -> Section {
         .x(Axis::linear("reuse"))
         .y(Axis::linear("effect"))
         .series(Series::new("measured", gaps.clone()).markers().errors(spread(&gaps)))
-        .series(Series::new("predicted", (0..12).map(|i| (i as f64, (i as f64 * 0.6).cos() * 0.5))).markers())
-        .level(0.0, "");
+        .series(
+            Series::new("predicted", (0..12).map(|i| (i as f64, (i as f64 * 0.6).cos() * 0.5))).markers(),
+        );
     Section::new("Curves")
         .prose("Thin lines are seeds, the bold line their mean, the ribbon its confidence interval. Rest the pointer on a line to read a point.")
         .figure(Figure::new(&learning("Learning curves", &[("PPO", 0.03), ("tempered", 0.06)]).level(0.95, "solved").post(120.0, "warmup ends")).caption("Six seeds per arm."))

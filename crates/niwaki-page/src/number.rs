@@ -1,7 +1,7 @@
 //! Numbers as a reader wants them: significant digits, powers of ten, errors. The one place that turns an `f64` into
 //! text for tables, tiles and charts; knows nothing of where the text goes.
 
-/// How a number is written. The default, [`Format::auto`], keeps four significant digits and whole numbers whole.
+/// How a number is written. The default, [`Format::auto`], keeps up to four significant digits and whole numbers whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Format {
     style: Style,
@@ -19,7 +19,7 @@ enum Style {
 }
 
 impl Format {
-    /// Whole numbers whole, others to four significant digits, with a power of ten outside 10⁻⁴ … 10⁶.
+    /// At most four significant digits without idle zeros, whole numbers whole, with a power of ten outside 10⁻⁴ … 10⁶.
     pub const fn auto() -> Self {
         Self { style: Style::Auto, signed: false }
     }
@@ -126,7 +126,13 @@ impl Format {
         };
         match self.style {
             Style::Auto if value.fract() == 0.0 && value.abs() < 1e6 => (0, None),
-            Style::Auto => significant(4),
+            Style::Auto => {
+                let (decimals, power) = significant(4);
+                let written = format!("{value:.3e}");
+                let mantissa = written.split('e').next().unwrap_or("");
+                let idle = mantissa.bytes().rev().take_while(|&b| b == b'0').count();
+                (decimals.saturating_sub(idle), power)
+            }
             Style::Fixed(decimals) | Style::Percent(decimals) => (decimals, None),
             Style::Significant(digits) => significant(digits),
             Style::Scientific(decimals) => (decimals, Some(power_of_ten(value, decimals))),
@@ -203,7 +209,9 @@ mod tests {
             (Format::auto(), 12.0, "12"),
             (Format::auto(), 123456.0, "123,456"),
             (Format::auto(), 0.123456, "0.1235"),
-            // Five significant digits would be needed for the comma-free form; 1.2e7 is beyond 10⁶.
+            (Format::auto(), 0.5, "0.5"),
+            (Format::auto(), 1200.5, "1200"),
+            (Format::auto(), 2e-9, "2 × 10⁻⁹"),
             (Format::auto(), 12345678.5, "1.235 × 10⁷"),
             (Format::fixed(2), -0.001, "0.00"),
             (Format::fixed(2).signed(), 0.001, "0.00"),

@@ -61,11 +61,14 @@ fn frame(out: &mut String, plan: &Plan) {
     if !plan.empty || plan.panel.x.is_category() {
         x_ticks(out, plan, sideways);
     }
-    rule(out, "axis", (0.0, h), (w, h));
-    let zero =
-        plan.py(0.0).filter(|&y| !plan.empty && !sideways && !plan.y.is_log() && y > 1.0 && y < h - 1.0);
-    if let Some(y) = zero {
-        rule(out, "axis", (0.0, y), (w, y));
+    let inside = |y: &f64| !plan.empty && !sideways && !plan.y.is_log() && *y > 1.0 && *y < h - 1.0;
+    match plan.py(0.0).filter(inside) {
+        // Zero is the base of signed data; the plot's own edge steps back.
+        Some(y) => {
+            rule(out, "tie", (0.0, h), (w, h));
+            rule(out, "axis", (0.0, y), (w, y));
+        }
+        None => rule(out, "axis", (0.0, h), (w, h)),
     }
     let mut below = h + plan.under_ticks();
     let x_label = plan.panel.x.label(&plan.x);
@@ -121,14 +124,19 @@ fn name_lines(out: &mut String, plan: &Plan) {
                     y: at.1,
                     text: name.clone(),
                     class: hue.class,
-                    tie: true,
+                    from: Some(at.0 + 4.0),
                 }));
             }
             Mark::Level { y, name } if !name.is_empty() => {
-                wishes.extend(plan.py(*y).map(|y| Wish { y, text: name.clone(), class: "", tie: true }));
+                wishes.extend(plan.py(*y).map(|y| Wish {
+                    y,
+                    text: name.clone(),
+                    class: "",
+                    from: Some(plan.width + 1.0),
+                }));
             }
             Mark::Aside { y, text } => {
-                wishes.extend(plan.py(*y).map(|y| Wish { y, text: text.clone(), class: "", tie: false }));
+                wishes.extend(plan.py(*y).map(|y| Wish { y, text: text.clone(), class: "", from: None }));
             }
             _ => {}
         }
@@ -136,9 +144,10 @@ fn name_lines(out: &mut String, plan: &Plan) {
     let height = plan.height();
     let places = gutter::spread(&wishes.iter().map(|wish| wish.y).collect::<Vec<_>>(), height);
     for (wish, place) in wishes.iter().zip(places) {
-        if wish.tie && (place - wish.y).abs() > 2.0 {
+        let moved = (place - wish.y).abs() > 2.0;
+        if let Some(from) = wish.from.filter(|&from| moved || from < plan.width - 8.0) {
             let y = wish.y.clamp(0.0, height);
-            let d = path([(plan.width + 1.0, y), (plan.width + 8.0, place)]);
+            let d = path([(from, y), (plan.width.max(from), y), (plan.width + 8.0, place)]);
             out.push_str(&format!(r#"<path class="tie" d="{d}"/>"#));
         }
         let class = match wish.class {

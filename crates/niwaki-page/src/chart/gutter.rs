@@ -2,13 +2,13 @@
 
 use super::svg::text_width;
 
-/// A label that wants to stand at `y`.
+/// A label that wants to stand at `y`, with a leader from `(from, y)` where it had to move away.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) y: f64,
     pub(crate) text: String,
     pub(crate) class: &'static str,
-    pub(crate) tie: bool,
+    pub(crate) from: Option<f64>,
 }
 
 const DISTANCE: f64 = 14.0;

@@ -157,7 +157,7 @@ fn draw_cell(
         r#"<rect class="{class}"{style} x="{x}" y="{y}" width="{w}" height="{h}" rx="2"><title>{title}</title></rect>"#
     ));
     if !text.is_empty() && text_width(text, 11.0) <= wide && tall >= 14.0 {
-        let strong = level.is_some_and(|l| if diverging { (l - 0.5).abs() > 0.3 } else { l > 0.5 });
+        let strong = level.is_some_and(|l| if diverging { (l - 0.5).abs() > 0.34 } else { l > 0.56 });
         let class = if strong { "on up" } else { "on" };
         let attributes = format!(r#" class="{class}" dy=".34em" text-anchor="middle""#);
         label(out, left + wide / 2.0, top + tall / 2.0, &attributes, text, wide + 12.0);

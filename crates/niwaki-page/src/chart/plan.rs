@@ -38,8 +38,12 @@ impl<'a> Plan<'a> {
         let empty = !data().any(|(x, y)| drawable(x, log_x) && drawable(y, log_y));
         let lost = |v: f64, log: bool| log && v <= 0.0;
         // Plain markers go with a line or a whisker that has the same values already.
-        let counted = panel.marks.iter().filter(|mark| mark.is_data() && !matches!(mark, Mark::Dots { faint: false, .. }));
-        let missing = counted.flat_map(Mark::reach).filter(|&(x, y)| lost(x, log_x) || lost(y, log_y)).count();
+        let counted = panel
+            .marks
+            .iter()
+            .filter(|mark| mark.is_data() && !matches!(mark, Mark::Dots { faint: false, .. }));
+        let missing =
+            counted.flat_map(Mark::reach).filter(|&(x, y)| lost(x, log_x) || lost(y, log_y)).count();
         let y = panel.y.scale(panel.extent(|p| p.1, log_y), (panel.height / 40.0) as usize + 2);
         // Only a first guess, from which the last label's width is known; `settle` has the last word.
         let x = panel.x.scale(panel.extent(|p| p.0, log_x), 8);

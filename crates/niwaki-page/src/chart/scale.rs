@@ -138,7 +138,9 @@ impl Scale {
     /// Where `value` stands: 0 at the domain's low end, 1 at its high end, `None` where it has no place (NaN,
     /// infinite, or not positive on a log scale).
     pub fn unit(&self, value: f64) -> Option<f64> {
-        if !drawable(value, self.log) {
+        // A domain that ends near the limit is rounded a little beyond it, and its ends still have a place.
+        let within = if value > 1.0 || !self.log { value.abs() <= FAR * 100.0 } else { value >= 0.01 / FAR };
+        if !within {
             return None;
         }
         let at = |v: f64| if self.log { v.ln() } else { v };
@@ -305,5 +307,9 @@ mod tests {
         assert_eq!(Scale::linear(f64::NAN, 1.0, 6).domain(), (0.0, 1.0));
         assert_eq!(Scale::log(0.0, 1.0, 6).domain(), (1.0, 10.0));
         assert_eq!(Scale::log(1.0, 2.0, 6).unit(-1.0), None);
+        // Rounding carries the top of this domain a hair above the limit of 1e300.
+        let vast = Scale::linear(0.0, 1e300, 6);
+        assert_eq!(vast.unit(vast.domain().1), Some(1.0));
+        assert_eq!(Scale::linear(0.0, 1.0, 6).unit(f64::NAN), None);
     }
 }

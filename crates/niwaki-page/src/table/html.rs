@@ -13,12 +13,13 @@ pub(super) fn render(table: &Table, number: usize) -> Markup {
     let file = format!("{}.csv", slug(if table.caption.is_empty() { "table" } else { &table.caption }));
     html! {
         div.table-block {
+            // Outside the scrolling part, so that a phone wraps it; the table is tied to it by name.
+            p.caption {
+                span.number { "Table " (number) "." } " "
+                (PreEscaped(prose(&table.caption)))
+            }
             div.scroll tabindex="0" role="region" aria-label={ "Table " (number) } {
-                table {
-                    caption {
-                        span.number { "Table " (number) "." } " "
-                        (PreEscaped(prose(&table.caption)))
-                    }
+                table aria-label=(table.caption) {
                     (head(&columns))
                     tbody {
                         @for row in &table.rows {
