@@ -21,7 +21,8 @@ fn curve(rate: f64, seed: usize) -> Vec<(f64, f64)> {
 }
 
 fn learning(title: &str, rates: &[(&str, f64)]) -> LineChart {
-    let mut chart = LineChart::new(title).x(Axis::linear("update")).y(Axis::linear("success rate").percent());
+    let mut chart =
+        LineChart::new(title).x(Axis::linear("update").whole()).y(Axis::linear("success rate").percent());
     for (nth, (name, rate)) in rates.iter().enumerate() {
         let seeds: Vec<_> = (0..6).map(|seed| curve(*rate, seed + 10 * nth)).collect();
         let over = |i: usize| seeds.iter().map(move |seed| seed[i].1);
@@ -135,7 +136,7 @@ fn lines() -> Section {
             .collect::<Vec<_>>()
     };
     let ends = LineChart::new("Bias on a log axis, lines named at their ends")
-        .x(Axis::linear("update"))
+        .x(Axis::linear("update").whole())
         .y(Axis::log("mean |bias|"))
         .series(Series::new("PPO", decay(0.01, 0.2, 1)))
         .series(Series::new("per-step clip", decay(0.012, 0.2, 2)))
@@ -150,7 +151,7 @@ fn lines() -> Section {
     let spread =
         |points: &[(f64, f64)]| points.iter().map(|&(x, y)| (x, y - 0.2, y + 0.2)).collect::<Vec<_>>();
     let marked = LineChart::new("Markers, error bars and a gap")
-        .x(Axis::linear("reuse"))
+        .x(Axis::linear("reuse").whole())
         .y(Axis::linear("effect"))
         .series(Series::new("measured", gaps.clone()).markers().errors(spread(&gaps)))
         .series(
@@ -252,7 +253,7 @@ fn maps() -> Section {
         .panel(learning("Flow shop", &[("PPO", 0.02), ("tempered", 0.025)]).height(150.0))
         .panel(
             LineChart::new("Job shop")
-                .x(Axis::linear("update"))
+                .x(Axis::linear("update").whole())
                 .y(Axis::linear("success rate"))
                 .height(150.0),
         )

@@ -248,7 +248,7 @@ fn small_table() -> Table {
 
 fn small_chart() -> LineChart {
     LineChart::new("Two lines")
-        .x(Axis::linear("update"))
+        .x(Axis::linear("update").whole())
         .y(Axis::log("bias"))
         .series(Series::new("PPO", [(0.0, 1.0), (1.0, 0.5), (2.0, f64::NAN), (3.0, 0.4)]))
         .series(Series::new("tempered", [(0.0, 1.0), (1.0, 0.1), (3.0, 0.0)]).markers())

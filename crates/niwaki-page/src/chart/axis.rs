@@ -11,6 +11,7 @@ pub struct Axis {
     range: Option<(f64, f64)>,
     include: Vec<f64>,
     percent: bool,
+    whole: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,6 +56,12 @@ impl Axis {
         self
     }
 
+    /// Names whole numbers only, as counts want.
+    pub fn whole(mut self) -> Self {
+        self.whole = true;
+        self
+    }
+
     pub(crate) fn is_log(&self) -> bool {
         self.kind == Kind::Log
     }
@@ -77,6 +84,9 @@ impl Axis {
             (Kind::Log, false) => Scale::log(low, high, most),
             (Kind::Log, true) => Scale::log_exact(low, high, most),
         };
+        if self.whole {
+            scale.keep_whole();
+        }
         if self.percent {
             let width =
                 scale.ticks().windows(2).map(|w| w[1].value - w[0].value).fold(f64::INFINITY, f64::min);

@@ -9,8 +9,11 @@ use super::svg::{label, path, px, rule, text_width};
 /// How far markers and line caps may reach over the plot's edge.
 const BLEED: f64 = 8.0;
 
-/// Draws the panel with its plot's top left corner at the origin.
-pub(crate) fn draw(out: &mut String, plan: &Plan) {
+/// Draws the panel with its plot's top left corner at the origin; its title stands `above` it, level with its row's.
+pub(crate) fn draw(out: &mut String, plan: &Plan, above: f64) {
+    if plan.has_title() {
+        label(out, -plan.left, 13.0 - above, r#" class="title""#, &plan.panel.title, plan.cell);
+    }
     frame(out, plan);
     if plan.empty {
         let (x, y) = (plan.width / 2.0, plan.height() / 2.0);
@@ -31,7 +34,7 @@ pub(crate) fn draw(out: &mut String, plan: &Plan) {
 
 fn frame(out: &mut String, plan: &Plan) {
     let (w, h) = (plan.width, plan.height());
-    let mut above = -8.0 - LINE * plan.post_rows() as f64;
+    let above = -8.0 - LINE * plan.post_rows() as f64;
     for (x, name, row) in plan.posts() {
         let half = text_width(name, 12.0) / 2.0;
         let x = x.clamp(half.min(w / 2.0), (w + plan.right() - half).max(w / 2.0));
@@ -40,10 +43,6 @@ fn frame(out: &mut String, plan: &Plan) {
     let y_label = plan.y_label();
     if !y_label.is_empty() {
         label(out, -plan.left, above - 5.0, "", &y_label, plan.cell);
-        above -= 24.0;
-    }
-    if plan.titled && !plan.panel.title.is_empty() {
-        label(out, -plan.left, above - 2.0, r#" class="title""#, &plan.panel.title, plan.cell);
     }
     let sideways = plan.panel.y.is_category();
     if !plan.empty || sideways {
@@ -78,8 +77,8 @@ fn frame(out: &mut String, plan: &Plan) {
         below += 4.0;
     }
     if plan.missing > 0 {
-        let (values, have) = if plan.missing == 1 { ("value", "has") } else { ("values", "have") };
-        let note = format!("{} {values} at or below zero {have} no place on a log axis", plan.missing);
+        let values = if plan.missing == 1 { "value" } else { "values" };
+        let note = format!("{} {values} ≤ 0 not shown", plan.missing);
         label(out, w / 2.0, below + LINE - 3.0, r#" text-anchor="middle""#, &note, plan.cell);
     }
 }

@@ -119,7 +119,7 @@ impl Chart for Histogram {
         drawing.push(Panel {
             title: self.title.clone(),
             x: self.x.clone(),
-            y: Axis::linear("count").include(0.0),
+            y: Axis::linear("count").include(0.0).whole(),
             marks: bars.chain(posts).collect(),
             legend: Vec::new(),
             height: self.height,

@@ -102,7 +102,7 @@ fn render<C: Chart + ?Sized>(title: &str, chart: &C, alone: bool) -> String {
         for (column, plan) in plans.iter().enumerate() {
             let x = (cell + GAP.0) * column as f64;
             body.push_str(&format!(r#"<g transform="translate({} {})">"#, px(x + left), px(top + above)));
-            draw::draw(&mut body, plan);
+            draw::draw(&mut body, plan, above);
             body.push_str("</g>");
         }
         top += above + height + below;

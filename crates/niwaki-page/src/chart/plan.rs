@@ -17,7 +17,7 @@ pub(crate) struct Plan<'a> {
     pub(super) cell: f64,
     pub(super) left: f64,
     pub(super) width: f64,
-    pub(super) titled: bool,
+    titled: bool,
     pub(super) empty: bool,
     pub(super) slots: Slots,
     pub(super) missing: usize,
@@ -128,10 +128,18 @@ impl<'a> Plan<'a> {
         self.posts().iter().map(|post| post.2 + 1).max().unwrap_or(0)
     }
 
+    pub(super) fn has_title(&self) -> bool {
+        self.titled && !self.panel.title.is_empty()
+    }
+
     /// The room above the plot: title, y label, names of vertical lines.
     pub(crate) fn above(&self) -> f64 {
-        let title = if self.titled && !self.panel.title.is_empty() { 20.0 } else { 0.0 };
-        let name = if self.y_label().is_empty() { 0.0 } else { 24.0 };
+        let title = if self.has_title() { 20.0 } else { 0.0 };
+        let name = match (self.y_label().is_empty(), self.has_title()) {
+            (false, _) => 24.0,
+            (true, true) => 6.0,
+            (true, false) => 0.0,
+        };
         title + name + LINE * self.post_rows() as f64 + 8.0
     }
 

@@ -171,6 +171,15 @@ impl Scale {
         self.log
     }
 
+    /// Drops ticks between whole numbers, unless none would be left.
+    pub(crate) fn keep_whole(&mut self) {
+        let whole = |tick: &Tick| tick.value.fract() == 0.0;
+        if self.factor.is_none() && self.ticks.iter().any(whole) {
+            self.ticks.retain(whole);
+            self.rename(|v| fixed(v, 0).replace('-', "\u{2212}"));
+        }
+    }
+
     pub(crate) fn rename(&mut self, name: impl Fn(f64) -> String) {
         for tick in &mut self.ticks {
             tick.label = name(tick.value);
@@ -289,6 +298,14 @@ mod tests {
         assert_eq!((labels(&wide), wide.domain()), (vec!["0", "5000", "10,000", "15,000"], (-3.0, 15_000.0)));
         let tiny = Scale::linear(0.0, 3e-7, 5);
         assert_eq!((labels(&tiny), tiny.factor()), (vec!["0", "1", "2", "3"], Some(-7)));
+    }
+
+    #[test]
+    fn counts_have_whole_ticks() {
+        let mut scale = Scale::linear(0.0, 3.0, 10);
+        assert_eq!(labels(&scale), ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0"]);
+        scale.keep_whole();
+        assert_eq!(labels(&scale), ["0", "1", "2", "3"]);
     }
 
     #[test]
