@@ -21,6 +21,9 @@
 //! | `advantage` | exact advantages, or returns minus their mean |
 //! | `pair` | two policies under one reward: log-ratios, visitation, drift |
 //! | `estimate` | any loss measured on a pair |
+//! | `channels` | how a loss's gradient differs from PPO's: reweighting and credit routing |
+//! | `conditions` | the bias witness, the conditional means, and conditions C1 and C2 |
+//! | `merging` | histories that share a state: the price of the path weight |
 //! | `tree`, `sum`, `twofold` | recursions, pairwise sums, and numbers of 31 digits |
 //!
 //! # Example
@@ -41,8 +44,11 @@
 //! ```
 
 mod advantage;
+mod channels;
+mod conditions;
 mod error;
 mod estimate;
+mod merging;
 mod pair;
 mod process;
 mod reward;
@@ -53,8 +59,11 @@ mod twofold;
 mod values;
 
 pub use advantage::AdvantageSource;
+pub use channels::{Channel, Channels};
+pub use conditions::{ConditionalMeans, Conditions};
 pub use error::Error;
 pub use estimate::{Measurement, Workspace};
+pub use merging::{Merging, MergingCost};
 pub use pair::{Drift, Pair};
 pub use process::Process;
 pub use reward::{Payoff, Reward};

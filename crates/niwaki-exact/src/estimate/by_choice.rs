@@ -14,8 +14,12 @@ impl Pair<'_> {
     /// Moments and channel weights by recursion over the tree.
     ///
     /// Paper: `eq:Lhat`, `eq:gradient-two-channels`
-    pub(super) fn by_choice(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
-        let written = surrogate.correction.rule();
+    pub(super) fn by_choice(
+        &self,
+        surrogate: &Surrogate,
+        written: Rule,
+        work: &mut Workspace,
+    ) -> Result<Moments, Error> {
         if written.reads == Reads::Step && (written.self_normalised || written.ess_floor.is_some()) {
             return Err(Self::refuse(surrogate, "a step's own ratio coupled across the batch"));
         }
@@ -53,7 +57,7 @@ impl Pair<'_> {
         if bounds.is_some() {
             row_means(vocab, prob, live, rows);
         }
-        self.channels(surrogate, &rule, bounds.is_some(), work);
+        self.weigh_scores(surrogate, &rule, bounds.is_some(), work);
         Ok(Moments { rule, mean, variance, mean_at, factor_at })
     }
 
@@ -163,7 +167,7 @@ impl Pair<'_> {
     /// live term of each prefix.
     ///
     /// Paper: `eq:gradient-two-channels`
-    fn channels(&self, surrogate: &Surrogate, rule: &Rule, clipped: bool, work: &mut Workspace) {
+    fn weigh_scores(&self, surrogate: &Surrogate, rule: &Rule, clipped: bool, work: &mut Workspace) {
         let (process, vocab, prob) = (self.process, self.process.vocab(), self.old.prob());
         let Workspace { value, live, own, routed, .. } = work;
         let live: &[f64] = if clipped { live } else { value };

@@ -5,7 +5,7 @@ use crate::sum::sum;
 use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
-use niwaki_correction::{Real, Surrogate};
+use niwaki_correction::{Real, Rule, Surrogate};
 
 /// What one sequence's weight does to a unit of advantage of either sign.
 #[derive(Clone, Copy, Default)]
@@ -23,8 +23,12 @@ impl Sides {
 
 impl Pair<'_> {
     /// Moments and channel weights from the leaves up.
-    pub(super) fn by_sequence(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
-        let rule = surrogate.correction.rule();
+    pub(super) fn by_sequence(
+        &self,
+        surrogate: &Surrogate,
+        rule: Rule,
+        work: &mut Workspace,
+    ) -> Result<Moments, Error> {
         if rule.form == Form::Multiply
             || rule.growing_clip
             || rule.self_normalised

@@ -122,18 +122,23 @@ impl Pair<'_> {
 
     /// Moments, and the gradient in the workspace.
     fn pull_back(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
-        let moments = self.moments(surrogate, work)?;
+        let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
         work.gradient.clear();
         work.gradient.extend(work.own.iter().zip(&work.routed).map(|(own, routed)| own + routed));
         self.new.pull_back(&mut work.gradient);
         Ok(moments)
     }
 
-    /// Moments, and the weights of both channels in the workspace.
-    pub(crate) fn moments(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
-        match surrogate.correction.rule().reads {
-            Reads::SequenceMean | Reads::SequenceSum => self.by_sequence(surrogate, work),
-            _ => self.by_choice(surrogate, work),
+    /// Moments of a rule under a loss's clip and routing, and the weights of both channels in the workspace.
+    pub(crate) fn moments(
+        &self,
+        surrogate: &Surrogate,
+        rule: Rule,
+        work: &mut Workspace,
+    ) -> Result<Moments, Error> {
+        match rule.reads {
+            Reads::SequenceMean | Reads::SequenceSum => self.by_sequence(surrogate, rule, work),
+            _ => self.by_choice(surrogate, rule, work),
         }
     }
 }
