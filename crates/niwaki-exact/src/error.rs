@@ -1,0 +1,122 @@
+//! What can be wrong with a process, a table, a reward or a loss.
+
+use crate::process::Process;
+
+/// A refused process, table, reward or loss.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A vocabulary below two or a horizon of zero.
+    #[error(
+        "a process needs a vocabulary of at least 2 and a horizon of at least 1; vocab {vocab}, horizon {horizon} came"
+    )]
+    Empty {
+        /// The vocabulary asked for.
+        vocab: usize,
+        /// The horizon asked for.
+        horizon: usize,
+    },
+    /// A tree that would not fit.
+    #[error(
+        "vocab {vocab}, horizon {horizon} needs about {needed} bytes of memory and the limit is {limit}; \
+         {mend}"
+    )]
+    TooLarge {
+        /// The vocabulary asked for.
+        vocab: usize,
+        /// The horizon asked for.
+        horizon: usize,
+        /// About how many bytes the arrays of one pair take.
+        needed: u128,
+        /// How many are allowed.
+        limit: u64,
+        /// The largest horizon that fits, in words.
+        mend: String,
+    },
+    /// An array of the wrong length.
+    #[error("{what} has {came} values; {process} needs {expected} ({axes})")]
+    Length {
+        /// The array.
+        what: &'static str,
+        /// Its length.
+        came: usize,
+        /// The length the process asks for.
+        expected: usize,
+        /// The axes of the array in words.
+        axes: &'static str,
+        /// The process.
+        process: Process,
+    },
+    /// A value that is not a finite number.
+    #[error("{what}[{index}] is not a finite number")]
+    NotFinite {
+        /// The array.
+        what: &'static str,
+        /// Index of the first such value.
+        index: usize,
+    },
+    /// A row of logits so spread that a probability vanishes: importance ratios need full support.
+    #[error(
+        "logits row {row} spans {spread:.0}: a probability underflows to 0; keep each row's spread below 700"
+    )]
+    Support {
+        /// The row.
+        row: usize,
+        /// Largest minus smallest logit.
+        spread: f64,
+    },
+    /// Two things that belong to different processes.
+    #[error("{what} belongs to {came}, the other to {expected}; use one process for both")]
+    Mismatch {
+        /// What does not fit.
+        what: &'static str,
+        /// Its process.
+        came: Process,
+        /// The process of the other.
+        expected: Process,
+    },
+    /// A reward that needs a longer horizon.
+    #[error("reward '{reward}' needs a horizon of at least 2; horizon {horizon} came")]
+    Horizon {
+        /// The reward.
+        reward: &'static str,
+        /// The horizon.
+        horizon: usize,
+    },
+    /// A reward that no rung of the ladder has.
+    #[error("no reward is called '{came}'; choose one of {known}")]
+    UnknownReward {
+        /// What was written.
+        came: String,
+        /// All names.
+        known: String,
+    },
+    /// A member of the family in a form that the tree recursions do not cover.
+    #[error("loss '{loss}': {why} cannot be enumerated exactly here")]
+    Unsupported {
+        /// The loss.
+        loss: String,
+        /// The form.
+        why: &'static str,
+    },
+    /// A measurement that overflowed.
+    #[error("loss '{loss}': {what} is not a finite number; the two policies are too far apart")]
+    Overflow {
+        /// The loss.
+        loss: String,
+        /// The measurement.
+        what: &'static str,
+    },
+    /// A map from histories to states that is none.
+    #[error(
+        "histories {first:?} and {second:?} share a state but {what} differ; the map must keep what the future needs"
+    )]
+    NotAState {
+        /// One history.
+        first: Vec<usize>,
+        /// Another that reaches the same state.
+        second: Vec<usize>,
+        /// What tells them apart.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,144 @@
+//! What comes out: bias, variance, direction and ESS of any loss.
+
+use crate::sum::{cosine, norm};
+use crate::{Error, Pair};
+use niwaki_correction::family::Reads;
+use niwaki_correction::{Rule, Surrogate};
+
+/// What the single-trajectory estimate of a loss is worth on a pair of policies.
+///
+/// The estimate is the sum over steps of the loss's terms, before any average: a loss's `mean` does not matter.
+///
+/// Paper: `eq:Lhat`, `sec:exact-diagnostics`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The member as it acted: an ESS floor is replaced by the strength it led to.
+    pub rule: Rule,
+    /// The expected estimate.
+    pub mean: f64,
+    /// Expected estimate minus η(new) − η(old). Paper: `eq:bias-def`
+    pub bias: f64,
+    /// Paper: `eq:var-def`
+    pub variance: f64,
+    /// Bias² + variance. Paper: `eq:mse-def`
+    pub mse: f64,
+    /// Cosine between the gradients of the expected estimate and of η; not a number where one is zero.
+    pub cosine: f64,
+    /// Euclidean norm of the gradient of the expected estimate.
+    pub gradient_norm: f64,
+    /// Normalised ESS of the member's factors over the joint (sequence, position) distribution.
+    pub ess: f64,
+    /// The same at each position. Shapes: `[horizon]`
+    pub ess_at: Vec<f64>,
+    /// Expected term of each position; their sum is `mean`. Shapes: `[horizon]`
+    pub mean_at: Vec<f64>,
+}
+
+/// First and second moments that either way of measuring leaves behind, beside the weights in the workspace.
+pub(crate) struct Moments {
+    pub(crate) rule: Rule,
+    pub(crate) mean: f64,
+    pub(crate) variance: f64,
+    pub(crate) mean_at: Vec<f64>,
+    /// E[g] and E[g²] at each position, all on one scale.
+    pub(crate) factor_at: Vec<(f64, f64)>,
+}
+
+/// Buffers that are reused from loss to loss.
+///
+/// Shapes: `[prefixes]`, and `[prefixes, vocab]` where it says so.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    pub(crate) reading: Vec<f64>,
+    pub(crate) log_factor: Vec<f64>,
+    pub(crate) slope: Vec<f64>,
+    /// The edge at which the running minimum is attained.
+    pub(crate) attained: Vec<usize>,
+    pub(crate) rows: Vec<f64>,
+    pub(crate) future: Vec<f64>,
+    pub(crate) spread: Vec<f64>,
+    pub(crate) credit: Vec<f64>,
+    /// `[prefixes, vocab]`: ratio inside the clip, then the term's value.
+    pub(crate) value: Vec<f64>,
+    /// `[prefixes, vocab]`: the part of the term that carries a gradient; unused without a clip.
+    pub(crate) live: Vec<f64>,
+    /// `[prefixes, vocab]`: weight of each score through the step's own ratio.
+    pub(crate) own: Vec<f64>,
+    /// `[prefixes, vocab]`: weight of each score through later factors.
+    pub(crate) routed: Vec<f64>,
+    /// `[prefixes, vocab]`: the gradient.
+    pub(crate) gradient: Vec<f64>,
+}
+
+impl Pair<'_> {
+    /// Measures one loss. The clip and the routing of the loss are honoured; for the paper's diagnostics give it
+    /// `without_clip()`.
+    ///
+    /// # Errors
+    /// Where the member's form is not covered, or a ratio overflows.
+    ///
+    /// Paper: `eq:Lhat`, `eq:bias-def`, `eq:var-def`, `eq:mse-def`, `app:diagnostics`
+    pub fn measure(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Measurement, Error> {
+        let moments = self.pull_back(surrogate, work)?;
+        let bias = moments.mean - self.improvement();
+        let ess = |first: f64, second: f64, mass: f64| first * first / (mass * second);
+        let (first, second) =
+            moments.factor_at.iter().fold((0.0, 0.0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
+        let measurement = Measurement {
+            rule: moments.rule,
+            mean: moments.mean,
+            bias,
+            variance: moments.variance,
+            mse: bias * bias + moments.variance,
+            cosine: cosine(&work.gradient, self.eta_gradient()),
+            gradient_norm: norm(&work.gradient),
+            ess: ess(first, second, moments.factor_at.len() as f64),
+            ess_at: moments.factor_at.iter().map(|at| ess(at.0, at.1, 1.0)).collect(),
+            mean_at: moments.mean_at,
+        };
+        let finite = [
+            ("the mean", measurement.mean),
+            ("the variance", measurement.variance),
+            ("the gradient", measurement.gradient_norm),
+            ("the ESS", measurement.ess),
+        ];
+        match finite.into_iter().find(|(_, value)| !value.is_finite()) {
+            Some((what, _)) => Err(Error::Overflow { loss: surrogate.correction.to_string(), what }),
+            None => Ok(measurement),
+        }
+    }
+
+    /// The gradient of the expected estimate with respect to the new policy's logits; advantages and rollout
+    /// probabilities are constants.
+    ///
+    /// Shapes: `[prefixes, vocab]`
+    ///
+    /// # Errors
+    /// As [`Pair::measure`].
+    pub fn gradient<'w>(&self, surrogate: &Surrogate, work: &'w mut Workspace) -> Result<&'w [f64], Error> {
+        self.pull_back(surrogate, work)?;
+        Ok(&work.gradient)
+    }
+
+    /// Moments, and the gradient in the workspace.
+    fn pull_back(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
+        let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
+        work.gradient.clear();
+        work.gradient.extend(work.own.iter().zip(&work.routed).map(|(own, routed)| own + routed));
+        self.new.pull_back(&mut work.gradient);
+        Ok(moments)
+    }
+
+    /// Moments of a rule under a loss's clip and routing, and the weights of both channels in the workspace.
+    pub(crate) fn moments(
+        &self,
+        surrogate: &Surrogate,
+        rule: Rule,
+        work: &mut Workspace,
+    ) -> Result<Moments, Error> {
+        match rule.reads {
+            Reads::SequenceMean | Reads::SequenceSum => self.by_sequence(surrogate, rule, work),
+            _ => self.by_choice(surrogate, rule, work),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The estimate of a loss, measured exactly.
+//!
+//! | file | what belongs there |
+//! |---|---|
+//! | `measure.rs` | what comes out, for any loss |
+//! | `factors.rs` | what a member reads at each prefix, and the factors it makes of it |
+//! | `by_choice.rs` | members whose factor the prefix (or the choice) decides: recursions over the tree |
+//! | `by_sequence.rs` | members whose factor only the whole sequence decides: sums from the leaves up |
+//!
+//! Nothing here lists sequences. A term of the estimate belongs to an edge of the tree, so moments, gradients
+//! and routed credit are each one pass over the edges.
+
+mod by_choice;
+mod by_sequence;
+mod factors;
+mod measure;
+
+pub(crate) use measure::Moments;
+pub use measure::{Measurement, Workspace};

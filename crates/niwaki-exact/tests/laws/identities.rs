@@ -1,0 +1,194 @@
+//! The paper's identities.
+
+use crate::support::{assert_near, fixture_tables, listed, noise, unclipped};
+use niwaki_exact::{AdvantageSource, Measurement, Pair, Process, Reward, Table, Workspace};
+
+/// Fixture policies on every reward of the ladder, at two sizes, and a wide pair.
+fn each_pair(mut visit: impl FnMut(&str, &Pair<'_>, &mut Workspace)) {
+    let mut workspace = Workspace::default();
+    for (vocab, horizon) in [(3, 4), (4, 6), (2, 7)] {
+        let process = Process::new(vocab, horizon).unwrap();
+        let (old, near) = fixture_tables(process);
+        let far = Table::new(process, &noise(process.edges(), 5, 1.5)).unwrap();
+        for reward in Reward::LADDER {
+            let payoff = reward.payoff(process).unwrap();
+            for (name, new) in [("near", &near), ("far", &far)] {
+                let pair = Pair::new(&old, new, &payoff).unwrap();
+                visit(&format!("{process}, {reward}, {name}"), &pair, &mut workspace);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_full_correction_is_unbiased_and_points_along_the_return() {
+    each_pair(|what, pair, workspace| {
+        let full = pair.measure(&unclipped("full"), workspace).unwrap();
+        assert!(full.bias.abs() < 1e-15, "{what}: {:e}", full.bias);
+        assert!((full.cosine - 1.0).abs() < 1e-12, "{what}: {}", full.cosine);
+        let gradient = pair.gradient(&unclipped("full"), workspace).unwrap();
+        assert_near(what, gradient, pair.eta_gradient(), 1e-12);
+        let difference = pair.new_values().eta() - pair.old_values().eta();
+        assert!((pair.improvement() - difference).abs() < 1e-15);
+    });
+}
+
+#[test]
+fn members_that_are_the_same_are_so_to_the_bit() {
+    let bits = |measured: &Measurement| {
+        let Measurement { mean, bias, variance, mse, cosine, gradient_norm, ess, .. } = measured;
+        [mean, bias, variance, mse, cosine, gradient_norm, ess].map(|value| value.to_bits())
+    };
+    each_pair(|what, pair, workspace| {
+        let last = pair.process().horizon() - 1;
+        let (longest, longer) = (format!("truncated:{last}"), format!("truncated:{}", last + 5));
+        let same = [
+            ("tempered:0", "ppo"),
+            ("tempered:1", "full"),
+            (longest.as_str(), "full"),
+            (longer.as_str(), "full"),
+            ("clipped:0.25,inf", "tempered:0.25"),
+            ("clipped:0.7,inf", "tempered:0.7"),
+            ("ctpo", "full"),
+            ("adaptive:0", "full"),
+        ];
+        for (one, other) in same {
+            let mut measure = |loss| pair.measure(&unclipped(loss), workspace).unwrap();
+            assert_eq!(bits(&measure(one)), bits(&measure(other)), "{what}: {one} and {other}");
+            let one = pair.gradient(&unclipped(one), workspace).unwrap().to_vec();
+            assert_eq!(one, pair.gradient(&unclipped(other), workspace).unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_normalised_full_correction_is_the_full_correction() {
+    // E[R_t] = 1, so the exact normaliser is 1: the self-normalised bias is an artefact of small batches only.
+    each_pair(|what, pair, workspace| {
+        let full = pair.measure(&unclipped("full"), workspace).unwrap();
+        let normalised = pair.measure(&unclipped("self-normalised:1"), workspace).unwrap();
+        assert_near(what, &[normalised.variance], &[full.variance], 1e-12);
+        assert!(normalised.bias.abs() < 1e-15, "{what}");
+    });
+}
+
+#[test]
+fn the_error_splits_into_bias_and_variance_and_positions_into_the_mean() {
+    each_pair(|what, pair, workspace| {
+        for loss in niwaki_correction::family::TESTBED {
+            let came = pair.measure(&unclipped(loss), workspace).unwrap();
+            assert_near(what, &[came.mse], &[came.bias * came.bias + came.variance], 1e-15);
+            let by_position: f64 = came.mean_at.iter().sum();
+            assert!((by_position - came.mean).abs() < 1e-15, "{what}, {loss}");
+            assert!(came.ess > 0.0 && came.ess <= 1.0 + 1e-15, "{what}, {loss}: {}", came.ess);
+        }
+    });
+}
+
+#[test]
+fn the_bias_witness_is_a_covariance_and_sums_to_what_ppo_omits() {
+    each_pair(|what, pair, workspace| {
+        let conditions = pair.conditions();
+        let ppo = pair.measure(&unclipped("ppo"), workspace).unwrap();
+        let total: f64 = conditions.bias_witness.iter().sum();
+        assert!((total + ppo.bias).abs() < 1e-15, "{what}: {total:e} and {:e}", ppo.bias);
+        for (b, covariance) in conditions.bias_witness.iter().zip(&conditions.bias_witness_covariance) {
+            assert!((b - covariance).abs() < 1e-15, "{what}: {b:e} and {covariance:e}");
+        }
+        assert_eq!(conditions.bias_witness[0], 0.0);
+    });
+}
+
+#[test]
+fn the_prefix_ratio_has_mean_one_and_no_mean_score() {
+    for (vocab, horizon) in [(3, 4), (2, 5)] {
+        let process = Process::new(vocab, horizon).unwrap();
+        let (old, new) = fixture_tables(process);
+        for t in 0..horizon {
+            // Listed: E[R_t] and the table E[R_t S_t].
+            let (mut mean, mut score) = (0.0, vec![0.0; process.edges()]);
+            for (chance, edges) in listed(&old) {
+                let log_ratio: f64 =
+                    edges[..t].iter().map(|&edge| new.log_prob()[edge] - old.log_prob()[edge]).sum();
+                mean += chance * log_ratio.exp();
+                edges[..t].iter().for_each(|&edge| score[edge] += chance * log_ratio.exp());
+            }
+            new.pull_back(&mut score);
+            assert!((mean - 1.0).abs() < 1e-14, "E[R] at {t}: {mean}");
+            assert!(score.iter().all(|score| score.abs() < 1e-14), "E[R S] at {t}");
+        }
+        let drift = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap().drift();
+        // χ² = E[R²] − 1 and ESS = 1 / E[R²] where E[R] = 1; the last position's step adds the sequence's.
+        assert!(drift.chi2_sequence > 1.0 / drift.prefix_ess_at[horizon - 1] - 1.0);
+        assert_eq!(drift.prefix_ess_at[0], 1.0);
+    }
+}
+
+#[test]
+fn drift_is_the_variance_that_the_prefix_accumulates() {
+    // Var(Σ m_i) = σ²T exactly for the centred terms m_i = ℓ_i − E[ℓ_i | s_i].
+    let process = Process::new(3, 4).unwrap();
+    let (old, new) = fixture_tables(process);
+    let ell: Vec<f64> = new.log_prob().iter().zip(old.log_prob()).map(|(new, old)| new - old).collect();
+    let centre = |edge: usize| {
+        let row = edge / 3 * 3..edge / 3 * 3 + 3;
+        ell[edge] - row.map(|edge| old.prob()[edge] * ell[edge]).sum::<f64>()
+    };
+    let variance: f64 = listed(&old)
+        .into_iter()
+        .map(|(chance, edges)| chance * edges.into_iter().map(centre).sum::<f64>().powi(2))
+        .sum();
+    let drift = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap().drift();
+    assert!((drift.drift - variance).abs() < 1e-14, "{} and {variance}", drift.drift);
+}
+
+#[test]
+fn nothing_differs_at_the_rollout_policy_unless_the_advantage_is_off_centre() {
+    let process = Process::new(4, 5).unwrap();
+    let table = Table::new(process, &noise(process.edges(), 7, 0.4)).unwrap();
+    let mut workspace = Workspace::default();
+    for reward in Reward::LADDER {
+        let payoff = reward.payoff(process).unwrap();
+        for (source, silent) in [(AdvantageSource::Exact, true), (AdvantageSource::Returns, false)] {
+            let pair = Pair::with_advantages(&table, &table, &payoff, source).unwrap();
+            for loss in ["full", "tempered:0.25", "truncated:2", "clipped:0.25,1"] {
+                let channels = pair.channels(&unclipped(loss), &mut workspace).unwrap();
+                assert_eq!(channels.reweighting_total.norm, 0.0, "{reward}, {loss}");
+                let routed = channels.routing_total.norm / pair.eta_gradient_norm();
+                let as_expected = if silent { routed < 1e-14 } else { routed > 0.1 };
+                assert!(as_expected, "{reward}, {source:?}, {loss}: {routed:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn late_only_follows_its_closed_form() {
+    // Uniform rollouts, late-only, T = 6: E[MSE] ≈ 3/16 · c(2) · c(2α)⁵ with c(s) = E[(4π)^s] over the noise.
+    // It neglects the spread of the bias and treats rows as independent draws: within 6% over 25 seeds.
+    let process = Process::new(4, 6).unwrap();
+    let (old, payoff) = (Table::uniform(process), Reward::LateOnly.payoff(process).unwrap());
+    let mut workspace = Workspace::default();
+    let alphas = [0.0, 0.1, 0.25, 0.5];
+    let mut measured = [0.0; 4];
+    let mut powers = [0.0; 5]; // c at 2 and at 2α
+    for seed in 0..25 {
+        let new = Table::new(process, &noise(process.edges(), 100 + seed, 1.0)).unwrap();
+        let pair = Pair::new(&old, &new, &payoff).unwrap();
+        let share = 1.0 / (25.0 * process.edges() as f64);
+        for (power, s) in powers.iter_mut().zip([2.0, 0.0, 0.2, 0.5, 1.0]) {
+            *power += new.prob().iter().map(|prob| (4.0 * prob).powf(s)).sum::<f64>() * share;
+        }
+        for (mse, alpha) in measured.iter_mut().zip(alphas) {
+            *mse +=
+                pair.measure(&unclipped(&format!("tempered:{alpha}")), &mut workspace).unwrap().mse / 25.0;
+        }
+    }
+    for index in 0..4 {
+        let closed = 3.0 / 16.0 * powers[0] * powers[index + 1].powi(5);
+        let off = measured[index] / closed - 1.0;
+        assert!(off.abs() < 0.06, "α = {}: {} against {closed}", alphas[index], measured[index]);
+    }
+    // α = ½ equals PPO (c(0) = c(1) = 1), and the minimum lies between.
+    assert!(measured[2] < 0.75 * measured[0] && (measured[3] / measured[0] - 1.0).abs() < 0.1);
+}
