@@ -4,6 +4,8 @@
 //! user into one line and exit code 2. It must not know a formula.
 
 mod commands;
+mod npy;
+mod output;
 mod terminal;
 
 use clap::Parser;

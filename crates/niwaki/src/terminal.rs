@@ -1,4 +1,4 @@
-//! What every command shares of the terminal: one-line refusals and progress bars.
+//! What every command shares of the terminal: results, one-line refusals and progress bars.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::process::ExitCode;
@@ -36,6 +36,18 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     let kept = kept.split("\n\nFor more information").next().unwrap_or(kept);
     eprintln!("niwaki: {} (see --help)", one_line(kept.trim_start_matches("error: ")));
     ExitCode::from(REFUSED)
+}
+
+/// Prints a result on standard output. A reader that has gone away (`niwaki … | head`) is no error.
+pub(crate) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub(crate) fn width() -> usize {
+    let columns = usize::from(console::Term::stdout().size_checked().map_or(100, |(_, columns)| columns));
+    columns.clamp(60, 140)
 }
 
 /// Joins the lines of a message with single spaces.

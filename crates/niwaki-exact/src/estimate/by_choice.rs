@@ -111,7 +111,7 @@ impl Pair<'_> {
                 // contributes its own part.
                 let part = |advantage: f64| {
                     let (value, gate) = bounds.term(ratio, advantage);
-                    (value, if gate == 0.0 { 0.0 } else { ratio * advantage })
+                    (value, if gate { ratio * advantage } else { 0.0 })
                 };
                 (value[edge], live[edge]) = match &self.advantages.returns {
                     None => part(mean[edge]),

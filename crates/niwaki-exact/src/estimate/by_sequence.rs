@@ -66,7 +66,7 @@ impl Pair<'_> {
             let ratio = Real::exp(factor.log_factor);
             let side = |sign: f64| {
                 let (value, gate) = bounds.term(ratio, sign);
-                (sign * value, if gate == 0.0 { 0.0 } else { ratio })
+                (sign * value, if gate { ratio } else { 0.0 })
             };
             let ((gain, live_gain), (loss, live_loss)) = (side(1.0), side(-1.0));
             let value = Sides { gain, loss };

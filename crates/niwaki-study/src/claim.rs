@@ -1,0 +1,119 @@
+//! What the paper printed, and how ours compares with it.
+
+use std::fmt;
+
+/// A number as the paper printed it: its value, and half a unit of its last digit.
+///
+/// Read from text, because `0.20` and `0.2` say different things about what is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Printed {
+    /// The value.
+    pub value: f64,
+    /// Half a unit of the last printed digit.
+    pub half_unit: f64,
+}
+
+impl Printed {
+    /// Reads `-5.3e-7`, `0.951` or `25`; nothing where the text is no number.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let value: f64 = text.trim().parse().ok()?;
+        let (mantissa, exponent) = text.trim().split_once(['e', 'E']).unwrap_or((text.trim(), "0"));
+        let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let exponent: i32 = exponent.parse().ok()?;
+        let last = exponent - i32::try_from(decimals).ok()?;
+        Some(Self { value, half_unit: 0.5 * 10_f64.powi(last) })
+    }
+}
+
+/// How one statement of the paper fared.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The statement in plain words.
+    pub statement: String,
+    /// The paper's number, where it has one.
+    pub paper: Option<f64>,
+    /// The paper's standard error, where it printed one.
+    pub paper_sem: Option<f64>,
+    /// Ours, as text where it is an order or a name.
+    pub ours: Ours,
+    /// Ours minus the paper's, in standard errors of that difference.
+    pub sems: Option<f64>,
+    /// Whether ours agrees.
+    pub judgement: Judgement,
+    /// Why, or what to know about it.
+    pub remark: String,
+}
+
+/// What came out here.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ours {
+    /// A number and its standard error.
+    Number(f64, f64),
+    /// Something else in words.
+    Words(String),
+}
+
+/// Whether a statement of the paper holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Within two standard errors and the rounding of the print; or the order, bound or place is as stated.
+    Agrees,
+    /// Not so.
+    Differs,
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+        })
+    }
+}
+
+impl From<bool> for Judgement {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Agrees } else { Self::Differs }
+    }
+}
+
+/// Compares a printed number with a mean and its standard error.
+///
+/// The difference counts in standard errors of the two together; the last digit's rounding is granted on top of
+/// two of them.
+#[must_use]
+pub fn compare(printed: Printed, printed_sem: Option<f64>, mean: f64, sem: f64) -> (Option<f64>, Judgement) {
+    let spread = sem.hypot(printed_sem.unwrap_or(0.0));
+    let difference = mean - printed.value;
+    let sems = (spread > 0.0).then_some(difference / spread);
+    let within = difference.abs() <= 2.0 * spread + printed.half_unit;
+    (sems, within.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn print_keeps_its_last_digit() {
+        assert_eq!(Printed::read("0.20"), Some(Printed { value: 0.2, half_unit: 0.005 }));
+        assert_eq!(Printed::read("25"), Some(Printed { value: 25.0, half_unit: 0.5 }));
+        let tiny = Printed::read("-5.3e-7").unwrap();
+        assert!((tiny.half_unit - 5e-9).abs() < 1e-22 && tiny.value == -5.3e-7);
+        assert_eq!(Printed::read("about 3"), None);
+    }
+
+    #[test]
+    fn two_errors_and_the_rounding_are_granted() {
+        let printed = Printed::read("0.30").unwrap();
+        // Errors 0.03 and 0.04 together make 0.05: ours may be up to 0.1 + 0.005 away.
+        assert_eq!(compare(printed, Some(0.03), 0.404, 0.04).1, Judgement::Agrees);
+        assert_eq!(compare(printed, Some(0.03), 0.406, 0.04).1, Judgement::Differs);
+        let (sems, _) = compare(printed, Some(0.03), 0.35, 0.04);
+        assert!((sems.unwrap() - 1.0).abs() < 1e-12);
+        // Without any error only the rounding is granted.
+        assert_eq!(compare(printed, None, 0.304, 0.0), (None, Judgement::Agrees));
+        assert_eq!(compare(printed, None, 0.306, 0.0).1, Judgement::Differs);
+    }
+}

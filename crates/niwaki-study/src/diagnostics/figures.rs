@@ -1,0 +1,130 @@
+//! MSE against α, sweeps over drift, channels and the bias witness.
+
+use super::{Row, Summary};
+use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Series, Tone};
+
+/// MSE against the tempering coefficient, with PPO's level.
+///
+/// Paper: `fig:diag-mse-alpha`
+pub(super) fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
+    let mut points: Vec<(f64, f64, f64)> = summaries
+        .iter()
+        .filter(|row| matches!(row.surrogate.correction.member().name, "ppo" | "tempered" | "full"))
+        .map(|row| (row.strength.mean, row.mse.mean, row.mse.sem))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ppo = points.first().filter(|point| point.0 == 0.0).map(|point| point.1);
+    let series = Series::new("tempered", points.iter().map(|&(alpha, mse, _)| (alpha, mse)))
+        .errors(points.iter().map(|&(alpha, mse, sem)| (alpha, mse - sem, mse + sem)))
+        .markers();
+    let chart = LineChart::new("Mean squared error against the tempering coefficient")
+        .x(Axis::linear("α"))
+        .y(Axis::log("MSE of the single-trajectory estimate"))
+        .series(series);
+    match ppo {
+        Some(level) => chart.level(level, "PPO"),
+        None => chart,
+    }
+}
+
+/// Error, direction and ESS against the mean KL between the two policies.
+///
+/// Paper: `app:diagnostics`
+pub(super) fn over_drift(summaries: &[Summary]) -> Panels {
+    let panel = |title: &str, y: Axis, value: &dyn Fn(&Summary) -> f64| {
+        let mut chart = LineChart::new(title).x(Axis::log("mean KL")).y(y).height(240.0);
+        for (index, loss) in losses(summaries).into_iter().enumerate() {
+            let points = summaries.iter().filter(|row| row.surrogate.correction.to_string() == loss);
+            let points: Vec<_> = points.map(|row| (row.mean_kl.mean, value(row))).collect();
+            let name = label(summaries, &loss);
+            chart = chart.series(Series::new(name, points).markers().tone(Tone::Hue(index)));
+        }
+        chart
+    };
+    let ppo = |row: &Summary| {
+        let same =
+            |other: &&Summary| other.drift == row.drift && other.surrogate.correction.to_string() == "ppo";
+        summaries.iter().find(same).map_or(f64::NAN, |ppo| ppo.mse.mean)
+    };
+    Panels::new("From no drift to the largest")
+        .columns(2)
+        .panel(panel("MSE, as a multiple of PPO's", Axis::log("MSE / PPO's"), &|row| row.mse.mean / ppo(row)))
+        .panel(panel("Cosine with the gradient of η", Axis::linear("cosine"), &|row| row.cosine.mean))
+        .panel(panel("Normalised ESS", Axis::linear("ESS").include(0.0), &|row| row.ess.mean))
+        .panel(panel("Mean |bias|", Axis::log("mean |bias|"), &|row| row.absolute_bias.mean.max(1e-18)))
+}
+
+/// How much of the gradient of η each channel restores, per loss.
+///
+/// Paper: `eq:gradient-two-channels`
+pub(super) fn channels(summaries: &[Summary]) -> BarChart {
+    let shown: Vec<&Summary> =
+        summaries.iter().filter(|row| row.surrogate.correction.to_string() != "ppo").collect();
+    let errors = |spread: &dyn Fn(&Summary) -> (f64, f64)| {
+        shown.iter().map(|row| spread(row)).map(|(mean, sem)| (mean - sem, mean + sem)).collect::<Vec<_>>()
+    };
+    BarChart::new(
+        "What the two channels add along the gradient of η",
+        shown.iter().map(|row| row.surrogate.correction.label()),
+    )
+    .lying()
+    .values(Axis::linear("component along ∇η, in units of |∇η|").include(0.0))
+    .bars(
+        Bars::new("reweighting", shown.iter().map(|row| row.reweighting_along.mean))
+            .errors(errors(&|row| (row.reweighting_along.mean, row.reweighting_along.sem))),
+    )
+    .bars(
+        Bars::new("credit routing", shown.iter().map(|row| row.routing_along.mean))
+            .errors(errors(&|row| (row.routing_along.mean, row.routing_along.sem))),
+    )
+}
+
+/// The bias witness of each seed, and its mean, by position.
+///
+/// Paper: `eq:bias-witness`
+pub(super) fn witness(rows: &[Row]) -> Option<LineChart> {
+    let first = rows.first()?;
+    let once: Vec<&Row> = rows
+        .iter()
+        .filter(|row| {
+            row.surrogate == first.surrogate && row.reward == first.reward && row.drift == first.drift
+        })
+        .collect();
+    let positions = first.conditions.bias_witness.len();
+    let mean =
+        |t: usize| once.iter().map(|row| row.conditions.bias_witness[t]).sum::<f64>() / once.len() as f64;
+    let mut series = Series::new("mean over seeds", (0..positions).map(|t| (t as f64, mean(t)))).markers();
+    if once.len() > 1 {
+        for row in &once {
+            series = series.run(row.conditions.bias_witness.iter().enumerate().map(|(t, &b)| (t as f64, b)));
+        }
+    }
+    Some(
+        LineChart::new("Bias witness by position")
+            .x(Axis::linear("position t").whole())
+            .y(Axis::linear("b_t = Cov(R_t, r_t A_t)"))
+            .series(series)
+            .level(0.0, "no bias")
+            .legend(Legend::None),
+    )
+}
+
+/// Names of the losses, in order of appearance; at most eight, so that each keeps a colour of its own.
+fn losses(summaries: &[Summary]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in summaries {
+        let name = row.surrogate.correction.to_string();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    // The paper's spread first: PPO, the tempered members, full; then the rest.
+    names.sort_by_key(|name| !(name == "ppo" || name == "full" || name.starts_with("tempered")));
+    names.truncate(8);
+    names
+}
+
+fn label(summaries: &[Summary], loss: &str) -> String {
+    let named = |row: &&Summary| row.surrogate.correction.to_string() == loss;
+    summaries.iter().find(named).map_or_else(String::new, |row| row.surrogate.correction.label())
+}

@@ -1,0 +1,162 @@
+//! The pages: one for a question of the user's own, one for a study of the paper.
+
+use super::{Diagnostics, Row, Summary, claims_table, figures, league_table};
+use crate::claim::{Judgement, Outcome};
+use niwaki_page::{Figure, Format, Made, Page, Section, Tile, Verdict};
+
+/// What an oracle page shows.
+#[derive(Debug)]
+pub struct OracleResults<'a> {
+    /// Rows of the question itself.
+    pub rows: &'a [Row],
+    /// Their summaries.
+    pub league: &'a [Summary],
+    /// The tempered member from α = 0 to 1 on the same pairs.
+    pub alphas: &'a [Summary],
+    /// The losses from little drift to the one asked for.
+    pub sweep: &'a [Summary],
+}
+
+/// The page of a question: league table, MSE against α, the sweep over drift, the two channels, the witness.
+#[must_use]
+pub fn oracle_page(title: &str, results: &OracleResults<'_>, made: Made) -> Page {
+    let Some(first) = results.league.first() else { return Page::new(title).made(made) };
+    let lowest = results.league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean)).unwrap_or(first);
+    let seeds = if first.seeds == 1 { "one pair".to_owned() } else { format!("{} pairs", first.seeds) };
+    let mut page = Page::new(title)
+        .subtitle(format!("Exact values on the {} reward, {seeds} of policies", first.reward))
+        .lead(
+            "Every number is a finite sum over the tree of sequences: no sampling, no estimate. Bias, variance and \
+             MSE are those of the single-trajectory estimate; the cosine is that between the gradient of its mean \
+             and the gradient of the return.",
+        )
+        .tile(Tile::new("mean KL", Format::significant(3).text(first.mean_kl.mean)))
+        .tile(Tile::new("drift σ²T", Format::significant(3).text(first.total_drift.mean)))
+        .tile(Tile::new("dose Σ|b|", Format::significant(3).text(first.dose.mean)).note("bias that PPO drops"))
+        .tile(
+            Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
+                .note(lowest.surrogate.correction.label()),
+        )
+        .section(Section::new("League table").id("league").table(league_table("Every loss on the same pairs", results.league)));
+    if !results.alphas.is_empty() {
+        page =
+            page.section(Section::new("How much to correct").id("alpha").figure(
+                Figure::new(&figures::mse_against_alpha(results.alphas)).caption(
+                    "The tempered family on the same pairs; bars are one standard error over seeds.",
+                ),
+            ));
+    }
+    if !results.sweep.is_empty() {
+        page = page.section(
+            Section::new("How drift moves it").id("drift").figure(
+                Figure::new(&figures::over_drift(results.sweep))
+                    .caption("The same losses from little drift to the one asked for."),
+            ),
+        );
+    }
+    page.section(
+        Section::new("The two channels")
+            .id("channels")
+            .prose(
+                "The gradient of a loss differs from PPO's by two parts: PPO's own term reweighted by the prefix, \
+                 and credit routed back along the prefix. Both are shown as their component along the gradient of \
+                 the return; what PPO itself lacks is what they must add.",
+            )
+            .figure(Figure::new(&figures::channels(results.league)).caption("Mean over pairs, one standard error.")),
+    )
+    .section(witness_section(results.rows))
+    .made(made)
+}
+
+fn witness_section(rows: &[Row]) -> Section {
+    let section = Section::new("Where the bias lives").id("witness").prose(
+        "The witness is the covariance of the prefix ratio with the step's own content. Its sum over positions is \
+         minus PPO's bias.",
+    );
+    match figures::witness(rows) {
+        Some(chart) => section.figure(Figure::new(&chart).caption("Thin lines are single pairs.")),
+        None => section,
+    }
+}
+
+/// The page of a study: the verdict, the paper's statements beside ours, and all that was measured.
+#[must_use]
+pub fn study_page(
+    study: &Diagnostics,
+    outcomes: &[Outcome],
+    rows: &[Row],
+    summaries: &[Summary],
+    made: Made,
+) -> Page {
+    let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
+    let mut statements = Section::new("The paper beside this run")
+        .id("claims")
+        .verdict(verdict(outcomes, agreeing))
+        .table(claims_table("Statements of the paper, and what came out here", outcomes))
+        .note(
+            "A number agrees if it lies within two standard errors of the difference (ours and, where printed, the \
+             paper's) plus half a unit of the last printed digit.",
+        );
+    if !study.readings.is_empty() {
+        statements =
+            statements.prose("How silent or contradictory places are read:").list(study.readings.clone());
+    }
+    let mut page = Page::new(study.title.clone())
+        .subtitle(format!("{}, re-run", study.label))
+        .lead(study.question.clone())
+        .tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())))
+        .tile(Tile::new("seeds", summaries.first().map_or(0, |row| row.seeds).to_string()))
+        .section(statements);
+    for reward in &study.rewards {
+        let here: Vec<Summary> = summaries.iter().filter(|row| row.reward == *reward).cloned().collect();
+        page = page.section(reward_section(study, reward, &here, rows));
+    }
+    page.made(made)
+}
+
+fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
+    let differing: Vec<&str> = outcomes
+        .iter()
+        .filter(|outcome| outcome.judgement == Judgement::Differs)
+        .map(|outcome| outcome.statement.as_str())
+        .collect();
+    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
+    match differing.as_slice() {
+        [] => Verdict::good("Reproduced", format!("{counted}.")),
+        _ if 4 * differing.len() <= outcomes.len() => Verdict::neutral(
+            "Reproduced, with exceptions",
+            format!("{counted}. Not so: {}.", differing.join("; ")),
+        ),
+        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {}.", differing.join("; "))),
+    }
+}
+
+/// Tables and figures of one reward.
+fn reward_section(study: &Diagnostics, reward: &str, here: &[Summary], rows: &[Row]) -> Section {
+    let largest = study.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let at_largest: Vec<Summary> = here.iter().filter(|row| row.drift == largest).cloned().collect();
+    let tempered =
+        at_largest.iter().filter(|row| row.surrogate.correction.member().name == "tempered").count();
+    let mut section = Section::new(format!("Reward: {reward}")).id(reward);
+    if tempered > 1 {
+        section = section.figure(
+            Figure::new(&figures::mse_against_alpha(&at_largest))
+                .caption(format!("At δ = {largest}; bars are one standard error over seeds.")),
+        );
+    }
+    if study.drifts.len() > 1 {
+        section = section.figure(
+            Figure::new(&figures::over_drift(here)).caption("All drifts of the study, means over seeds."),
+        );
+    }
+    section = section
+        .table(league_table("All that was measured", here))
+        .figure(Figure::new(&figures::channels(&at_largest)).caption(format!("At δ = {largest}.")));
+    let witnessed: Vec<Row> =
+        rows.iter().filter(|row| row.reward == reward && row.drift == largest).cloned().collect();
+    match figures::witness(&witnessed) {
+        Some(chart) => section
+            .figure(Figure::new(&chart).caption(format!("At δ = {largest}; thin lines are single pairs."))),
+        None => section,
+    }
+}

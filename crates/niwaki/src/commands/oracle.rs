@@ -1,0 +1,270 @@
+//! `niwaki oracle`: any policy loss, measured exactly.
+
+use crate::{npy, output, terminal};
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use niwaki_correction::family::TESTBED;
+use niwaki_correction::{Clip, Correction, Surrogate};
+use niwaki_exact::{Payoff, Process, Reward};
+use niwaki_study::diagnostics::{
+    Grid, OracleResults, Policies, Row, Summary, league_table, oracle_page, summarise,
+};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Perturbations relative to the one asked for, in the sweep over drift.
+const SWEEP: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 0.6, 1.0];
+
+/// Pairs in the sweep over drift and along α: enough for a curve, few enough for a second.
+const SWEEP_SEEDS: usize = 5;
+
+/// Measure policy losses exactly on an enumerable process.
+#[derive(Args)]
+#[command(after_help = LOSS_HELP)]
+pub(crate) struct Oracle {
+    /// Terminal reward [early-gate, late-only, sparse-match, two-branch].
+    #[arg(long, default_value = "late-only", value_name = "NAME")]
+    reward: Reward,
+    /// Terminal rewards from a file instead: f64 [vocab^horizon], first token most significant.
+    #[arg(long, value_name = "R.npy", conflicts_with = "reward")]
+    reward_table: Option<PathBuf>,
+    /// Number of steps (T).
+    #[arg(long, value_name = "T")]
+    horizon: Option<usize>,
+    /// Number of tokens (V).
+    #[arg(long, value_name = "V")]
+    vocab: Option<usize>,
+    /// Standard deviation of the noise that separates the two policies' logits (δ).
+    #[arg(long, default_value_t = 1.0, value_name = "D", conflicts_with = "logits_old")]
+    drift: f64,
+    /// Number of policy pairs.
+    #[arg(long, default_value_t = 25, value_name = "N", conflicts_with = "logits_old")]
+    seeds: u64,
+    /// Losses to measure, separated by spaces, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4
+    /// [default: the paper's twelve].
+    #[arg(long, num_args = 1.., value_name = "LOSS")]
+    losses: Vec<Correction>,
+    /// Logits of the rollout policy: f64 [prefixes, vocab], prefixes breadth first.
+    #[arg(long, value_name = "X.npy", requires = "logits_new")]
+    logits_old: Option<PathBuf>,
+    /// Logits of the policy being updated, in the same layout.
+    #[arg(long, value_name = "Y.npy", requires = "logits_old")]
+    logits_new: Option<PathBuf>,
+    /// Clip the ratios to [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values; without it the unclipped
+    /// surrogate is measured, as the paper does.
+    #[arg(long, num_args = 1..=2, value_name = "EPS")]
+    clip: Vec<f64>,
+    /// Detach the prefix: no gradient flows through the correction factor.
+    #[arg(long)]
+    no_routing: bool,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Also write a page with figures, and the rows as CSV and JSON, into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table.
+    Text,
+    /// One object per loss, full precision.
+    Json,
+    /// One line per loss, full precision.
+    Csv,
+}
+
+const LOSS_HELP: &str = "\
+Losses:
+  ppo                      no correction
+  full                     the whole prefix ratio
+  tempered:ALPHA           the prefix ratio to the power ALPHA
+  truncated:WINDOW         the last WINDOW steps of it
+  clipped:ALPHA,CAP        tempered, its log capped at ±CAP
+  self-normalised[:ALPHA]  tempered, divided by its mean
+  adaptive[:FLOOR]         tempered, the largest ALPHA with an ESS of at least FLOOR
+  minpro, ctpo, gspo, cispo[:LOW,HIGH], token-tis[:HIGH], sequence-tis[:HIGH],
+  token-mis[:LOW,HIGH], sequence-mis[:LOW,HIGH]";
+
+impl Oracle {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let grid = self.grid()?;
+        let rows = measure(&grid, "measuring")?;
+        let league = summarise(&rows)?;
+        self.print(&league)?;
+        if let Some(folder) = &self.out {
+            let page = self.write(folder, &grid, &rows, &league)?;
+            if self.format == Format::Text {
+                terminal::say(&format!("\nreport: {}", page.display()));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn grid(&self) -> anyhow::Result<Grid> {
+        let (process, policies) = match (&self.logits_old, &self.logits_new) {
+            (Some(old), Some(new)) => self.given(old, new)?,
+            _ => {
+                let process = Process::new(self.vocab.unwrap_or(4), self.horizon.unwrap_or(6))?;
+                ensure!(self.seeds > 0, "--seeds 0 measures nothing; give at least 1");
+                ensure!(
+                    self.drift.is_finite() && self.drift > 0.0,
+                    "--drift {} must be a positive number",
+                    self.drift
+                );
+                (process, Policies::Drawn { rollout_scale: 0.1, seeds: (0..self.seeds).collect() })
+            }
+        };
+        let reward = match &self.reward_table {
+            None => (self.reward.name().to_owned(), self.reward.payoff(process)?),
+            Some(path) => {
+                let table = npy::read(path)?;
+                let payoff = Payoff::from_table(process, table.values)
+                    .with_context(|| format!("--reward-table {}", path.display()))?;
+                (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), payoff)
+            }
+        };
+        let drift = if self.logits_old.is_some() { 1.0 } else { self.drift };
+        Ok(Grid { process, rewards: vec![reward], drifts: vec![drift], policies, losses: self.losses()? })
+    }
+
+    /// The process and the two tables of `--logits-old` and `--logits-new`.
+    fn given(&self, old: &Path, new: &Path) -> anyhow::Result<(Process, Policies)> {
+        let (first, second) = (npy::read(old)?, npy::read(new)?);
+        for (path, array) in [(old, &first), (new, &second)] {
+            ensure!(
+                array.shape.len() == 2,
+                "{} has shape {:?}; logits are a table [prefixes, vocab]",
+                path.display(),
+                array.shape
+            );
+        }
+        ensure!(
+            first.shape == second.shape,
+            "{} has shape {:?} and {} has {:?}; both must cover the same prefixes",
+            old.display(),
+            first.shape,
+            new.display(),
+            second.shape
+        );
+        let (prefixes, vocab) = (first.shape[0], first.shape[1]);
+        let horizon = horizon_of(prefixes, vocab).with_context(|| {
+            format!(
+                "{} has {prefixes} rows of {vocab}; a table for {vocab} tokens has (V^T − 1)/(V − 1) rows, \
+                 that is 1, {}, {}, …",
+                old.display(),
+                1 + vocab,
+                1 + vocab + vocab * vocab
+            )
+        })?;
+        for (flag, asked, came) in [("--horizon", self.horizon, horizon), ("--vocab", self.vocab, vocab)] {
+            ensure!(
+                asked.is_none_or(|asked| asked == came),
+                "{flag} {} disagrees with the tables, which say {came}; leave the flag out",
+                asked.unwrap_or_default()
+            );
+        }
+        Ok((Process::new(vocab, horizon)?, Policies::Given { old: first.values, new: second.values }))
+    }
+
+    fn losses(&self) -> anyhow::Result<Vec<Surrogate>> {
+        let named = if self.losses.is_empty() {
+            TESTBED.iter().map(|name| name.parse()).collect::<Result<Vec<Correction>, _>>()?
+        } else {
+            self.losses.clone()
+        };
+        Ok(named.into_iter().map(|correction| self.switched(correction)).collect::<Result<_, _>>()?)
+    }
+
+    fn switched(&self, correction: Correction) -> anyhow::Result<Surrogate> {
+        let clip = match self.clip[..] {
+            [] => None,
+            [epsilon] => Some(Clip::symmetric(epsilon)),
+            [low, high, ..] => Some(Clip { low, high, dual: None }),
+        };
+        if let Some(clip) = clip {
+            let sound = (0.0..=1.0).contains(&clip.low) && clip.high >= 0.0;
+            ensure!(
+                sound,
+                "--clip {} {}: the lower width lies in [0, 1], the upper one is not negative",
+                clip.low,
+                clip.high
+            );
+        }
+        Ok(Surrogate { clip, routing: !self.no_routing, ..Surrogate::new(correction) })
+    }
+
+    fn print(&self, league: &[Summary]) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => terminal::say(output::summaries_as_json(league)?.trim_end()),
+            Format::Csv => terminal::say(output::summaries_as_csv(league).trim_end()),
+            Format::Text => {
+                let first = &league[0];
+                let caption = format!(
+                    "{} reward, {} {}, mean KL {:.3}, drift σ²T {:.3}, dose Σ|b| {:.4}",
+                    first.reward,
+                    first.seeds,
+                    if first.seeds == 1 { "pair" } else { "pairs" },
+                    first.mean_kl.mean,
+                    first.total_drift.mean,
+                    first.dose.mean
+                );
+                terminal::say(&league_table(&caption, league).to_text(terminal::width()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the page and the rows; returns the page's path.
+    fn write(&self, folder: &Path, grid: &Grid, rows: &[Row], league: &[Summary]) -> anyhow::Result<PathBuf> {
+        let mut few = grid.clone();
+        if let Policies::Drawn { seeds, .. } = &mut few.policies {
+            seeds.truncate(SWEEP_SEEDS);
+        }
+        let largest = grid.drifts[0];
+        let sweep = summarise(&measure(&few.at(&SWEEP.map(|share| share * largest)), "sweeping drift")?)?;
+        let alphas = (0..=20).map(|step| format!("tempered:{}", f64::from(step) / 20.0));
+        let family = alphas.map(|name| self.switched(name.parse()?)).collect::<anyhow::Result<Vec<_>>>()?;
+        let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
+        let results = OracleResults { rows, league, alphas: &alphas, sweep: &sweep };
+        let page = oracle_page("What a policy loss is worth", &results, output::made());
+        let path = folder.join("index.html");
+        output::write_whole(&folder.join("oracle.csv"), &output::summaries_as_csv(league))?;
+        output::write_whole(&folder.join("oracle.json"), &output::summaries_as_json(league)?)?;
+        output::write_whole(&path, &page.to_html())?;
+        Ok(path)
+    }
+}
+
+/// Runs a grid behind a progress bar.
+fn measure(grid: &Grid, what: &'static str) -> anyhow::Result<Vec<Row>> {
+    let bar = terminal::progress(grid.pairs() as u64, what);
+    let rows = grid.run(|| bar.inc(1));
+    bar.finish_and_clear();
+    Ok(rows?)
+}
+
+/// The horizon of a table with this many rows.
+fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
+    let (mut rows, mut level, mut horizon) = (0_usize, 1_usize, 0);
+    while rows < prefixes {
+        rows = rows.checked_add(level)?;
+        level = level.checked_mul(vocab)?;
+        horizon += 1;
+    }
+    (rows == prefixes && horizon > 0).then_some(horizon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn horizons_from_rows() {
+        assert_eq!(horizon_of(1365, 4), Some(6));
+        assert_eq!(horizon_of(1, 4), Some(1));
+        assert_eq!(horizon_of(1364, 4), None);
+        assert_eq!(horizon_of(0, 4), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Files that commands leave behind: written whole or not at all, and how they were made.
+
+use anyhow::Context;
+use niwaki_page::Made;
+use niwaki_study::diagnostics::Summary;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+/// Writes a file by way of a temporary one, so that a reader never sees half of it.
+pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".part");
+    let partial = path.with_file_name(name);
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::File::create(&partial)?;
+        std::io::Write::write_all(&mut file, text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&partial, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// How the page in hand was made: the command as it was typed, and the program's version.
+pub(crate) fn made() -> Made {
+    let words =
+        std::env::args().skip(1).map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
+    let command = std::iter::once("niwaki".to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+    Made::new(command)
+        .fact("version", env!("CARGO_PKG_VERSION"))
+        .fact("processor", format!("{} ({} threads)", std::env::consts::ARCH, threads()))
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// One line per loss, reward and drift, at full precision.
+pub(crate) fn summaries_as_csv(summaries: &[Summary]) -> String {
+    let mut text = format!("loss,reward,drift,seeds,{}\n", Summary::COLUMNS.join(","));
+    for row in summaries {
+        // Only losses can hold a comma (`clipped:0.25,1`), and none holds a quote.
+        let _ = write!(text, "\"{}\",{},{},{}", row.surrogate.correction, row.reward, row.drift, row.seeds);
+        for value in row.values() {
+            let _ = write!(text, ",{value}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The same as a JSON array of objects; what is not a number becomes `null`.
+pub(crate) fn summaries_as_json(summaries: &[Summary]) -> anyhow::Result<String> {
+    let rows: Vec<serde_json::Value> = summaries
+        .iter()
+        .map(|row| {
+            let mut object = serde_json::Map::new();
+            object.insert("loss".into(), row.surrogate.correction.to_string().into());
+            object.insert("reward".into(), row.reward.clone().into());
+            object.insert("drift".into(), row.drift.into());
+            object.insert("seeds".into(), row.seeds.into());
+            for (name, value) in Summary::COLUMNS.iter().zip(row.values()) {
+                object.insert((*name).into(), value.into());
+            }
+            object.into()
+        })
+        .collect();
+    Ok(serde_json::to_string_pretty(&rows)? + "\n")
+}
