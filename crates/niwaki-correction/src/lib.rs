@@ -15,6 +15,8 @@
 //! every diagnostic. A policy only has to compute log-probs and pull a cotangent back: the same code serves a
 //! table in `f64`, a network on a GPU and a language model.
 //!
+//! Paper: `sec:intro`, `sec:method`, `eq:corrected-general`
+//!
 //! # The rooms
 //!
 //! | module | what belongs there |

@@ -17,7 +17,7 @@ pub fn log_ratios<F: Real>(log_prob: &[F], rollout_log_prob: &[F], ell: &mut [F]
 
 /// `prefix[t] = Σ_{i<t} ell[i]`, the exclusive cumulative sum, with `prefix[0] = 0`; returns the sum of all.
 ///
-/// Shapes: `[steps]` of one trajectory. Paper: `sec:family` (L^s_t), `app:family`
+/// Shapes: `[steps]` of one trajectory. Paper: `eq:prefix-ratio-intro`, `sec:family` (L^s_t), `app:family`
 #[inline(always)]
 pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
     let mut sum = F::ZERO;

@@ -29,6 +29,8 @@ impl Printed {
 /// How one statement of the paper fared.
 #[derive(Clone, Debug)]
 pub struct Outcome {
+    /// What statements of one kind have in common, e.g. `MSE, late-only, δ = 1`; empty for one that stands alone.
+    pub group: String,
     /// The statement in plain words.
     pub statement: String,
     /// The paper's number, where it has one.
@@ -37,7 +39,7 @@ pub struct Outcome {
     pub paper_sem: Option<f64>,
     /// Ours, as text where it is an order or a name.
     pub ours: Ours,
-    /// Ours minus the paper's, in standard errors of that difference.
+    /// Ours minus the paper's, less what the print's rounding can explain, in standard errors.
     pub sems: Option<f64>,
     /// Whether ours agrees.
     pub judgement: Judgement,
@@ -80,15 +82,15 @@ impl From<bool> for Judgement {
 
 /// Compares a printed number with a mean and its standard error.
 ///
-/// The difference counts in standard errors of the two together; the last digit's rounding is granted on top of
-/// two of them.
+/// The difference counts in standard errors of the two together, after taking off what the rounding of the last
+/// printed digit can explain; two of them are granted.
 #[must_use]
 pub fn compare(printed: Printed, printed_sem: Option<f64>, mean: f64, sem: f64) -> (Option<f64>, Judgement) {
     let spread = sem.hypot(printed_sem.unwrap_or(0.0));
     let difference = mean - printed.value;
-    let sems = (spread > 0.0).then_some(difference / spread);
-    let within = difference.abs() <= 2.0 * spread + printed.half_unit;
-    (sems, within.into())
+    let unexplained = (difference.abs() - printed.half_unit).max(0.0);
+    let sems = (spread > 0.0).then_some(unexplained.copysign(difference) / spread);
+    (sems, (unexplained <= 2.0 * spread).into())
 }
 
 #[cfg(test)]
@@ -110,7 +112,7 @@ mod tests {
         // Errors 0.03 and 0.04 together make 0.05: ours may be up to 0.1 + 0.005 away.
         assert_eq!(compare(printed, Some(0.03), 0.404, 0.04).1, Judgement::Agrees);
         assert_eq!(compare(printed, Some(0.03), 0.406, 0.04).1, Judgement::Differs);
-        let (sems, _) = compare(printed, Some(0.03), 0.35, 0.04);
+        let (sems, _) = compare(printed, Some(0.03), 0.355, 0.04);
         assert!((sems.unwrap() - 1.0).abs() < 1e-12);
         // Without any error only the rounding is granted.
         assert_eq!(compare(printed, None, 0.304, 0.0), (None, Judgement::Agrees));

@@ -1,2 +1,50 @@
 //! The one check command, the paper map and the layering test.
-fn main() {}
+//!
+//! `cargo xtask check` runs everything that guards `main`, cheapest first; the other verbs run one part of it.
+
+mod check;
+mod files;
+mod layers;
+mod paper;
+mod readme;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+  check    everything that guards main, cheapest first
+  layers   dependencies between crates point down
+  paper    write PAPER.md from the `Paper:` lines and the study files
+  readme   run every command of the README's `sh` blocks";
+
+#[expect(clippy::print_stderr, clippy::print_stdout, reason = "a task runner talks to the terminal")]
+fn main() -> ExitCode {
+    let verb = std::env::args().nth(1).unwrap_or_default();
+    let done = match verb.as_str() {
+        "check" => check::run(),
+        "layers" => layers::run(),
+        "paper" => paper::write(),
+        "readme" => readme::run(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(said) => {
+            println!("{said}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
+}

@@ -71,13 +71,8 @@ impl Board<'_> {
         let sem = claim.sem.as_deref().map(|text| self.printed(text)).transpose()?.map(|sem| sem.value);
         let (sems, judgement) = compare(printed, sem, ours.mean, ours.sem);
         Ok(Outcome {
-            statement: format!(
-                "{} of {} ({}, δ = {})",
-                words(&claim.measure),
-                label(&claim.loss)?,
-                claim.reward,
-                claim.drift
-            ),
+            group: format!("{}, {}, δ = {}", words(&claim.measure), claim.reward, claim.drift),
+            statement: label(&claim.loss)?,
             paper: Some(printed.value),
             paper_sem: sem,
             ours: Ours::Number(ours.mean, ours.sem),
@@ -93,6 +88,7 @@ impl Board<'_> {
             worst = worst.max(self.spread(&claim.measure, &claim.reward, drift, &claim.loss)?.mean.abs());
         }
         Ok(Outcome {
+            group: String::new(),
             statement: format!(
                 "largest |{}| of {} over all drifts ({}) is below {:e}",
                 words(&claim.measure),
@@ -125,6 +121,7 @@ impl Board<'_> {
         let named = claim.losses.iter().map(|loss| unclipped(loss)).collect::<Result<Vec<_>, _>>()?;
         let labels = claim.losses.iter().map(|loss| label(loss)).collect::<Result<Vec<_>, _>>()?;
         Ok(Outcome {
+            group: String::new(),
             statement: format!(
                 "lowest {} ({}, δ = {}) is at {}",
                 words(&claim.measure),
@@ -150,6 +147,7 @@ impl Board<'_> {
         }
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.4}")).collect();
         Ok(Outcome {
+            group: String::new(),
             statement: format!(
                 "{} falls in the order {} ({}, δ = {})",
                 words(&claim.measure),
@@ -173,6 +171,7 @@ impl Board<'_> {
         }
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.2e}")).collect();
         Ok(Outcome {
+            group: String::new(),
             statement: format!(
                 "{} of {} falls as drift grows ({})",
                 words(&claim.measure),
@@ -205,6 +204,7 @@ impl Board<'_> {
             None => (None, Judgement::from(share > 0.0)),
         };
         Ok(Outcome {
+            group: String::new(),
             statement: format!(
                 "share by which the best interior loss ({}) undercuts PPO's MSE ({}, δ = {})",
                 best.surrogate.correction.label(),

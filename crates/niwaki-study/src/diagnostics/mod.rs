@@ -22,4 +22,4 @@ pub use grid::{Grid, Policies};
 pub use page::{OracleResults, oracle_page, study_page};
 pub use row::{Row, Summary, summarise};
 pub use spec::Diagnostics;
-pub use table::{claims_table, league_table};
+pub use table::{league_table, numbers_table, statements_table};

@@ -1,6 +1,6 @@
 //! The pages: one for a question of the user's own, one for a study of the paper.
 
-use super::{Diagnostics, Row, Summary, claims_table, figures, league_table};
+use super::{Diagnostics, Row, Summary, figures, league_table, numbers_table, statements_table};
 use crate::claim::{Judgement, Outcome};
 use niwaki_page::{Figure, Format, Made, Page, Section, Tile, Verdict};
 
@@ -92,11 +92,14 @@ pub fn study_page(
     let mut statements = Section::new("The paper beside this run")
         .id("claims")
         .verdict(verdict(outcomes, agreeing))
-        .table(claims_table("Statements of the paper, and what came out here", outcomes))
+        .table(numbers_table("The paper's numbers, and what came out here", outcomes))
         .note(
-            "A number agrees if it lies within two standard errors of the difference (ours and, where printed, the \
-             paper's) plus half a unit of the last printed digit.",
+            "SEMs apart: the difference, less half a unit of the paper's last printed digit, in standard errors \
+             (ours and, where printed, the paper's, together). A number agrees up to two of them.",
         );
+    if let Some(table) = statements_table("The paper's other statements", outcomes) {
+        statements = statements.table(table);
+    }
     if !study.readings.is_empty() {
         statements =
             statements.prose("How silent or contradictory places are read:").list(study.readings.clone());
@@ -115,10 +118,13 @@ pub fn study_page(
 }
 
 fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
-    let differing: Vec<&str> = outcomes
+    let differing: Vec<String> = outcomes
         .iter()
         .filter(|outcome| outcome.judgement == Judgement::Differs)
-        .map(|outcome| outcome.statement.as_str())
+        .map(|outcome| match outcome.group.as_str() {
+            "" => outcome.statement.clone(),
+            group => format!("{group}: {}", outcome.statement),
+        })
         .collect();
     let counted = format!("{agreeing} of {} statements agree", outcomes.len());
     match differing.as_slice() {

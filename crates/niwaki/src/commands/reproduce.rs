@@ -5,7 +5,7 @@ use anyhow::ensure;
 use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::claim::Judgement;
-use niwaki_study::diagnostics::{claims_table, league_table, study_page, summarise};
+use niwaki_study::diagnostics::{league_table, numbers_table, statements_table, study_page, summarise};
 use niwaki_study::{Study, find, studies};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,7 +64,10 @@ impl Reproduce {
         if grid.drifts.len() == 1 {
             terminal::say(&league_table(&spec.title, &summaries).to_text(terminal::width()));
         }
-        terminal::say(&claims_table("The paper beside this run", &outcomes).to_text(terminal::width()));
+        terminal::say(&numbers_table("The paper beside this run", &outcomes).to_text(terminal::width()));
+        if let Some(table) = statements_table("The paper's other statements", &outcomes) {
+            terminal::say(&table.to_text(terminal::width()));
+        }
         terminal::say(&format!("{}: {agree} of {} statements agree", study.label, outcomes.len()));
         terminal::say(&format!("report: {}", shown(&folder.join("index.html"))));
         Ok(())
