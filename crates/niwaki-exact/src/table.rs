@@ -2,6 +2,7 @@
 //!
 //! Owns how logits become probabilities and how a score is pulled back into them; knows nothing of rewards.
 
+use crate::tree::{by_width, width};
 use crate::twofold::Twofold;
 use crate::{Error, Process};
 
@@ -122,14 +123,27 @@ impl Table {
 
     /// Turns weights on scores into a gradient of the logits: `Σ_a weight[p,a] ∂ log π(a|p) / ∂ logits[p,·]`.
     ///
-    /// Shapes: `weight [prefixes, vocab]`, in place.
+    /// Shapes: `weight [prefixes, vocab]`, or its first rows, in place.
     pub fn pull_back(&self, weight: &mut [f64]) {
+        self.pull_back_from(0, weight);
+    }
+
+    /// The same for a stretch of rows that starts at edge `from`.
+    pub(crate) fn pull_back_from(&self, from: usize, weight: &mut [f64]) {
         let vocab = self.process.vocab();
-        for (weight, prob) in weight.chunks_exact_mut(vocab).zip(self.prob.chunks_exact(vocab)) {
-            let total: f64 = weight.iter().sum();
-            for (weight, &prob) in weight.iter_mut().zip(prob) {
-                *weight -= prob * total;
-            }
+        by_width!(vocab, pull_back_of(vocab, &self.prob[from..], weight));
+    }
+}
+
+fn pull_back_of<const V: usize>(vocab: usize, prob: &[f64], weight: &mut [f64]) {
+    let v = width::<V>(vocab);
+    for (weight, prob) in weight.chunks_exact_mut(v).zip(prob.chunks_exact(v)) {
+        let mut total = 0.0;
+        for weight in &*weight {
+            total += weight;
+        }
+        for (weight, &prob) in weight.iter_mut().zip(prob) {
+            *weight -= prob * total;
         }
     }
 }

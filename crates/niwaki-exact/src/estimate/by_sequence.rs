@@ -1,5 +1,6 @@
 //! Members whose factor only the whole sequence decides: one weight per leaf, sums from the leaves up.
 
+use super::scores::Scores;
 use super::{Moments, Workspace};
 use crate::sum::sum;
 use crate::{Error, Pair};
@@ -109,6 +110,7 @@ impl Pair<'_> {
             let (gain, loss) = if returns { (1.0, 0.0) } else { signs(edge) };
             side.on(gain, loss)
         };
+        work.scores = Scores::Given;
         work.own.resize(process.edges(), 0.0);
         work.routed.resize(process.edges(), 0.0);
         let routes = surrogate.routing && rule.form == Form::Replace;

@@ -12,9 +12,9 @@ impl Pair<'_> {
     /// Returns the rule as it acts and E[g], E[g²] at each position.
     pub(super) fn prefix_factors(&self, rule: Rule, work: &mut Workspace) -> (Rule, Vec<(f64, f64)>) {
         self.read(rule.reads, work);
-        let reading = &work.reading;
+        let Workspace { reading, rows: scratch, .. } = work;
         let rule = rule.resolve(|strength| {
-            let (first, second) = (self.factor_moments(|row| strength * reading[row]).into_iter())
+            let (first, second) = (self.factor_moments(|row| strength * reading[row], scratch).into_iter())
                 .fold((0.0, 0.0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
             first * first / (second * self.process.horizon() as f64)
         });
@@ -35,19 +35,23 @@ impl Pair<'_> {
                 work.log_factor[rows].iter_mut().for_each(|log_factor| *log_factor -= normaliser);
             }
         }
-        let log_factor = &work.log_factor;
-        (rule, self.factor_moments(|row| log_factor[row]))
+        let Workspace { log_factor, rows: scratch, .. } = work;
+        (rule, self.factor_moments(|row| log_factor[row], scratch))
     }
 
     /// E[g] and E[g²] at each position, divided by the highest factor of all (an ESS has no scale).
-    fn factor_moments(&self, log_factor: impl Fn(usize) -> f64 + Copy) -> Vec<(f64, f64)> {
-        let highest = (0..self.process.prefixes()).map(log_factor).fold(f64::NEG_INFINITY, f64::max);
-        let moment = |level: usize, power: f64| {
-            sum(self.process.level(level), |row| {
-                self.reach[row] * Real::exp(power * (log_factor(row) - highest))
+    fn factor_moments(&self, log_factor: impl Fn(usize) -> f64, factor: &mut Vec<f64>) -> Vec<(f64, f64)> {
+        factor.clear();
+        factor.extend((0..self.process.prefixes()).map(log_factor));
+        let highest = factor.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        factor.iter_mut().for_each(|factor| *factor = Real::exp(*factor - highest));
+        (0..self.process.horizon())
+            .map(|level| {
+                let rows = self.process.level(level);
+                let first = sum(rows.clone(), |row| self.reach[row] * factor[row]);
+                (first, sum(rows, |row| self.reach[row] * factor[row] * factor[row]))
             })
-        };
-        (0..self.process.horizon()).map(|level| (moment(level, 1.0), moment(level, 2.0))).collect()
+            .collect()
     }
 
     /// The reading at every prefix.

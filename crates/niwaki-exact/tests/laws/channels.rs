@@ -76,7 +76,7 @@ fn the_gradient_difference_is_reweighting_plus_routing() {
     let mut workspace = Workspace::default();
     for reward in Reward::LADDER {
         let pair = Pair::new(&old, &new, &reward.payoff(process).unwrap()).unwrap();
-        let ppo = pair.gradient(&unclipped("ppo"), &mut workspace).unwrap().to_vec();
+        let ppo = pair.gradient(&unclipped("ppo"), &mut workspace).unwrap();
         for loss in crate::support::LOSSES {
             let channels = pair.channels(&unclipped(loss), &mut workspace).unwrap();
             let sum: Vec<f64> =

@@ -1,0 +1,75 @@
+//! The oracle beside a straightforward NumPy implementation, in one run: values must agree, and the ratio of the
+//! best wall times is printed.
+//!
+//! `cargo run --release -p niwaki-exact --example oracle_peer` (set `PYTHON` to an interpreter with NumPy)
+
+#![expect(clippy::print_stdout, reason = "an example that reports on the terminal")]
+
+use niwaki_correction::Surrogate;
+use niwaki_correction::family::TESTBED;
+use niwaki_exact::{Measurement, Pair, Process, Reward, Table, Workspace};
+use serde_json::Value;
+use std::error::Error;
+use std::process::Command;
+use std::time::Instant;
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/oracle_numpy.py");
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    for horizon in [6, 8] {
+        let output = Command::new(&python).args([SCRIPT, "--horizon", &horizon.to_string()]).output()?;
+        if !output.status.success() {
+            return Err(format!("{python}: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        let peer: Value = serde_json::from_slice(&output.stdout)?;
+        let (ours, seconds) = measure(Process::new(4, horizon)?)?;
+        for (loss, came) in TESTBED.iter().zip(&ours) {
+            for (field, came) in [
+                ("bias", came.bias),
+                ("variance", came.variance),
+                ("mse", came.mse),
+                ("cosine", came.cosine),
+                ("ess", came.ess),
+            ] {
+                let theirs = peer["values"][loss][field].as_f64().ok_or(format!("no {loss} {field}"))?;
+                // The peer sums in plain f64: a bias of zero comes out as rounding.
+                if (came - theirs).abs() > 1e-9 * theirs.abs() + 1e-14 {
+                    return Err(format!("{loss} {field}: {came:e} here, {theirs:e} there").into());
+                }
+            }
+        }
+        let theirs = peer["seconds"].as_f64().ok_or("no time")?;
+        println!(
+            "V = 4, T = {horizon}, 12 variants with gradients: niwaki {:.2} ms, NumPy {} {:.1} ms, ratio {:.1}; \
+             values agree",
+            1e3 * seconds,
+            peer["numpy"].as_str().unwrap_or("?"),
+            1e3 * theirs,
+            theirs / seconds
+        );
+    }
+    Ok(())
+}
+
+/// The twelve variants on the fixture's pair, and the best of ten wall times from logits to cosines.
+fn measure(process: Process) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> {
+    let index = |edge: usize| (4 * (edge / process.vocab()) + edge % process.vocab()) as f64;
+    let old: Vec<f64> = (0..process.edges()).map(|edge| 0.1 * (1.0 + index(edge)).sin()).collect();
+    let new: Vec<f64> =
+        (0..process.edges()).map(|edge| old[edge] + 0.7 * (2.0 + 3.0 * index(edge)).cos()).collect();
+    let losses: Vec<Surrogate> = TESTBED.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
+    let (mut best, mut measured) = (f64::INFINITY, vec![]);
+    for _ in 0..10 {
+        let start = Instant::now();
+        let (old, new) = (Table::new(process, &old)?, Table::new(process, &new)?);
+        let pair = Pair::new(&old, &new, &Reward::TwoBranch.payoff(process)?)?;
+        let mut workspace = Workspace::default();
+        measured = losses
+            .iter()
+            .map(|loss| pair.measure(&loss.without_clip(), &mut workspace))
+            .collect::<Result<_, _>>()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok((measured, best))
+}
