@@ -92,14 +92,14 @@ fn row_means_of<const V: usize>(vocab: usize, prob: &[f64], value: &[f64], mean:
     }
 }
 
-/// `value[p,a] += by[p]` over a stretch of rows.
-pub(crate) fn add_to_rows(vocab: usize, by: &[f64], value: &mut [f64]) {
-    by_width!(vocab, add_to_rows_of(vocab, by, value));
+/// `value[p,a] *= by[p]` over a stretch of rows.
+pub(crate) fn scale_rows(vocab: usize, by: &[f64], value: &mut [f64]) {
+    by_width!(vocab, scale_rows_of(vocab, by, value));
 }
 
-fn add_to_rows_of<const V: usize>(vocab: usize, by: &[f64], value: &mut [f64]) {
+fn scale_rows_of<const V: usize>(vocab: usize, by: &[f64], value: &mut [f64]) {
     for (value, &by) in value.chunks_exact_mut(width::<V>(vocab)).zip(by) {
-        value.iter_mut().for_each(|value| *value += by);
+        value.iter_mut().for_each(|value| *value *= by);
     }
 }
 

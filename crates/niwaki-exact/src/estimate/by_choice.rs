@@ -4,7 +4,7 @@ use super::scores::{BLOCK, Routing, Scores};
 use super::{Moments, Workspace};
 use crate::advantage::Returns;
 use crate::sum::sum;
-use crate::tree::{add_to_rows, path_moments, row_means};
+use crate::tree::{path_moments, row_means, scale_rows};
 use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
@@ -89,18 +89,23 @@ impl Pair<'_> {
     fn ratios(&self, rule: &Rule, rows: Range<usize>, work: &mut Workspace) {
         let vocab = self.process.vocab();
         let edges = vocab * rows.start..vocab * rows.end;
-        let (value, ell) = (&mut work.value[edges.clone()], &self.ell[edges]);
-        if rule.form == Form::Multiply {
-            value.copy_from_slice(ell);
-        } else {
-            value.fill(0.0);
+        let value = &mut work.value[edges.clone()];
+        match (rule.reads, rule.form) {
+            (Reads::Step, form) => {
+                for (value, &ell) in value.iter_mut().zip(&self.ell[edges]) {
+                    let own = if form == Form::Multiply { ell } else { 0.0 };
+                    *value = Real::exp(rule.factor(ell).log_factor + own);
+                }
+            }
+            (_, Form::Multiply) => {
+                value.copy_from_slice(&self.ratio[edges]);
+                scale_rows(vocab, &work.factor[rows], value);
+            }
+            _ => {
+                value.fill(1.0);
+                scale_rows(vocab, &work.factor[rows], value);
+            }
         }
-        if rule.reads == Reads::Step {
-            value.iter_mut().zip(ell).for_each(|(value, &ell)| *value += rule.factor(ell).log_factor);
-        } else {
-            add_to_rows(vocab, &work.log_factor[rows], value);
-        }
-        value.iter_mut().for_each(|value| *value = Real::exp(*value));
     }
 
     /// Turns the ratios of a stretch of rows into terms: their value, with a clip their live part, and the means
@@ -192,16 +197,14 @@ impl Pair<'_> {
     /// With `g = e^{αL} / E[e^{αL}]`, `∂ log g(p) / ∂L(q) = α (1[p = q] − d(q) g(q))`, so each prefix also
     /// loses its share `g` of the credit of its whole level.
     fn fill_credit(&self, rule: &Rule, clipped: bool, work: &mut Workspace) {
-        let Workspace { rows, live_rows, slope, credit, log_factor, .. } = work;
+        let Workspace { rows, live_rows, slope, credit, factor, .. } = work;
         let rows: &[f64] = if clipped { live_rows } else { rows };
         credit.clear();
         if rule.self_normalised {
             for level in 0..self.process.horizon() {
                 let total = sum(self.process.level(level), |row| self.reach[row] * rows[row]);
                 credit.extend(
-                    self.process
-                        .level(level)
-                        .map(|row| slope[row] * (rows[row] - Real::exp(log_factor[row]) * total)),
+                    self.process.level(level).map(|row| slope[row] * (rows[row] - factor[row] * total)),
                 );
             }
         } else {

@@ -12,18 +12,19 @@ impl Pair<'_> {
     /// Returns the rule as it acts and E[g], E[g²] at each position.
     pub(super) fn prefix_factors(&self, rule: Rule, work: &mut Workspace) -> (Rule, Vec<(f64, f64)>) {
         self.read(rule.reads, work);
-        let Workspace { reading, rows: scratch, .. } = work;
+        let Workspace { reading, factor, .. } = work;
         let rule = rule.resolve(|strength| {
-            let (first, second) = (self.factor_moments(|row| strength * reading[row], scratch).into_iter())
+            let (first, second) = (self.factor_moments(|row| strength * reading[row], factor).into_iter())
                 .fold((0.0, 0.0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
             first * first / (second * self.process.horizon() as f64)
         });
-        let factors = reading.iter().map(|&reading| rule.factor(reading));
-        work.log_factor.clear();
-        work.slope.clear();
-        for factor in factors {
-            work.log_factor.push(factor.log_factor);
-            work.slope.push(factor.slope);
+        work.log_factor.resize(work.reading.len(), 0.0);
+        work.slope.resize(work.reading.len(), 0.0);
+        for ((log_factor, slope), &reading) in
+            work.log_factor.iter_mut().zip(&mut work.slope).zip(&work.reading)
+        {
+            let factor = rule.factor(reading);
+            (*log_factor, *slope) = (factor.log_factor, factor.slope);
         }
         if rule.self_normalised {
             for level in 0..self.process.horizon() {
@@ -35,21 +36,23 @@ impl Pair<'_> {
                 work.log_factor[rows].iter_mut().for_each(|log_factor| *log_factor -= normaliser);
             }
         }
-        let Workspace { log_factor, rows: scratch, .. } = work;
-        (rule, self.factor_moments(|row| log_factor[row], scratch))
+        let Workspace { log_factor, factor, .. } = work;
+        (rule, self.factor_moments(|row| log_factor[row], factor))
     }
 
-    /// E[g] and E[g²] at each position, divided by the highest factor of all (an ESS has no scale).
+    /// Fills `factor` and returns E[g] and E[g²] at each position, divided by the highest factor of all (an ESS
+    /// has no scale, and a square must not overflow).
     fn factor_moments(&self, log_factor: impl Fn(usize) -> f64, factor: &mut Vec<f64>) -> Vec<(f64, f64)> {
         factor.clear();
         factor.extend((0..self.process.prefixes()).map(log_factor));
-        let highest = factor.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        factor.iter_mut().for_each(|factor| *factor = Real::exp(*factor - highest));
+        let highest = factor.iter().copied().fold(f64::NEG_INFINITY, |high, factor| factor.larger(high));
+        factor.iter_mut().for_each(|factor| *factor = Real::exp(*factor));
+        let scale = Real::exp(-highest);
         (0..self.process.horizon())
             .map(|level| {
                 let rows = self.process.level(level);
-                let first = sum(rows.clone(), |row| self.reach[row] * factor[row]);
-                (first, sum(rows, |row| self.reach[row] * factor[row] * factor[row]))
+                let first = sum(rows.clone(), |row| self.reach[row] * (scale * factor[row]));
+                (first, sum(rows, |row| self.reach[row] * (scale * factor[row]) * (scale * factor[row])))
             })
             .collect()
     }

@@ -51,6 +51,7 @@ pub(crate) struct Moments {
 pub struct Workspace {
     pub(crate) reading: Vec<f64>,
     pub(crate) log_factor: Vec<f64>,
+    pub(crate) factor: Vec<f64>,
     pub(crate) slope: Vec<f64>,
     /// The edge at which the running minimum is attained.
     pub(crate) attained: Vec<usize>,
