@@ -88,9 +88,10 @@ impl Twofold {
         // ln 2 / 64 in three parts; the first two have 32 bits, so that their multiples are without error.
         const PARTS: [f64; 3] =
             [0.010_830_424_693_267_56, 2.981_585_826_317_297_3e-12, 6.679_961_858_980_702e-22];
-        // Adding 1.5·2⁵² rounds to an integer.
+        // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits, above 2⁵¹.
         const ROUND: f64 = 6_755_399_441_055_744.0;
-        let turns = (self.high * (64.0 * std::f64::consts::LOG2_E) + ROUND) - ROUND;
+        let shifted = self.high * (64.0 * std::f64::consts::LOG2_E) + ROUND;
+        let turns = shifted - ROUND;
         let rest = Self::difference(self.high - turns * PARTS[0], turns * PARTS[1]);
         let (r, low) = (rest.high, rest.low + (self.low - turns * PARTS[2]));
         // |r| ≤ 0.0055: r²/2 is below 1.5e-5, so its rounding in f64 is below 3e-21, and r⁸/8! below 2e-23.
@@ -99,7 +100,7 @@ impl Twofold {
             tail = tail * r + 1.0 / divisor;
         }
         let grown = Self::renormalised(r, low + (low * r + tail * r * r));
-        let whole = turns as i64;
+        let whole = (shifted.to_bits() & ((1 << 52) - 1)) as i64 - (1 << 51);
         let root = ROOTS[(whole & 63) as usize];
         let value = root.plus(root.times(grown));
         let scale = f64::from_bits((((whole >> 6) + 1023) as u64) << 52);

@@ -192,3 +192,15 @@ fn late_only_follows_its_closed_form() {
     // α = ½ equals PPO (c(0) = c(1) = 1), and the minimum lies between.
     assert!(measured[2] < 0.75 * measured[0] && (measured[3] / measured[0] - 1.0).abs() < 0.1);
 }
+
+#[test]
+fn policies_too_far_apart_are_refused_in_one_line() {
+    // Ratios of e^600 at every step: the second one overflows.
+    let process = Process::new(2, 3).unwrap();
+    let tilt = |by: f64| (0..process.edges()).map(|edge| if edge % 2 == 0 { by } else { 0.0 }).collect();
+    let (low, high): (Vec<f64>, Vec<f64>) = (tilt(-600.0), tilt(600.0));
+    let (old, new) = (Table::new(process, &low).unwrap(), Table::new(process, &high).unwrap());
+    let pair = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap();
+    let refused = pair.measure(&unclipped("full"), &mut Workspace::default()).unwrap_err();
+    assert!(refused.to_string().ends_with("is not a finite number; the two policies are too far apart"));
+}
