@@ -3,7 +3,7 @@
 use super::scores::{BLOCK, Routing, Scores};
 use super::{Moments, Workspace};
 use crate::advantage::Returns;
-use crate::sum::sum;
+use crate::sum::{dot, sum};
 use crate::tree::{path_moments, row_means, scale_rows};
 use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
@@ -45,7 +45,7 @@ impl Pair<'_> {
         });
         let Workspace { rows, value, future, spread, .. } = work;
         let mean_at: Vec<f64> = (0..process.horizon())
-            .map(|level| sum(process.level(level), |row| self.reach[row] * rows[row]))
+            .map(|level| dot(&self.reach[process.level(level)], &rows[process.level(level)]))
             .collect();
         let (mean, variance) =
             of_returns.unwrap_or_else(|| path_moments(process, self.old.prob(), value, rows, future, spread));

@@ -1,7 +1,7 @@
 //! What a member reads at each prefix, and the factors it makes of it.
 
 use super::Workspace;
-use crate::sum::sum;
+use crate::sum::{dot, sum};
 use crate::{Error, Pair};
 use niwaki_correction::family::Reads;
 use niwaki_correction::{Real, Rule, Surrogate};
@@ -48,11 +48,14 @@ impl Pair<'_> {
         let highest = factor.iter().copied().fold(f64::NEG_INFINITY, |high, factor| factor.larger(high));
         factor.iter_mut().for_each(|factor| *factor = Real::exp(*factor));
         let scale = Real::exp(-highest);
+        let mut weighted = vec![];
         (0..self.process.horizon())
             .map(|level| {
-                let rows = self.process.level(level);
-                let first = sum(rows.clone(), |row| self.reach[row] * (scale * factor[row]));
-                (first, sum(rows, |row| self.reach[row] * (scale * factor[row]) * (scale * factor[row])))
+                let (reach, factor) =
+                    (&self.reach[self.process.level(level)], &factor[self.process.level(level)]);
+                weighted.clear();
+                weighted.extend(reach.iter().zip(factor).map(|(reach, factor)| reach * (scale * factor)));
+                (scale * dot(reach, factor), scale * dot(&weighted, factor))
             })
             .collect()
     }
