@@ -45,11 +45,14 @@ impl Pair<'_> {
     pub fn channels(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Channels, Error> {
         let ppo = Rule::tempered(0.0);
         self.moments(surrogate, ppo, work)?;
-        let plain = std::mem::take(&mut work.own);
+        let everything = 0..self.process.prefixes();
+        let (mut plain, mut routing) = (vec![0.0; self.process.edges()], vec![0.0; self.process.edges()]);
+        self.weights(everything.clone(), work, &mut plain, &mut routing);
         let rule = self.moments(surrogate, surrogate.correction.rule(), work)?.rule;
-        let mut reweighting: Vec<f64> = work.own.iter().zip(&plain).map(|(own, plain)| own - plain).collect();
+        let mut reweighting = vec![0.0; self.process.edges()];
+        self.weights(everything, work, &mut reweighting, &mut routing);
+        reweighting.iter_mut().zip(&plain).for_each(|(own, plain)| *own -= plain);
         self.new.pull_back(&mut reweighting);
-        let mut routing = work.routed.clone();
         self.new.pull_back(&mut routing);
         let whole = matches!(rule.reads, Reads::SequenceMean | Reads::SequenceSum);
         let routes = surrogate.routing && rule.form != Form::Weigh;

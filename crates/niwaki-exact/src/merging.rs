@@ -4,7 +4,7 @@
 //! and policies have one row of logits per state.
 
 use crate::sum::sum;
-use crate::tree::{expected_sum, path_variance, row_means};
+use crate::tree::{path_moments, row_means};
 use crate::{Error, Payoff, Process, Table, Values};
 use niwaki_correction::Real;
 use std::collections::BTreeMap;
@@ -176,8 +176,7 @@ impl Merging {
             let mut rows = vec![0.0; process.prefixes()];
             let (mut future, mut spread) = (rows.clone(), rows.clone());
             row_means(vocab, old.prob(), &value, &mut rows);
-            expected_sum(process, old.prob(), &rows, &mut future);
-            (future[0], path_variance(process, old.prob(), &value, &future, &mut spread))
+            path_moments(process, old.prob(), &value, &rows, &mut future, &mut spread)
         };
         let ((path_mean, path_variance), (ratio_mean, ratio_variance)) =
             (estimate(&weight), estimate(&ratio));

@@ -4,6 +4,7 @@
 
 use crate::sum::{norm, sum};
 use crate::{AdvantageSource, Error, Payoff, Process, Table, Values, advantage::Advantages};
+use niwaki_correction::Real;
 
 /// Two policies and a reward.
 ///
@@ -18,6 +19,8 @@ pub struct Pair<'a> {
     pub(crate) advantages: Advantages,
     /// `[prefixes, vocab]`, log-ratio of each choice.
     pub(crate) ell: Vec<f64>,
+    /// `[prefixes, vocab]`, ratio of each choice.
+    pub(crate) ratio: Vec<f64>,
     /// `[prefixes]`, prefix log-ratio.
     pub(crate) prefix: Vec<f64>,
     /// `[prefixes]`, visitation of the rollout policy.
@@ -91,6 +94,7 @@ impl<'a> Pair<'a> {
             old_values,
             new_values,
             advantages,
+            ratio: ell.iter().map(|&ell| Real::exp(ell)).collect(),
             ell,
             prefix,
             reach: old.visitation(),

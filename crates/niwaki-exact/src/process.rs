@@ -113,12 +113,15 @@ impl Process {
     pub fn each_sequence(&self, mut visit: impl FnMut(usize, &[usize])) {
         let mut tokens = vec![0; self.horizon];
         for index in 0..self.sequences() {
-            let mut rest = index;
-            for token in tokens.iter_mut().rev() {
-                *token = rest % self.vocab;
-                rest /= self.vocab;
-            }
             visit(index, &tokens);
+            // Counts on, the last token fastest.
+            for token in tokens.iter_mut().rev() {
+                *token += 1;
+                if *token < self.vocab {
+                    break;
+                }
+                *token = 0;
+            }
         }
     }
 }

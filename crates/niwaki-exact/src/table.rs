@@ -2,8 +2,10 @@
 //!
 //! Owns how logits become probabilities and how a score is pulled back into them; knows nothing of rewards.
 
+use crate::tree::{by_width, width};
 use crate::twofold::Twofold;
 use crate::{Error, Process};
+use niwaki_correction::Real;
 
 /// A softmax policy with a row of logits per prefix.
 ///
@@ -44,28 +46,7 @@ impl Table {
             prob: vec![0.0; logits.len()],
             residue: vec![0.0; logits.len()],
         };
-        let mut grown = vec![Twofold::ZERO; vocab];
-        for (row, logits) in logits.chunks_exact(vocab).enumerate() {
-            let highest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let lowest = logits.iter().copied().fold(f64::INFINITY, f64::min);
-            let spread = highest - lowest;
-            if spread >= 700.0 {
-                return Err(Error::Support { row, spread });
-            }
-            let at = row * vocab;
-            let mut total = Twofold::ZERO;
-            for (grown, &logit) in grown.iter_mut().zip(logits) {
-                *grown = Twofold::difference(logit, highest).exp();
-                total = total.plus(*grown);
-            }
-            let (share, log_total) = (total.reciprocal(), total.high.ln());
-            for (a, &logit) in logits.iter().enumerate() {
-                let prob = grown[a].times(share);
-                table.prob[at + a] = prob.high;
-                table.residue[at + a] = prob.low;
-                table.log_prob[at + a] = (logit - highest) - log_total;
-            }
-        }
+        by_width!(vocab, softmax_of(vocab, logits, &mut table))?;
         Ok(table)
     }
 
@@ -122,14 +103,54 @@ impl Table {
 
     /// Turns weights on scores into a gradient of the logits: `Σ_a weight[p,a] ∂ log π(a|p) / ∂ logits[p,·]`.
     ///
-    /// Shapes: `weight [prefixes, vocab]`, in place.
+    /// Shapes: `weight [prefixes, vocab]`, or its first rows, in place.
     pub fn pull_back(&self, weight: &mut [f64]) {
+        self.pull_back_from(0, weight);
+    }
+
+    /// The same for a stretch of rows that starts at edge `from`.
+    pub(crate) fn pull_back_from(&self, from: usize, weight: &mut [f64]) {
         let vocab = self.process.vocab();
-        for (weight, prob) in weight.chunks_exact_mut(vocab).zip(self.prob.chunks_exact(vocab)) {
-            let total: f64 = weight.iter().sum();
-            for (weight, &prob) in weight.iter_mut().zip(prob) {
-                *weight -= prob * total;
-            }
+        by_width!(vocab, pull_back_of(vocab, &self.prob[from..], weight));
+    }
+}
+
+/// Fills a table row by row.
+fn softmax_of<const V: usize>(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
+    let v = width::<V>(vocab);
+    let mut grown = vec![Twofold::ZERO; v];
+    let out = table.prob.chunks_exact_mut(v).zip(table.residue.chunks_exact_mut(v));
+    let out = out.zip(table.log_prob.chunks_exact_mut(v));
+    for (row, (logits, ((prob, residue), log_prob))) in logits.chunks_exact(v).zip(out).enumerate() {
+        let highest = logits.iter().fold(f64::NEG_INFINITY, |high, &logit| logit.larger(high));
+        let lowest = logits.iter().fold(f64::INFINITY, |low, &logit| logit.smaller(low));
+        if highest - lowest >= 700.0 {
+            return Err(Error::Support { row, spread: highest - lowest });
+        }
+        let mut total = Twofold::ZERO;
+        for (grown, &logit) in grown.iter_mut().zip(logits) {
+            *grown = Twofold::difference(logit, highest).exp();
+            total = total.plus(*grown);
+        }
+        let (share, log_total) = (total.reciprocal(), total.high.ln());
+        for a in 0..v {
+            let exact = grown[a].times(share);
+            (prob[a], residue[a]) = (exact.high, exact.low);
+            log_prob[a] = (logits[a] - highest) - log_total;
+        }
+    }
+    Ok(())
+}
+
+fn pull_back_of<const V: usize>(vocab: usize, prob: &[f64], weight: &mut [f64]) {
+    let v = width::<V>(vocab);
+    for (weight, prob) in weight.chunks_exact_mut(v).zip(prob.chunks_exact(v)) {
+        let mut total = 0.0;
+        for weight in &*weight {
+            total += weight;
+        }
+        for (weight, &prob) in weight.iter_mut().zip(prob) {
+            *weight -= prob * total;
         }
     }
 }

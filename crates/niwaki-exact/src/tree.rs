@@ -1,22 +1,53 @@
 //! Recursions over the tree that every measurement shares.
+//!
+//! Rows are as wide as the vocabulary. Each loop is compiled for the small vocabularies of the paper and once for
+//! any other (`V = 0`), so that rows of four become straight code.
 
 use crate::Process;
+
+/// Calls a function that is generic in the width of a row.
+macro_rules! by_width {
+    ($vocab:expr, $function:ident($($argument:expr),* $(,)?)) => {
+        match $vocab {
+            2 => $function::<2>($($argument),*),
+            3 => $function::<3>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            _ => $function::<0>($($argument),*),
+        }
+    };
+}
+pub(crate) use by_width;
+
+/// The width of a row: `V`, or the vocabulary where `V` is 0.
+#[inline]
+pub(crate) const fn width<const V: usize>(vocab: usize) -> usize {
+    if V == 0 { vocab } else { V }
+}
+
+/// Σ x·y over one row.
+#[inline]
+fn weigh(x: &[f64], y: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    for (x, y) in x.iter().zip(y) {
+        sum += x * y;
+    }
+    sum
+}
 
 /// `total[p] = own[p] + Σ_a prob[p,a] · total[child]`: the expected sum of `own` from each prefix on.
 ///
 /// Shapes: `own`, `total` `[prefixes]`, `prob [prefixes, vocab]`. Summing along the tree is summing pairwise:
 /// the rounding grows with the horizon, not with the number of sequences.
 pub(crate) fn expected_sum(process: Process, prob: &[f64], own: &[f64], total: &mut [f64]) {
-    let (vocab, last) = (process.vocab(), process.level(process.horizon() - 1).start);
+    by_width!(process.vocab(), expected_sum_of(process, prob, own, total));
+}
+
+fn expected_sum_of<const V: usize>(process: Process, prob: &[f64], own: &[f64], total: &mut [f64]) {
+    let (v, last) = (width::<V>(process.vocab()), last_level(process));
     total[last..].copy_from_slice(&own[last..]);
     for row in (0..last).rev() {
-        let first = vocab * row;
-        let (head, tail) = total.split_at_mut(first + 1);
-        let mut sum = 0.0;
-        for (&prob, &next) in prob[first..first + vocab].iter().zip(&tail[..vocab]) {
-            sum += prob * next;
-        }
-        head[row] = own[row] + sum;
+        let first = v * row;
+        total[row] = own[row] + weigh(&prob[first..first + v], &total[first + 1..first + 1 + v]);
     }
 }
 
@@ -24,7 +55,17 @@ pub(crate) fn expected_sum(process: Process, prob: &[f64], own: &[f64], total: &
 ///
 /// `kept` ends as `Σ_{j<window} E[own of the prefix j steps on]`.
 pub(crate) fn windowed_sum(process: Process, prob: &[f64], own: &[f64], window: usize, kept: &mut [f64]) {
-    let (vocab, last) = (process.vocab(), process.level(process.horizon() - 1).start);
+    by_width!(process.vocab(), windowed_sum_of(process, prob, own, window, kept));
+}
+
+fn windowed_sum_of<const V: usize>(
+    process: Process,
+    prob: &[f64],
+    own: &[f64],
+    window: usize,
+    kept: &mut [f64],
+) {
+    let (v, last) = (width::<V>(process.vocab()), last_level(process));
     if window == 0 {
         kept.fill(0.0);
         return;
@@ -33,50 +74,84 @@ pub(crate) fn windowed_sum(process: Process, prob: &[f64], own: &[f64], window: 
     for _ in 1..window {
         // Parents come before children, so each pass reads the children as the pass before left them.
         for row in 0..last {
-            let first = vocab * row;
-            let mut sum = 0.0;
-            for edge in first..first + vocab {
-                sum += prob[edge] * kept[edge + 1];
-            }
-            kept[row] = own[row] + sum;
+            let first = v * row;
+            kept[row] = own[row] + weigh(&prob[first..first + v], &kept[first + 1..first + 1 + v]);
         }
     }
 }
 
-/// `mean[p] = Σ_a prob[p,a] · value[p,a]`.
+/// `mean[p] = Σ_a prob[p,a] · value[p,a]` over a stretch of rows.
 pub(crate) fn row_means(vocab: usize, prob: &[f64], value: &[f64], mean: &mut [f64]) {
-    for ((mean, prob), value) in mean.iter_mut().zip(prob.chunks_exact(vocab)).zip(value.chunks_exact(vocab))
-    {
-        let mut sum = 0.0;
-        for (&prob, &value) in prob.iter().zip(value) {
-            sum += prob * value;
-        }
-        *mean = sum;
+    by_width!(vocab, row_means_of(vocab, prob, value, mean));
+}
+
+fn row_means_of<const V: usize>(vocab: usize, prob: &[f64], value: &[f64], mean: &mut [f64]) {
+    let v = width::<V>(vocab);
+    for ((mean, prob), value) in mean.iter_mut().zip(prob.chunks_exact(v)).zip(value.chunks_exact(v)) {
+        *mean = weigh(prob, value);
     }
 }
 
-/// The variance of `Σ_t value` along a path drawn by `prob`, by the law of total variance from the leaves up.
+/// `value[p,a] *= by[p]` over a stretch of rows.
+pub(crate) fn scale_rows(vocab: usize, by: &[f64], value: &mut [f64]) {
+    by_width!(vocab, scale_rows_of(vocab, by, value));
+}
+
+fn scale_rows_of<const V: usize>(vocab: usize, by: &[f64], value: &mut [f64]) {
+    for (value, &by) in value.chunks_exact_mut(width::<V>(vocab)).zip(by) {
+        value.iter_mut().for_each(|value| *value *= by);
+    }
+}
+
+/// Mean and variance of `Σ_t value` along a path drawn by `prob`, from the leaves up.
 ///
-/// Shapes: `value [prefixes, vocab]`; `future [prefixes]` holds the expected sums from each prefix on;
-/// `variance [prefixes]` is filled. Every term is a square, so nothing cancels.
-pub(crate) fn path_variance(
+/// Shapes: `value [prefixes, vocab]`, `rows [prefixes]` its row means; `future` and `spread` `[prefixes]` are
+/// filled with the mean and the variance of the sum from each prefix on. The variance follows the law of total
+/// variance: every term is a square, so nothing cancels.
+pub(crate) fn path_moments(
     process: Process,
     prob: &[f64],
     value: &[f64],
-    future: &[f64],
-    variance: &mut [f64],
-) -> f64 {
-    let (vocab, last) = (process.vocab(), process.level(process.horizon() - 1).start);
-    for row in (0..process.prefixes()).rev() {
-        let mut sum = 0.0;
-        for edge in vocab * row..vocab * (row + 1) {
-            let (next, spread) = if row < last { (future[edge + 1], variance[edge + 1]) } else { (0.0, 0.0) };
-            let away = value[edge] + next - future[row];
-            sum += prob[edge] * (spread + away * away);
-        }
-        variance[row] = sum;
+    rows: &[f64],
+    future: &mut [f64],
+    spread: &mut [f64],
+) -> (f64, f64) {
+    by_width!(process.vocab(), path_moments_of(process, prob, value, rows, future, spread));
+    (future[0], spread[0])
+}
+
+fn path_moments_of<const V: usize>(
+    process: Process,
+    prob: &[f64],
+    value: &[f64],
+    rows: &[f64],
+    future: &mut [f64],
+    spread: &mut [f64],
+) {
+    let (v, last) = (width::<V>(process.vocab()), last_level(process));
+    for row in last..process.prefixes() {
+        let edges = v * row..v * row + v;
+        future[row] = rows[row];
+        spread[row] = (prob[edges.clone()].iter().zip(&value[edges]))
+            .fold(0.0, |sum, (prob, value)| sum + prob * (value - rows[row]) * (value - rows[row]));
     }
-    variance[0]
+    for row in (0..last).rev() {
+        let first = v * row;
+        let (prob, value) = (&prob[first..first + v], &value[first..first + v]);
+        let mean = rows[row] + weigh(prob, &future[first + 1..first + 1 + v]);
+        let (next, below) = (&future[first + 1..first + 1 + v], &spread[first + 1..first + 1 + v]);
+        let mut sum = 0.0;
+        for a in 0..v {
+            let away = value[a] + next[a] - mean;
+            sum += prob[a] * (below[a] + away * away);
+        }
+        (future[row], spread[row]) = (mean, sum);
+    }
+}
+
+/// The first prefix of the last step.
+fn last_level(process: Process) -> usize {
+    process.level(process.horizon() - 1).start
 }
 
 #[cfg(test)]
@@ -99,13 +174,23 @@ mod tests {
         windowed_sum(process, &prob, &own, 2, &mut kept);
         assert_eq!(kept, total);
 
-        // Values 0, 0 at the root, then 0, 2 after either token: the sum is 0 or 2 alike, variance 1.
+        // Values 0, 0 at the root, then 0, 2 after either token: the sum is 0 or 2 alike, mean 1, variance 1.
         let value = [0.0, 0.0, 0.0, 2.0, 0.0, 2.0];
-        let mut mean = [0.0; 3];
-        row_means(2, &prob, &value, &mut mean);
-        assert_eq!(mean, [0.0, 1.0, 1.0]);
-        expected_sum(process, &prob, &mean.clone(), &mut mean);
-        let mut variance = [0.0; 3];
-        assert_eq!(path_variance(process, &prob, &value, &mean, &mut variance), 1.0);
+        let (mut rows, mut future, mut spread) = ([0.0; 3], [0.0; 3], [0.0; 3]);
+        row_means(2, &prob, &value, &mut rows);
+        assert_eq!(rows, [0.0, 1.0, 1.0]);
+        assert_eq!(path_moments(process, &prob, &value, &rows, &mut future, &mut spread), (1.0, 1.0));
+    }
+
+    #[test]
+    fn every_width_takes_the_same_steps() {
+        // The straight code for rows of two against the general one, to the bit.
+        let process = Process::new(2, 5).unwrap();
+        let prob: Vec<f64> = (0..process.edges()).map(|e| 0.3 + 0.4 * (e as f64).sin().abs()).collect();
+        let own: Vec<f64> = (0..process.prefixes()).map(|p| (p as f64).cos()).collect();
+        let (mut one, mut other) = (own.clone(), own.clone());
+        expected_sum_of::<2>(process, &prob, &own, &mut one);
+        expected_sum_of::<0>(process, &prob, &own, &mut other);
+        assert_eq!(one, other);
     }
 }

@@ -29,7 +29,7 @@ impl Twofold {
 
     /// `a + b` without error where `|a| ≥ |b|` (Dekker).
     #[inline]
-    fn renormalised(a: f64, b: f64) -> Self {
+    const fn renormalised(a: f64, b: f64) -> Self {
         let high = a + b;
         Self { high, low: b - (high - a) }
     }
@@ -42,14 +42,11 @@ impl Twofold {
 
     /// `a · b` without error (Dekker), for factors below 1e300.
     #[inline]
-    fn product(a: f64, b: f64) -> Self {
+    const fn product(a: f64, b: f64) -> Self {
         const SPLIT: f64 = 134_217_729.0; // 2²⁷ + 1
-        let halves = |x: f64| {
-            let shifted = SPLIT * x;
-            let high = shifted - (shifted - x);
-            (high, x - high)
-        };
-        let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
+        let (a_shifted, b_shifted) = (SPLIT * a, SPLIT * b);
+        let (a_high, b_high) = (a_shifted - (a_shifted - a), b_shifted - (b_shifted - b));
+        let (a_low, b_low) = (a - a_high, b - b_high);
         let high = a * b;
         Self { high, low: ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low }
     }
@@ -66,7 +63,7 @@ impl Twofold {
     }
 
     #[inline]
-    pub(crate) fn times(self, other: Self) -> Self {
+    pub(crate) const fn times(self, other: Self) -> Self {
         let product = Self::product(self.high, other.high);
         Self::renormalised(product.high, product.low + (self.high * other.low + self.low * other.high))
     }
@@ -88,32 +85,40 @@ impl Twofold {
     /// eˣ to about 1e-20 relative, for −708 ≤ x ≤ 709.
     #[inline]
     pub(crate) fn exp(self) -> Self {
-        const LN_2: Twofold = Twofold { high: std::f64::consts::LN_2, low: 2.319_046_813_846_299_6e-17 };
-        // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits.
+        // ln 2 / 64 in three parts; the first two have 32 bits, so that their multiples are without error.
+        const PARTS: [f64; 3] =
+            [0.010_830_424_693_267_56, 2.981_585_826_317_297_3e-12, 6.679_961_858_980_702e-22];
+        // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits, above 2⁵¹.
         const ROUND: f64 = 6_755_399_441_055_744.0;
-        let shifted = self.high * std::f64::consts::LOG2_E + ROUND;
+        let shifted = self.high * (64.0 * std::f64::consts::LOG2_E) + ROUND;
         let turns = shifted - ROUND;
-        let rest = self.minus(LN_2.times(Self::new(turns)));
-        // |rest| ≤ 0.347; a sixteenth of it needs few terms, and four doublings of e^x − 1 undo the division.
-        let x = Self { high: rest.high * 0.0625, low: rest.low * 0.0625 };
-        let square = x.times(x);
-        let h = x.high;
-        // x³/6 is at most 1.7e-6, so its rounding in f64 is below 2e-22; x¹¹/11! is below 2e-26.
-        let mut tail = 1.0 / 3_628_800.0;
-        for divisor in [362_880.0, 40_320.0, 5040.0, 720.0, 120.0, 24.0, 6.0] {
-            tail = tail * h + 1.0 / divisor;
+        let rest = Self::difference(self.high - turns * PARTS[0], turns * PARTS[1]);
+        let (r, low) = (rest.high, rest.low + (self.low - turns * PARTS[2]));
+        // |r| ≤ 0.0055: r²/2 is below 1.5e-5, so its rounding in f64 is below 3e-21, and r⁸/8! below 2e-23.
+        let mut tail = 1.0 / 5040.0;
+        for divisor in [720.0, 120.0, 24.0, 6.0, 2.0] {
+            tail = tail * r + 1.0 / divisor;
         }
-        let half = Self { high: 0.5 * square.high, low: 0.5 * square.low };
-        let mut grown = x.plus(half.plus(Self::new(tail * h * square.high)));
-        for _ in 0..4 {
-            let doubled = Self { high: 2.0 * grown.high, low: 2.0 * grown.low };
-            grown = doubled.plus(grown.times(grown));
-        }
-        let value = Self::new(1.0).plus(grown);
-        let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
+        let grown = Self::renormalised(r, low + (low * r + tail * r * r));
+        let whole = (shifted.to_bits() & ((1 << 52) - 1)) as i64 - (1 << 51);
+        let root = ROOTS[(whole & 63) as usize];
+        let value = root.plus(root.times(grown));
+        let scale = f64::from_bits((((whole >> 6) + 1023) as u64) << 52);
         Self { high: value.high * scale, low: value.low * scale }
     }
 }
+
+/// 2^(j/64) for j < 64.
+static ROOTS: [Twofold; 64] = {
+    let step = Twofold { high: 1.010_889_286_051_700_5, low: -1.523_477_860_336_857_7e-17 };
+    let mut roots = [Twofold::new(1.0); 64];
+    let mut j = 1;
+    while j < 64 {
+        roots[j] = roots[j - 1].times(step);
+        j += 1;
+    }
+    roots
+};
 
 #[cfg(test)]
 mod tests {

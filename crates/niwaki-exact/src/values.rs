@@ -2,6 +2,7 @@
 //!
 //! Owns what one policy is worth under one reward; knows nothing of a second policy.
 
+use crate::tree::{by_width, width};
 use crate::twofold::Twofold;
 use crate::{Error, Payoff, Process, Table};
 
@@ -26,24 +27,9 @@ impl Values {
         if payoff.process() != process {
             return Err(Error::Mismatch { what: "reward", came: payoff.process(), expected: process });
         }
-        let (vocab, prefixes) = (process.vocab(), process.prefixes());
-        let terminal = payoff.terminal();
-        let mut exact = vec![Twofold::ZERO; prefixes];
+        let mut exact = vec![Twofold::ZERO; process.prefixes()];
         let mut advantage = vec![0.0; process.edges()];
-        for row in (0..prefixes).rev() {
-            let next = |edge: usize| {
-                let node = edge + 1;
-                if node < prefixes { exact[node] } else { Twofold::new(terminal[node - prefixes]) }
-            };
-            let edges = vocab * row..vocab * (row + 1);
-            let value = edges
-                .clone()
-                .fold(Twofold::ZERO, |sum, edge| sum.plus(table.exact_prob(edge).times(next(edge))));
-            for edge in edges {
-                advantage[edge] = next(edge).minus(value).value();
-            }
-            exact[row] = value;
-        }
+        by_width!(process.vocab(), induct_of(table, payoff.terminal(), &mut exact, &mut advantage));
         let value = exact.iter().map(|value| value.value()).collect();
         Ok(Self { process, exact_eta: exact[0], value, advantage })
     }
@@ -90,6 +76,24 @@ impl Values {
             }
         }
         gradient
+    }
+}
+
+/// V and A of every prefix, from the last to the first.
+fn induct_of<const V: usize>(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
+    let (v, prefixes) = (width::<V>(table.process().vocab()), exact.len());
+    for row in (0..prefixes).rev() {
+        let next = |edge: usize| {
+            let node = edge + 1;
+            if node < prefixes { exact[node] } else { Twofold::new(terminal[node - prefixes]) }
+        };
+        let edges = v * row..v * row + v;
+        let value =
+            edges.clone().fold(Twofold::ZERO, |sum, edge| sum.plus(table.exact_prob(edge).times(next(edge))));
+        for edge in edges {
+            advantage[edge] = next(edge).minus(value).value();
+        }
+        exact[row] = value;
     }
 }
 

@@ -1,17 +1,18 @@
 //! Members whose factor the prefix (or the choice itself) decides: one term per edge, recursions over the tree.
 
+use super::scores::{BLOCK, Routing, Scores};
 use super::{Moments, Workspace};
-use crate::Error;
-use crate::Pair;
 use crate::advantage::Returns;
-use crate::sum::sum;
-use crate::tree::{expected_sum, path_variance, row_means, windowed_sum};
+use crate::sum::{dot, sum};
+use crate::tree::{path_moments, row_means, scale_rows};
+use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
 use niwaki_correction::{Real, Rule, Surrogate};
+use std::ops::Range;
 
 impl Pair<'_> {
-    /// Moments and channel weights by recursion over the tree.
+    /// Moments by recursion over the tree; the terms stay in the workspace for the gradient.
     ///
     /// Paper: `eq:Lhat`, `eq:gradient-two-channels`
     pub(super) fn by_choice(
@@ -23,42 +24,52 @@ impl Pair<'_> {
         if written.reads == Reads::Step && (written.self_normalised || written.ess_floor.is_some()) {
             return Err(Self::refuse(surrogate, "a step's own ratio coupled across the batch"));
         }
-        let (process, vocab) = (self.process, self.process.vocab());
+        let process = self.process;
         let (rule, factor_at) = match written.reads {
             Reads::Step => (written, self.step_factor_moments(&written)),
             _ => self.prefix_factors(written, work),
         };
-        self.ratios(&rule, work);
         // Weighted REINFORCE steps have no clip; see `Form::Weigh`.
         let clip = surrogate.clip.filter(|_| rule.form != Form::Weigh);
         let bounds: Option<Vec<Bounds<f64>>> =
             clip.map(|clip| (0..process.horizon()).map(|t| clip.bounds(t, rule.growing_clip)).collect());
-        let (mean, variance) = match &self.advantages.returns {
-            None => (None, None),
-            Some(returns) => {
-                let (mean, variance) = self.moments_of_returns(bounds.as_deref(), returns, work);
-                (Some(mean), Some(variance))
-            }
-        };
-        self.terms(bounds.as_deref(), work);
-
-        let prob = self.old.prob();
-        let Workspace { rows, value, live, future, spread, .. } = work;
-        rows.resize(process.prefixes(), 0.0);
-        future.resize(process.prefixes(), 0.0);
-        row_means(vocab, prob, value, rows);
+        work.resize(process, bounds.is_some());
+        let of_returns = self
+            .advantages
+            .returns
+            .as_ref()
+            .map(|returns| self.moments_of_returns(&rule, bounds.as_deref(), returns, work));
+        self.each_block(|level, rows| {
+            self.ratios(&rule, rows.clone(), work);
+            self.terms(bounds.as_ref().map(|bounds| &bounds[level]), rows, work);
+        });
+        let Workspace { rows, value, future, spread, .. } = work;
         let mean_at: Vec<f64> = (0..process.horizon())
-            .map(|level| sum(process.level(level), |row| self.reach[row] * rows[row]))
+            .map(|level| dot(&self.reach[process.level(level)], &rows[process.level(level)]))
             .collect();
-        expected_sum(process, prob, rows, future);
-        spread.resize(process.prefixes(), 0.0);
-        let mean = mean.unwrap_or(future[0]);
-        let variance = variance.unwrap_or_else(|| path_variance(process, prob, value, future, spread));
-        if bounds.is_some() {
-            row_means(vocab, prob, live, rows);
-        }
-        self.weigh_scores(surrogate, &rule, bounds.is_some(), work);
+        let (mean, variance) =
+            of_returns.unwrap_or_else(|| path_moments(process, self.old.prob(), value, rows, future, spread));
+        let routing = if !surrogate.routing || rule.form == Form::Weigh {
+            Routing::Off
+        } else if rule.reads == Reads::Step {
+            self.keep_credit(&rule, bounds.is_some(), work)
+        } else {
+            self.fill_credit(&rule, bounds.is_some(), work);
+            self.route(&rule, work)
+        };
+        let replaces = rule.form == Form::Replace;
+        work.scores = Scores::FromTerms { clipped: bounds.is_some(), routing, replaces };
         Ok(Moments { rule, mean, variance, mean_at, factor_at })
+    }
+
+    /// Every stretch of rows of one level that is small enough for the nearest cache.
+    fn each_block(&self, mut visit: impl FnMut(usize, Range<usize>)) {
+        for level in 0..self.process.horizon() {
+            let rows = self.process.level(level);
+            for start in rows.clone().step_by(BLOCK) {
+                visit(level, start..(start + BLOCK).min(rows.end));
+            }
+        }
     }
 
     /// E[w] and E[w²] of weights that the choice itself decides.
@@ -73,65 +84,72 @@ impl Pair<'_> {
         (0..self.process.horizon()).map(|level| (moment(level, 1.0), moment(level, 2.0))).collect()
     }
 
-    /// The ratio inside the clip at every edge, into `value`. A weight from outside counts as one: without a
-    /// clip there is no inside.
-    fn ratios(&self, rule: &Rule, work: &mut Workspace) {
+    /// The ratio inside the clip for a stretch of rows, into `value`. A weight from outside counts as one:
+    /// without a clip there is no inside.
+    fn ratios(&self, rule: &Rule, rows: Range<usize>, work: &mut Workspace) {
         let vocab = self.process.vocab();
-        let multiplies = rule.form == Form::Multiply;
-        let Workspace { value, log_factor, .. } = work;
-        value.clear();
-        if rule.reads == Reads::Step {
-            value.extend(
-                self.ell.iter().map(|&ell| rule.factor(ell).log_factor + if multiplies { ell } else { 0.0 }),
-            );
-        } else if multiplies {
-            value.extend_from_slice(&self.ell);
-            for (value, &log_factor) in value.chunks_exact_mut(vocab).zip(&*log_factor) {
-                value.iter_mut().for_each(|value| *value += log_factor);
+        let edges = vocab * rows.start..vocab * rows.end;
+        let value = &mut work.value[edges.clone()];
+        match (rule.reads, rule.form) {
+            (Reads::Step, form) => {
+                for (value, &ell) in value.iter_mut().zip(&self.ell[edges]) {
+                    let own = if form == Form::Multiply { ell } else { 0.0 };
+                    *value = Real::exp(rule.factor(ell).log_factor + own);
+                }
             }
-        } else {
-            value.extend((0..self.process.edges()).map(|edge| log_factor[edge / vocab]));
+            (_, Form::Multiply) => {
+                value.copy_from_slice(&self.ratio[edges]);
+                scale_rows(vocab, &work.factor[rows], value);
+            }
+            _ => {
+                value.fill(1.0);
+                scale_rows(vocab, &work.factor[rows], value);
+            }
         }
-        value.iter_mut().for_each(|value| *value = Real::exp(*value));
     }
 
-    /// Turns ratios into terms: their value, and with a clip their live part.
-    fn terms(&self, bounds: Option<&[Bounds<f64>]>, work: &mut Workspace) {
-        let Workspace { value, live, .. } = work;
-        let mean = &self.advantages.mean;
-        let Some(bounds) = bounds else {
-            value.iter_mut().zip(mean).for_each(|(value, advantage)| *value *= advantage);
-            return;
-        };
-        live.resize(value.len(), 0.0);
-        for (level, bounds) in bounds.iter().enumerate() {
-            for edge in self.process.level_edges(level) {
-                let ratio = value[edge];
+    /// Turns the ratios of a stretch of rows into terms: their value, with a clip their live part, and the means
+    /// of both over each row.
+    fn terms(&self, bounds: Option<&Bounds<f64>>, rows: Range<usize>, work: &mut Workspace) {
+        let vocab = self.process.vocab();
+        let edges = vocab * rows.start..vocab * rows.end;
+        let (prob, mean) = (&self.old.prob()[edges.clone()], &self.advantages.mean[edges.clone()]);
+        let value = &mut work.value[edges.clone()];
+        if let Some(bounds) = bounds {
+            let live = &mut work.live[edges.clone()];
+            for (index, edge) in edges.enumerate() {
+                let ratio = value[index];
                 // The sign of the advantage picks the branch; where only the future decides it, each sign
                 // contributes its own part.
                 let part = |advantage: f64| {
                     let (value, gate) = bounds.term(ratio, advantage);
                     (value, if gate { ratio * advantage } else { 0.0 })
                 };
-                (value[edge], live[edge]) = match &self.advantages.returns {
-                    None => part(mean[edge]),
+                (value[index], live[index]) = match &self.advantages.returns {
+                    None => part(mean[index]),
                     Some(returns) => {
                         let (gain, loss) = (part(returns.gain[edge]), part(-returns.loss[edge]));
                         (gain.0 + loss.0, gain.1 + loss.1)
                     }
                 };
             }
+            row_means(vocab, prob, live, &mut work.live_rows[rows.clone()]);
+        } else {
+            value.iter_mut().zip(mean).for_each(|(value, advantage)| *value *= advantage);
         }
+        row_means(vocab, prob, value, &mut work.rows[rows]);
     }
 
     /// Mean and variance where the advantage is one number per sequence: the estimate is then that number times
     /// the sum of the (clipped) ratios along the path.
     fn moments_of_returns(
         &self,
+        rule: &Rule,
         bounds: Option<&[Bounds<f64>]>,
         returns: &Returns,
         work: &mut Workspace,
     ) -> (f64, f64) {
+        self.each_block(|_, rows| self.ratios(rule, rows, work));
         let (process, vocab) = (self.process, self.process.vocab());
         let (prefixes, prob, ratio) = (process.prefixes(), self.old.prob(), &work.value);
         // Sums along the path for either sign of the advantage, at every node, leaves included.
@@ -163,79 +181,34 @@ impl Pair<'_> {
         (mean, variance)
     }
 
-    /// The weight of each choice's score through its own ratio and through later factors; `rows` holds the mean
-    /// live term of each prefix.
-    ///
-    /// Paper: `eq:gradient-two-channels`
-    fn weigh_scores(&self, surrogate: &Surrogate, rule: &Rule, clipped: bool, work: &mut Workspace) {
-        let (process, vocab, prob) = (self.process, self.process.vocab(), self.old.prob());
-        let Workspace { value, live, own, routed, .. } = work;
-        let live: &[f64] = if clipped { live } else { value };
-        own.clear();
-        own.extend(live.iter().zip(prob).map(|(live, prob)| live * prob));
-        for (own, &reach) in own.chunks_exact_mut(vocab).zip(&self.reach) {
-            own.iter_mut().for_each(|own| *own *= reach);
-        }
-        routed.clear();
-        routed.resize(process.edges(), 0.0);
-        if !surrogate.routing || rule.form == Form::Weigh {
-            return;
-        }
-        if rule.reads == Reads::Step {
-            for edge in 0..process.edges() {
-                routed[edge] = rule.factor(self.ell[edge]).slope * own[edge];
-            }
-        } else {
-            self.route(rule, work);
-        }
-        if rule.form == Form::Replace {
-            let Workspace { own, routed, .. } = work;
-            routed.iter_mut().zip(own).for_each(|(routed, own)| *routed -= *own);
-        }
-    }
-
-    /// Routes each prefix's credit back to the choices that its factor was read from.
-    fn route(&self, rule: &Rule, work: &mut Workspace) {
-        let (process, vocab, prob) = (self.process, self.process.vocab(), self.old.prob());
-        self.fill_credit(rule, work);
-        let Workspace { attained, future, credit, routed, .. } = work;
-        match rule.reads {
-            Reads::Minimum => {
-                for row in 1..process.prefixes() {
-                    routed[attained[row]] += self.reach[row] * credit[row];
-                }
-                return;
-            }
-            Reads::Window(window) if window + 1 < process.horizon() => {
-                windowed_sum(process, prob, credit, window, future);
-            }
-            _ => expected_sum(process, prob, credit, future),
-        }
-        for row in 0..process.prefixes() / vocab {
-            for edge in vocab * row..vocab * (row + 1) {
-                routed[edge] = self.reach[row] * prob[edge] * future[edge + 1];
-            }
-        }
+    /// Credit of members whose factor the step's own ratio decides: it stays where it arises.
+    fn keep_credit(&self, rule: &Rule, clipped: bool, work: &mut Workspace) -> Routing {
+        let (vocab, prob) = (self.process.vocab(), self.old.prob());
+        let live = if clipped { &work.live } else { &work.value };
+        work.routed.clear();
+        work.routed.extend((0..self.process.edges()).map(|edge| {
+            self.reach[edge / vocab] * prob[edge] * rule.factor(self.ell[edge]).slope * live[edge]
+        }));
+        Routing::Scattered
     }
 
     /// `credit[p] = slope · E[live | p]`, less what flows through the normaliser of a self-normalised member.
     ///
     /// With `g = e^{αL} / E[e^{αL}]`, `∂ log g(p) / ∂L(q) = α (1[p = q] − d(q) g(q))`, so each prefix also
     /// loses its share `g` of the credit of its whole level.
-    pub(crate) fn fill_credit(&self, rule: &Rule, work: &mut Workspace) {
-        let Workspace { rows, slope, credit, log_factor, .. } = work;
+    fn fill_credit(&self, rule: &Rule, clipped: bool, work: &mut Workspace) {
+        let Workspace { rows, live_rows, slope, credit, factor, .. } = work;
+        let rows: &[f64] = if clipped { live_rows } else { rows };
         credit.clear();
         if rule.self_normalised {
             for level in 0..self.process.horizon() {
                 let total = sum(self.process.level(level), |row| self.reach[row] * rows[row]);
                 credit.extend(
-                    self.process
-                        .level(level)
-                        .map(|row| slope[row] * (rows[row] - Real::exp(log_factor[row]) * total)),
+                    self.process.level(level).map(|row| slope[row] * (rows[row] - factor[row] * total)),
                 );
             }
         } else {
-            credit.extend(slope.iter().zip(&*rows).map(|(slope, live)| slope * live));
+            credit.extend(slope.iter().zip(rows).map(|(slope, live)| slope * live));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Members whose factor only the whole sequence decides: one weight per leaf, sums from the leaves up.
 
+use super::scores::Scores;
 use super::{Moments, Workspace};
 use crate::sum::sum;
 use crate::{Error, Pair};
@@ -7,7 +8,7 @@ use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
 use niwaki_correction::{Real, Rule, Surrogate};
 
-/// What one sequence's weight does to a unit of advantage of either sign.
+/// A quantity for either sign of the advantage, losses as magnitudes.
 #[derive(Clone, Copy, Default)]
 struct Sides {
     gain: f64,
@@ -15,121 +16,125 @@ struct Sides {
 }
 
 impl Sides {
-    /// On advantages that sum to `gain` where positive and `loss` (a magnitude) where not.
-    fn on(self, gain: f64, loss: f64) -> f64 {
-        self.gain * gain - self.loss * loss
+    /// The two parts of an advantage.
+    fn of(advantage: f64) -> Self {
+        Self { gain: advantage.max(0.0), loss: (-advantage).max(0.0) }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { gain: self.gain + other.gain, loss: self.loss + other.loss }
+    }
+
+    fn times(self, by: f64) -> Self {
+        Self { gain: self.gain * by, loss: self.loss * by }
+    }
+
+    /// What weights do to an advantage: gains by one, losses by the other.
+    fn on(self, advantage: Self) -> f64 {
+        self.gain * advantage.gain - self.loss * advantage.loss
     }
 }
 
 impl Pair<'_> {
     /// Moments and channel weights from the leaves up.
+    ///
+    /// Paper: `eq:Lhat`
     pub(super) fn by_sequence(
         &self,
         surrogate: &Surrogate,
         rule: Rule,
         work: &mut Workspace,
     ) -> Result<Moments, Error> {
-        if rule.form == Form::Multiply
-            || rule.growing_clip
-            || rule.self_normalised
-            || rule.ess_floor.is_some()
-        {
+        let coupled = rule.self_normalised || rule.ess_floor.is_some();
+        if rule.form == Form::Multiply || rule.growing_clip || coupled {
             return Err(Self::refuse(surrogate, "a sequence's weight in a step-dependent form"));
         }
-        let (process, vocab, prob) = (self.process, self.process.vocab(), self.old.prob());
-        let (horizon, prefixes) = (process.horizon(), process.prefixes());
-        let last = process.level_edges(horizon - 1).start;
-        let share = if rule.reads == Reads::SequenceMean { 1.0 / horizon as f64 } else { 1.0 };
         let bounds = match surrogate.clip.filter(|_| rule.form != Form::Weigh) {
             Some(clip) => clip.bounds(0, false),
             None => Bounds::open(),
         };
-        // Sums of either sign of the advantage along the path to each prefix.
-        let signs = |edge: usize| {
-            let advantage = self.advantages.mean[edge];
-            (advantage.max(0.0), (-advantage).max(0.0))
-        };
-        let mut along = vec![(0.0, 0.0); prefixes];
-        for row in 0..prefixes / vocab {
-            for edge in vocab * row..vocab * (row + 1) {
-                let (before, here) = (along[row], signs(edge));
-                along[edge + 1] = (before.0 + here.0, before.1 + here.1);
+        let mut leaves = self.leaves(&rule, &bounds);
+        let (mean, variance) = leaves.moments();
+        let factor_at = vec![leaves.factor_moments(); self.process.horizon()];
+
+        work.scores = Scores::Given;
+        work.own.resize(self.process.edges(), 0.0);
+        work.routed.resize(self.process.edges(), 0.0);
+        let routes = surrogate.routing && rule.form == Form::Replace;
+        let mut mean_at = vec![0.0; self.process.horizon()];
+        for level in (0..self.process.horizon()).rev() {
+            let edges = self.process.level_edges(level);
+            leaves.fold_to(edges.len(), self.process.vocab());
+            for (index, edge) in edges.clone().enumerate() {
+                let own = leaves.live[index].on(self.factor_of(edge));
+                work.own[edge] = own;
+                // The step's own ratio is not in the term: all credit comes through the reading.
+                work.routed[edge] = if routes { leaves.credit[index] - own } else { 0.0 };
             }
+            let value = &leaves.value;
+            mean_at[level] =
+                sum(0..edges.len(), |index| value[index].on(self.factor_of(edges.start + index)));
         }
-        let leaves = process.sequences();
-        let mut leaf = Leaves::new(leaves);
-        for sequence in 0..leaves {
-            let edge = last + sequence;
+        Ok(Moments { rule, mean, variance, mean_at, factor_at })
+    }
+
+    /// What an edge multiplies the sums of its leaves by: its advantage, or one where the leaves carry theirs.
+    fn factor_of(&self, edge: usize) -> Sides {
+        match self.advantages.returns {
+            None => Sides::of(self.advantages.mean[edge]),
+            Some(_) => Sides { gain: 1.0, loss: 0.0 },
+        }
+    }
+
+    /// The sum of the advantages along the path to each prefix, sign by sign.
+    fn advantages_along(&self) -> Vec<Sides> {
+        let (vocab, prefixes) = (self.process.vocab(), self.process.prefixes());
+        let mut along = vec![Sides::default(); prefixes];
+        for edge in 0..prefixes - 1 {
+            along[edge + 1] = along[edge / vocab].plus(Sides::of(self.advantages.mean[edge]));
+        }
+        along
+    }
+
+    /// Weight, estimate and credit of every sequence.
+    fn leaves(&self, rule: &Rule, bounds: &Bounds<f64>) -> Leaves {
+        let (vocab, horizon) = (self.process.vocab(), self.process.horizon());
+        let share = if rule.reads == Reads::SequenceMean { 1.0 / horizon as f64 } else { 1.0 };
+        let along = self.advantages_along();
+        let mut leaves = Leaves::default();
+        for (sequence, edge) in self.process.level_edges(horizon - 1).enumerate() {
             let row = edge / vocab;
-            let reading = (self.prefix[row] + self.ell[edge]) * share;
-            let factor = rule.factor(reading);
+            let factor = rule.factor((self.prefix[row] + self.ell[edge]) * share);
             let ratio = Real::exp(factor.log_factor);
             let side = |sign: f64| {
                 let (value, gate) = bounds.term(ratio, sign);
                 (sign * value, if gate { ratio } else { 0.0 })
             };
-            let ((gain, live_gain), (loss, live_loss)) = (side(1.0), side(-1.0));
-            let value = Sides { gain, loss };
-            let live = Sides { gain: live_gain, loss: live_loss };
-            let (gains, losses) = match &self.advantages.returns {
-                None => {
-                    let (before, here) = (along[row], signs(edge));
-                    (before.0 + here.0, before.1 + here.1)
-                }
+            let (gain, loss) = (side(1.0), side(-1.0));
+            let (value, live) = (Sides { gain: gain.0, loss: loss.0 }, Sides { gain: gain.1, loss: loss.1 });
+            let chance = self.reach[row] * self.old.prob()[edge];
+            let (all, value_here, live_here) = match &self.advantages.returns {
+                None => (along[row].plus(Sides::of(self.advantages.mean[edge])), value, live),
                 Some(returns) => {
-                    let all = returns.terminal[sequence] * horizon as f64;
-                    (all.max(0.0), (-all).max(0.0))
+                    // One advantage per sequence: it is folded in here, and edges add no factor.
+                    let one = Sides::of(returns.terminal[sequence]);
+                    let folded = |weight: Sides| Sides { gain: weight.on(one), loss: 0.0 };
+                    (one.times(horizon as f64), folded(value), folded(live))
                 }
             };
-            let chance = self.reach[row] * prob[edge];
-            leaf.chance[sequence] = chance;
-            leaf.factor[sequence] = ratio;
-            leaf.estimate[sequence] = value.on(gains, losses);
-            leaf.value[sequence] = Sides { gain: chance * value.gain, loss: chance * value.loss };
-            leaf.live[sequence] = Sides { gain: chance * live.gain, loss: chance * live.loss };
-            leaf.credit[sequence] = chance * factor.slope * live.on(gains, losses) * share;
-            if let Some(returns) = &self.advantages.returns {
-                // One advantage per sequence: fold it in here, so that edges need no further factor.
-                let (gain, loss) =
-                    (returns.terminal[sequence].max(0.0), (-returns.terminal[sequence]).max(0.0));
-                leaf.value[sequence] = Sides { gain: chance * value.on(gain, loss), loss: 0.0 };
-                leaf.live[sequence] = Sides { gain: chance * live.on(gain, loss), loss: 0.0 };
-            }
+            leaves.chance.push(chance);
+            leaves.factor.push(ratio);
+            leaves.estimate.push(value.on(all));
+            leaves.value.push(value_here.times(chance));
+            leaves.live.push(live_here.times(chance));
+            leaves.credit.push(chance * factor.slope * share * live.on(all));
         }
-        let mean = sum(0..leaves, |n| leaf.chance[n] * leaf.estimate[n]);
-        let variance = sum(0..leaves, |n| {
-            let away = leaf.estimate[n] - mean;
-            leaf.chance[n] * away * away
-        });
-        let moment = |power: f64| sum(0..leaves, |n| leaf.chance[n] * leaf.factor[n].powf(power));
-        let factor_at = vec![(moment(1.0), moment(2.0)); horizon];
-
-        let returns = self.advantages.returns.is_some();
-        let weigh = |edge: usize, side: Sides| {
-            let (gain, loss) = if returns { (1.0, 0.0) } else { signs(edge) };
-            side.on(gain, loss)
-        };
-        work.own.resize(process.edges(), 0.0);
-        work.routed.resize(process.edges(), 0.0);
-        let routes = surrogate.routing && rule.form == Form::Replace;
-        let mut mean_at = vec![0.0; horizon];
-        for level in (0..horizon).rev() {
-            let edges = process.level_edges(level);
-            if level + 1 < horizon {
-                leaf.fold(vocab);
-            }
-            for (index, edge) in edges.clone().enumerate() {
-                work.own[edge] = weigh(edge, leaf.live[index]);
-                // The step's own ratio is not in the term: all credit comes through the reading.
-                work.routed[edge] = if routes { leaf.credit[index] - work.own[edge] } else { 0.0 };
-            }
-            mean_at[level] = sum(0..edges.len(), |index| weigh(edges.start + index, leaf.value[index]));
-        }
-        Ok(Moments { rule, mean, variance, mean_at, factor_at })
+        leaves
     }
 }
 
-/// Quantities of the leaves, summed level by level towards the root; the last three already weighted by chance.
+/// Quantities of the leaves. The last three are weighted by chance and summed level by level towards the root.
+#[derive(Default)]
 struct Leaves {
     chance: Vec<f64>,
     factor: Vec<f64>,
@@ -140,34 +145,35 @@ struct Leaves {
 }
 
 impl Leaves {
-    fn new(leaves: usize) -> Self {
-        Self {
-            chance: vec![0.0; leaves],
-            factor: vec![0.0; leaves],
-            estimate: vec![0.0; leaves],
-            value: vec![Sides::default(); leaves],
-            live: vec![Sides::default(); leaves],
-            credit: vec![0.0; leaves],
-        }
+    /// Mean and variance of the estimate.
+    fn moments(&self) -> (f64, f64) {
+        let Self { chance, estimate, .. } = self;
+        let mean = sum(0..chance.len(), |n| chance[n] * estimate[n]);
+        let variance = sum(0..chance.len(), |n| chance[n] * (estimate[n] - mean) * (estimate[n] - mean));
+        (mean, variance)
     }
 
-    /// Sums each group of siblings into their parent, in place.
-    fn fold(&mut self, vocab: usize) {
-        let parents = self.credit.len() / vocab;
-        for parent in 0..parents {
+    /// E[g] and E[g²], the same at every position.
+    fn factor_moments(&self) -> (f64, f64) {
+        let Self { chance, factor, .. } = self;
+        let first = sum(0..chance.len(), |n| chance[n] * factor[n]);
+        (first, sum(0..chance.len(), |n| chance[n] * factor[n] * factor[n]))
+    }
+
+    /// Sums siblings into their parents, in place, unless there are `count` already.
+    fn fold_to(&mut self, count: usize, vocab: usize) {
+        if self.credit.len() == count {
+            return;
+        }
+        for parent in 0..count {
             let children = vocab * parent..vocab * (parent + 1);
-            let total = |sides: &[Sides]| {
-                sides.iter().fold(Sides::default(), |sum, side| Sides {
-                    gain: sum.gain + side.gain,
-                    loss: sum.loss + side.loss,
-                })
-            };
+            let total = |sides: &[Sides]| sides.iter().fold(Sides::default(), |sum, &side| sum.plus(side));
             self.value[parent] = total(&self.value[children.clone()]);
             self.live[parent] = total(&self.live[children.clone()]);
             self.credit[parent] = self.credit[children].iter().sum();
         }
-        self.value.truncate(parents);
-        self.live.truncate(parents);
-        self.credit.truncate(parents);
+        self.value.truncate(count);
+        self.live.truncate(count);
+        self.credit.truncate(count);
     }
 }

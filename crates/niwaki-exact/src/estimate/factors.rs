@@ -1,7 +1,7 @@
 //! What a member reads at each prefix, and the factors it makes of it.
 
 use super::Workspace;
-use crate::sum::sum;
+use crate::sum::{dot, sum};
 use crate::{Error, Pair};
 use niwaki_correction::family::Reads;
 use niwaki_correction::{Real, Rule, Surrogate};
@@ -12,18 +12,19 @@ impl Pair<'_> {
     /// Returns the rule as it acts and E[g], E[g²] at each position.
     pub(super) fn prefix_factors(&self, rule: Rule, work: &mut Workspace) -> (Rule, Vec<(f64, f64)>) {
         self.read(rule.reads, work);
-        let reading = &work.reading;
+        let Workspace { reading, factor, .. } = work;
         let rule = rule.resolve(|strength| {
-            let (first, second) = (self.factor_moments(|row| strength * reading[row]).into_iter())
+            let (first, second) = (self.factor_moments(|row| strength * reading[row], factor).into_iter())
                 .fold((0.0, 0.0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
             first * first / (second * self.process.horizon() as f64)
         });
-        let factors = reading.iter().map(|&reading| rule.factor(reading));
-        work.log_factor.clear();
-        work.slope.clear();
-        for factor in factors {
-            work.log_factor.push(factor.log_factor);
-            work.slope.push(factor.slope);
+        work.log_factor.resize(work.reading.len(), 0.0);
+        work.slope.resize(work.reading.len(), 0.0);
+        for ((log_factor, slope), &reading) in
+            work.log_factor.iter_mut().zip(&mut work.slope).zip(&work.reading)
+        {
+            let factor = rule.factor(reading);
+            (*log_factor, *slope) = (factor.log_factor, factor.slope);
         }
         if rule.self_normalised {
             for level in 0..self.process.horizon() {
@@ -35,19 +36,28 @@ impl Pair<'_> {
                 work.log_factor[rows].iter_mut().for_each(|log_factor| *log_factor -= normaliser);
             }
         }
-        let log_factor = &work.log_factor;
-        (rule, self.factor_moments(|row| log_factor[row]))
+        let Workspace { log_factor, factor, .. } = work;
+        (rule, self.factor_moments(|row| log_factor[row], factor))
     }
 
-    /// E[g] and E[g²] at each position, divided by the highest factor of all (an ESS has no scale).
-    fn factor_moments(&self, log_factor: impl Fn(usize) -> f64 + Copy) -> Vec<(f64, f64)> {
-        let highest = (0..self.process.prefixes()).map(log_factor).fold(f64::NEG_INFINITY, f64::max);
-        let moment = |level: usize, power: f64| {
-            sum(self.process.level(level), |row| {
-                self.reach[row] * Real::exp(power * (log_factor(row) - highest))
+    /// Fills `factor` and returns E[g] and E[g²] at each position, divided by the highest factor of all (an ESS
+    /// has no scale, and a square must not overflow).
+    fn factor_moments(&self, log_factor: impl Fn(usize) -> f64, factor: &mut Vec<f64>) -> Vec<(f64, f64)> {
+        factor.clear();
+        factor.extend((0..self.process.prefixes()).map(log_factor));
+        let highest = factor.iter().copied().fold(f64::NEG_INFINITY, |high, factor| factor.larger(high));
+        factor.iter_mut().for_each(|factor| *factor = Real::exp(*factor));
+        let scale = Real::exp(-highest);
+        let mut weighted = vec![];
+        (0..self.process.horizon())
+            .map(|level| {
+                let (reach, factor) =
+                    (&self.reach[self.process.level(level)], &factor[self.process.level(level)]);
+                weighted.clear();
+                weighted.extend(reach.iter().zip(factor).map(|(reach, factor)| reach * (scale * factor)));
+                (scale * dot(reach, factor), scale * dot(&weighted, factor))
             })
-        };
-        (0..self.process.horizon()).map(|level| (moment(level, 1.0), moment(level, 2.0))).collect()
+            .collect()
     }
 
     /// The reading at every prefix.

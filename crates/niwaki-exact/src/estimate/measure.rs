@@ -1,7 +1,7 @@
 //! What comes out: bias, variance, direction and ESS of any loss.
 
-use crate::sum::{cosine, norm};
-use crate::{Error, Pair};
+use super::scores::Scores;
+use crate::{Error, Pair, Process};
 use niwaki_correction::family::Reads;
 use niwaki_correction::{Rule, Surrogate};
 
@@ -51,10 +51,14 @@ pub(crate) struct Moments {
 pub struct Workspace {
     pub(crate) reading: Vec<f64>,
     pub(crate) log_factor: Vec<f64>,
+    pub(crate) factor: Vec<f64>,
     pub(crate) slope: Vec<f64>,
     /// The edge at which the running minimum is attained.
     pub(crate) attained: Vec<usize>,
+    /// Mean value of each prefix's terms.
     pub(crate) rows: Vec<f64>,
+    /// Mean live part of each prefix's terms; unused without a clip.
+    pub(crate) live_rows: Vec<f64>,
     pub(crate) future: Vec<f64>,
     pub(crate) spread: Vec<f64>,
     pub(crate) credit: Vec<f64>,
@@ -62,12 +66,26 @@ pub struct Workspace {
     pub(crate) value: Vec<f64>,
     /// `[prefixes, vocab]`: the part of the term that carries a gradient; unused without a clip.
     pub(crate) live: Vec<f64>,
-    /// `[prefixes, vocab]`: weight of each score through the step's own ratio.
+    /// Where the weights of the scores come from.
+    pub(crate) scores: Scores,
+    /// `[prefixes, vocab]`: weight of each score through the step's own ratio, where it is given.
     pub(crate) own: Vec<f64>,
-    /// `[prefixes, vocab]`: weight of each score through later factors.
+    /// `[prefixes, vocab]`: weight of each score through later factors, where it is given.
     pub(crate) routed: Vec<f64>,
-    /// `[prefixes, vocab]`: the gradient.
-    pub(crate) gradient: Vec<f64>,
+}
+
+impl Workspace {
+    /// Makes room for the terms.
+    pub(super) fn resize(&mut self, process: Process, clipped: bool) {
+        for buffer in [&mut self.rows, &mut self.future, &mut self.spread] {
+            buffer.resize(process.prefixes(), 0.0);
+        }
+        self.value.resize(process.edges(), 0.0);
+        if clipped {
+            self.live_rows.resize(process.prefixes(), 0.0);
+            self.live.resize(process.edges(), 0.0);
+        }
+    }
 }
 
 impl Pair<'_> {
@@ -79,7 +97,8 @@ impl Pair<'_> {
     ///
     /// Paper: `eq:Lhat`, `eq:bias-def`, `eq:var-def`, `eq:mse-def`, `app:diagnostics`
     pub fn measure(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Measurement, Error> {
-        let moments = self.pull_back(surrogate, work)?;
+        let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
+        let (gradient_norm, cosine) = self.direction(work);
         let bias = moments.mean - self.improvement();
         let ess = |first: f64, second: f64, mass: f64| first * first / (mass * second);
         let (first, second) =
@@ -90,8 +109,8 @@ impl Pair<'_> {
             bias,
             variance: moments.variance,
             mse: bias * bias + moments.variance,
-            cosine: cosine(&work.gradient, self.eta_gradient()),
-            gradient_norm: norm(&work.gradient),
+            cosine,
+            gradient_norm,
             ess: ess(first, second, moments.factor_at.len() as f64),
             ess_at: moments.factor_at.iter().map(|at| ess(at.0, at.1, 1.0)).collect(),
             mean_at: moments.mean_at,
@@ -115,21 +134,14 @@ impl Pair<'_> {
     ///
     /// # Errors
     /// As [`Pair::measure`].
-    pub fn gradient<'w>(&self, surrogate: &Surrogate, work: &'w mut Workspace) -> Result<&'w [f64], Error> {
-        self.pull_back(surrogate, work)?;
-        Ok(&work.gradient)
+    pub fn gradient(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Vec<f64>, Error> {
+        self.moments(surrogate, surrogate.correction.rule(), work)?;
+        let mut gradient = vec![0.0; self.process.edges()];
+        self.each_gradient(work, |edges, block| gradient[edges].copy_from_slice(block));
+        Ok(gradient)
     }
 
-    /// Moments, and the gradient in the workspace.
-    fn pull_back(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Moments, Error> {
-        let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
-        work.gradient.clear();
-        work.gradient.extend(work.own.iter().zip(&work.routed).map(|(own, routed)| own + routed));
-        self.new.pull_back(&mut work.gradient);
-        Ok(moments)
-    }
-
-    /// Moments of a rule under a loss's clip and routing, and the weights of both channels in the workspace.
+    /// Moments of a rule under a loss's clip and routing; the workspace is left ready for [`Pair::weights`].
     pub(crate) fn moments(
         &self,
         surrogate: &Surrogate,

@@ -68,7 +68,7 @@ fn the_expected_estimate_of_every_member() {
             let new = Table::new(process, &logits).unwrap();
             let pair = Pair::with_advantages(&old, &new, &payoff, source).unwrap();
             let gradient = pair.gradient(&surrogate, &mut workspace).unwrap();
-            assert_near(&format!("{loss}, {clip:?}, {source:?}"), gradient, &expected, 1e-7);
+            assert_near(&format!("{loss}, {clip:?}, {source:?}"), &gradient, &expected, 1e-7);
             checked += 1;
         }
     }

@@ -15,7 +15,7 @@ const REWARDS: [(&str, Reward); 4] = [
     ("twobranch", Reward::TwoBranch),
 ];
 
-const VARIANTS: [(&str, &str); 12] = [
+pub(crate) const VARIANTS: [(&str, &str); 12] = [
     ("ppo", "ppo"),
     ("temp_0.05", "tempered:0.05"),
     ("temp_0.1", "tempered:0.1"),

@@ -27,7 +27,7 @@ fn the_full_correction_is_unbiased_and_points_along_the_return() {
         assert!(full.bias.abs() < 1e-15, "{what}: {:e}", full.bias);
         assert!((full.cosine - 1.0).abs() < 1e-12, "{what}: {}", full.cosine);
         let gradient = pair.gradient(&unclipped("full"), workspace).unwrap();
-        assert_near(what, gradient, pair.eta_gradient(), 1e-12);
+        assert_near(what, &gradient, pair.eta_gradient(), 1e-12);
         let difference = pair.new_values().eta() - pair.old_values().eta();
         assert!((pair.improvement() - difference).abs() < 1e-15);
     });
@@ -55,7 +55,7 @@ fn members_that_are_the_same_are_so_to_the_bit() {
         for (one, other) in same {
             let mut measure = |loss| pair.measure(&unclipped(loss), workspace).unwrap();
             assert_eq!(bits(&measure(one)), bits(&measure(other)), "{what}: {one} and {other}");
-            let one = pair.gradient(&unclipped(one), workspace).unwrap().to_vec();
+            let one = pair.gradient(&unclipped(one), workspace).unwrap();
             assert_eq!(one, pair.gradient(&unclipped(other), workspace).unwrap());
         }
     });
@@ -191,4 +191,16 @@ fn late_only_follows_its_closed_form() {
     }
     // α = ½ equals PPO (c(0) = c(1) = 1), and the minimum lies between.
     assert!(measured[2] < 0.75 * measured[0] && (measured[3] / measured[0] - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn policies_too_far_apart_are_refused_in_one_line() {
+    // Ratios of e^600 at every step: the second one overflows.
+    let process = Process::new(2, 3).unwrap();
+    let tilt = |by: f64| (0..process.edges()).map(|edge| if edge % 2 == 0 { by } else { 0.0 }).collect();
+    let (low, high): (Vec<f64>, Vec<f64>) = (tilt(-600.0), tilt(600.0));
+    let (old, new) = (Table::new(process, &low).unwrap(), Table::new(process, &high).unwrap());
+    let pair = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap();
+    let refused = pair.measure(&unclipped("full"), &mut Workspace::default()).unwrap_err();
+    assert!(refused.to_string().ends_with("is not a finite number; the two policies are too far apart"));
 }

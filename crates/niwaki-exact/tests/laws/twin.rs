@@ -132,7 +132,7 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 near("ess", came.ess, twin.ess);
                 assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, 1e-12);
                 let gradient = pair.gradient(&surrogate, &mut workspace).unwrap();
-                assert_near(&format!("{what}: gradient"), gradient, &twin.gradient, 1e-11);
+                assert_near(&format!("{what}: gradient"), &gradient, &twin.gradient, 1e-11);
             }
         }
     }
