@@ -18,8 +18,9 @@ pub enum Error {
     },
     /// A tree that would not fit.
     #[error(
-        "vocab {vocab}, horizon {horizon} needs about {needed} bytes of memory and the limit is {limit}; \
-         {mend}"
+        "vocab {vocab}, horizon {horizon} needs about {} of memory and the limit is {}; {mend}",
+        in_words(*needed),
+        in_words(u128::from(*limit))
     )]
     TooLarge {
         /// The vocabulary asked for.
@@ -119,4 +120,15 @@ pub enum Error {
         /// What tells them apart.
         what: &'static str,
     },
+}
+
+/// A number of bytes in the largest unit that keeps it above one.
+fn in_words(bytes: u128) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if value < 1e4 { format!("{value:.0} {}", UNITS[unit]) } else { format!("{value:.1e} {}", UNITS[unit]) }
 }

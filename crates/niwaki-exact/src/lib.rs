@@ -10,6 +10,8 @@
 //! Process + Reward → Payoff ┼→ Pair → Measurement (per loss)
 //! ```
 //!
+//! Paper: `sec:experiments`
+//!
 //! # The rooms
 //!
 //! | module | what belongs there |

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// A process in which one of `vocab` tokens is chosen at each of `horizon` steps and the state is the prefix.
 ///
-/// Paper: `sec:setup`, `app:testbed-protocol`
+/// Paper: `sec:setting` (history-injective: the state is the prefix), `sec:setup`, `app:testbed-protocol`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     vocab: usize,
@@ -178,7 +178,7 @@ mod tests {
         // 4 + 16 + … + 4^14 = 357 913 940 edges, times 192 bytes.
         assert_eq!(
             refuse(4, 14),
-            "vocab 4, horizon 14 needs about 68719476480 bytes of memory and the limit is 8589934592; \
+            "vocab 4, horizon 14 needs about 64 GiB of memory and the limit is 8 GiB; \
              the longest horizon that fits is 12"
         );
         assert!(refuse(4, 1_000_000).ends_with("the longest horizon that fits is 12"));

@@ -88,7 +88,9 @@ impl Table {
 
     /// The probability that each prefix is visited at its step.
     ///
-    /// Shapes: `[prefixes]`. Paper: `sec:correction` (d_{π,t})
+    /// Time-indexed on purpose: occupancies summed over time have no such product form.
+    ///
+    /// Shapes: `[prefixes]`. Paper: `sec:correction` (d_{π,t}), `app:rho`
     #[must_use]
     pub fn visitation(&self) -> Vec<f64> {
         let (vocab, prefixes) = (self.process.vocab(), self.process.prefixes());

@@ -34,7 +34,7 @@ impl Values {
         Ok(Self { process, exact_eta: exact[0], value, advantage })
     }
 
-    /// The expected return from the start. Paper: `eq:trpo-identity` (η)
+    /// The expected return from the start. Paper: `eq:trpo-identity` (η), `eq:pd-expanded`
     #[must_use]
     pub fn eta(&self) -> f64 {
         self.exact_eta.value()

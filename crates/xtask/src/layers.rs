@@ -93,7 +93,10 @@ mod tests {
     use super::*;
 
     fn package(name: &str, dependencies: &[&str]) -> Package {
-        Package { name: name.to_owned(), dependencies: dependencies.iter().map(|d| (*d).to_owned()).collect() }
+        Package {
+            name: name.to_owned(),
+            dependencies: dependencies.iter().map(|d| (*d).to_owned()).collect(),
+        }
     }
 
     #[test]

@@ -54,13 +54,17 @@ fn map() -> anyhow::Result<String> {
                 let _ = writeln!(text, "| `{label}` | awaits {awaits} |");
             }
             (places, "") => {
-                let shown: Vec<String> = places.iter().map(|place| format!("[{}]({place})", short(place))).collect();
+                let shown: Vec<String> =
+                    places.iter().map(|place| format!("[{}]({place})", short(place))).collect();
                 let _ = writeln!(text, "| `{label}` | {} |", shown.join(", "));
             }
             _ => stale.push(label),
         }
     }
-    ensure!(unclaimed.is_empty(), "nobody claims {unclaimed:?}; claim them or say in labels.txt what they await");
+    ensure!(
+        unclaimed.is_empty(),
+        "nobody claims {unclaimed:?}; claim them or say in labels.txt what they await"
+    );
     ensure!(stale.is_empty(), "claimed by now, so labels.txt must not say that they are awaited: {stale:?}");
     Ok(text)
 }
@@ -77,7 +81,8 @@ fn claims() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     };
     for folder in ["crates", "studies"] {
         for path in files::below(&root.join(folder), &[".rs", ".toml"])? {
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let place = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             if folder == "studies" {
                 study_label(&text).into_iter().for_each(|label| claim(label, &place));
@@ -97,7 +102,8 @@ fn doc_labels(text: &str) -> Vec<String> {
     for line in text.lines() {
         let line = line.trim_start();
         let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-        let named = doc.and_then(|doc| doc.split_once("Paper:").map(|(_, named)| named).or(going_on.then_some(doc)));
+        let named =
+            doc.and_then(|doc| doc.split_once("Paper:").map(|(_, named)| named).or(going_on.then_some(doc)));
         going_on = named.is_some_and(|named| named.trim_end().ends_with(','));
         labels.extend(named.into_iter().flat_map(labels_in));
     }

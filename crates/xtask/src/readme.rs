@@ -16,7 +16,8 @@ pub(crate) fn run() -> anyhow::Result<String> {
         if command.starts_with("cargo test --workspace") || command.starts_with("cargo xtask") {
             continue;
         }
-        let status = Command::new("bash").args(["-euo", "pipefail", "-c", command]).current_dir(root()).status()?;
+        let status =
+            Command::new("bash").args(["-euo", "pipefail", "-c", command]).current_dir(root()).status()?;
         ensure!(status.success(), "the README's command failed: {command}");
     }
     Ok(format!("readme: {} commands run", commands.len()))

@@ -1,0 +1,207 @@
+//! The command as its users meet it: results, refusals, help.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn niwaki(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+    command.args(arguments).current_dir(folder).env_remove("COLUMNS").output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Writes an array of f64 in NumPy's format.
+fn save(path: &Path, shape: &[usize], values: &[f64]) {
+    let shape: Vec<String> = shape.iter().map(ToString::to_string).collect();
+    let mut header =
+        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}", shape.join(", "));
+    while (header.len() + 11) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.as_bytes());
+    values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+    fs::write(path, bytes).unwrap();
+}
+
+/// The golden pair: θ_old = 0.1 sin(1 + j), θ_new = θ_old + 0.7 cos(2 + 3j), j counted over the table.
+fn golden_tables(folder: &Path) {
+    let old: Vec<f64> = (0..1365 * 4).map(|j| 0.1 * f64::sin(1.0 + f64::from(j))).collect();
+    let new: Vec<f64> =
+        old.iter().enumerate().map(|(j, old)| old + 0.7 * (2.0 + 3.0 * j as f64).cos()).collect();
+    save(&folder.join("old.npy"), &[1365, 4], &old);
+    save(&folder.join("new.npy"), &[1365, 4], &new);
+}
+
+#[test]
+fn the_oracle_gives_the_golden_values_for_given_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    golden_tables(folder.path());
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../niwaki-exact/tests/fixtures/testbed.json");
+    let golden: serde_json::Value = serde_json::from_str(&fs::read_to_string(golden).unwrap()).unwrap();
+    let rewards = [
+        ("early-gate", "early"),
+        ("late-only", "late"),
+        ("sparse-match", "sparse"),
+        ("two-branch", "twobranch"),
+    ];
+    for (reward, short) in rewards {
+        let arguments = [
+            "oracle",
+            "--logits-old",
+            "old.npy",
+            "--logits-new",
+            "new.npy",
+            "--reward",
+            reward,
+            "--format",
+            "json",
+            "--losses",
+            "ppo",
+            "tempered:0.25",
+            "clipped:0.25,1",
+        ];
+        let rows: serde_json::Value =
+            serde_json::from_str(&stdout(&niwaki(&arguments, folder.path()))).unwrap();
+        let expected = &golden["V4T6"]["rewards"][short]["variants"];
+        for (row, name) in rows.as_array().unwrap().iter().zip(["ppo", "temp_0.25", "clip_0.25_1.0"]) {
+            for (ours, theirs) in [("bias", "bias"), ("mse", "mse"), ("cosine", "cos"), ("ess", "ess")] {
+                let (came, wanted) = (row[ours].as_f64().unwrap(), expected[name][theirs].as_f64().unwrap());
+                assert!(
+                    (came - wanted).abs() <= 1e-12 * wanted.abs(),
+                    "{reward} {name} {ours}: {came} for {wanted}"
+                );
+            }
+        }
+        let kl = golden["V4T6"]["klbar"].as_f64().unwrap();
+        assert!((rows[0]["mean_kl"].as_f64().unwrap() - kl).abs() < 1e-12 * kl);
+    }
+}
+
+#[test]
+fn csv_and_json_hold_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |format: &str| {
+        let arguments = [
+            "oracle",
+            "--horizon",
+            "4",
+            "--seeds",
+            "3",
+            "--losses",
+            "ppo",
+            "full",
+            "minpro",
+            "--format",
+            format,
+        ];
+        stdout(&niwaki(&arguments, folder.path()))
+    };
+    let json: serde_json::Value = serde_json::from_str(&ask("json")).unwrap();
+    let csv = ask("csv");
+    let mut lines = csv.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    for (line, row) in lines.zip(json.as_array().unwrap()) {
+        for (name, cell) in names.iter().zip(line.split(',')).skip(2) {
+            assert_eq!(cell.parse::<f64>().unwrap(), row[name].as_f64().unwrap(), "{name}");
+        }
+    }
+    assert_eq!(csv.lines().count(), 4);
+}
+
+#[test]
+fn a_reward_table_is_the_reward_it_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let late: Vec<f64> = (0..256).map(|sequence| if sequence % 4 == 1 { 1.0 } else { 0.0 }).collect();
+    save(&folder.path().join("late.npy"), &[256], &late);
+    let ask = |reward: [&str; 2]| {
+        let mut arguments = vec!["oracle", "--horizon", "4", "--seeds", "2", "--format", "csv"];
+        arguments.extend(reward);
+        stdout(&niwaki(&arguments, folder.path())).replace(",late,", ",late-only,")
+    };
+    assert_eq!(ask(["--reward", "late-only"]), ask(["--reward-table", "late.npy"]));
+}
+
+#[test]
+fn reproduce_writes_a_page_and_the_same_bytes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |out: &str| {
+        let text =
+            stdout(&niwaki(&["reproduce", "tab:diag-summary", "--seeds", "4", "--out", out], folder.path()));
+        let page = text.lines().last().unwrap().strip_prefix("report: ").unwrap().to_owned();
+        let folder = folder.path().join(page).parent().unwrap().to_path_buf();
+        ["rows.csv", "rows.json", "index.html"].map(|name| fs::read_to_string(folder.join(name)).unwrap())
+    };
+    let (first, second) = (run("one"), run("two"));
+    assert_eq!(first[..2], second[..2]);
+    // The pages differ in the command they were made by, and in nothing else.
+    assert_eq!(first[2], second[2].replace("--out two", "--out one"));
+    assert!(first[2].contains("Tempered α = 0.25") && first[2].contains("0.203"));
+}
+
+#[test]
+fn refusals_are_one_line_and_exit_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    save(&at("square.npy"), &[10, 4], &[0.0; 40]);
+    save(&at("fine.npy"), &[21, 4], &[0.0; 84]);
+    let mut bad = [0.0; 84];
+    bad[14] = f64::NAN;
+    save(&at("nan.npy"), &[21, 4], &bad);
+    save(&at("short.npy"), &[63], &[0.0; 63]);
+    fs::write(at("text.npy"), "not an array").unwrap();
+    let mut cut = fs::read(at("fine.npy")).unwrap();
+    cut.truncate(300);
+    fs::write(at("cut.npy"), cut).unwrap();
+    let tables = |old: &'static str| vec!["oracle", "--logits-old", old, "--logits-new", "fine.npy"];
+    let cases: Vec<Vec<&str>> = vec![
+        vec!["oracle", "--losses", "temperd:0.1"],
+        vec!["oracle", "--losses", "tempered:2"],
+        vec!["oracle", "--reward", "late"],
+        vec!["oracle", "--horizon", "40"],
+        vec!["oracle", "--horizon", "0"],
+        vec!["oracle", "--seeds", "0"],
+        vec!["oracle", "--drift=-1"],
+        vec!["oracle", "--clip", "1.5"],
+        vec!["oracle", "--horizon", "3", "--reward-table", "short.npy"],
+        vec!["oracle", "--reward-table", "missing.npy"],
+        tables("square.npy"),
+        tables("nan.npy"),
+        tables("text.npy"),
+        tables("cut.npy"),
+        vec!["oracle", "--logits-old", "fine.npy"],
+        vec!["oracle", "--logits-old", "fine.npy", "--logits-new", "fine.npy", "--horizon", "5"],
+        vec!["reproduce", "tab:nothing"],
+        vec!["reproduce", "tab:diag-summary", "--seeds", "0"],
+        vec!["reproduce"],
+        vec!["orakel"],
+    ];
+    let mut transcript = String::new();
+    for arguments in cases {
+        let output = niwaki(&arguments, folder.path());
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
+        let single = line.ends_with('\n') && line.lines().count() == 1;
+        assert!(output.stdout.is_empty() && single, "{arguments:?}: {line}");
+        let _ = writeln!(transcript, "$ niwaki {}\n{line}", arguments.join(" "));
+    }
+    insta::assert_snapshot!(transcript);
+}
+
+#[test]
+fn help_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = |arguments: &[&str]| stdout(&niwaki(arguments, folder.path()));
+    insta::assert_snapshot!("help", help(&["--help"]));
+    insta::assert_snapshot!("help_oracle", help(&["oracle", "--help"]));
+    insta::assert_snapshot!("help_reproduce", help(&["reproduce", "--help"]));
+}
