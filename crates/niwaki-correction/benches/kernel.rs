@@ -7,7 +7,8 @@ use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use niwaki_correction::{Batch, Real, Rows, Surrogate, Workspace};
 
-const LANES: usize = 512;
+/// Steps of a batch: 256 trajectories of 100 steps, say.
+const STEPS: usize = 25_600;
 
 /// Log-probs, rollout log-probs and advantages that differ from step to step.
 fn arrays<F: Real>(steps: usize) -> [Vec<F>; 3] {
@@ -18,7 +19,7 @@ fn arrays<F: Real>(steps: usize) -> [Vec<F>; 3] {
 }
 
 fn kernel<F: Real>(bencher: Bencher, name: &str, horizon: usize) {
-    let [log_prob, rollout, advantage] = arrays::<F>(LANES * horizon);
+    let [log_prob, rollout, advantage] = arrays::<F>(STEPS / horizon * horizon);
     let surrogate: Surrogate = name.parse().expect("a known loss");
     let mut workspace = Workspace::default();
     let batch = Batch::new(Rows::uniform(horizon), &log_prob, &rollout, &advantage);
@@ -40,7 +41,7 @@ fn f32_kernel(bencher: Bencher, (name, horizon): (&str, usize)) {
 
 #[divan::bench]
 fn copy(bencher: Bencher) {
-    let [log_prob, rollout, _] = arrays::<f64>(LANES * 50);
+    let [log_prob, rollout, _] = arrays::<f64>(STEPS);
     let mut to = vec![0.0; 2 * log_prob.len()];
     bencher.counter(BytesCount::of_many::<f64>(2 * log_prob.len())).bench_local(|| {
         to[..log_prob.len()].copy_from_slice(black_box(&log_prob));

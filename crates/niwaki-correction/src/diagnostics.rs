@@ -125,19 +125,37 @@ impl Moments {
         }
     }
 
+    /// Adds one trajectory's values.
     #[inline(always)]
-    fn add<const N: usize>(&mut self, at: usize, weight: f64, value: impl Fn(usize) -> f64) {
-        let (first, second) = (&mut self.first[at..at + N], &mut self.second[at..at + N]);
-        for t in 0..N {
-            let value = value(t);
-            first[t] += weight * value;
-            second[t] += weight * value * value;
+    fn add<X: Copy>(&mut self, values: &[X], weight: f64, value: impl Fn(X) -> f64 + Copy) {
+        let length = values.len();
+        let (values, values_rest) = values.as_chunks::<CHUNK>();
+        let (first, first_rest) = self.first[..length].as_chunks_mut::<CHUNK>();
+        let (second, second_rest) = self.second[..length].as_chunks_mut::<CHUNK>();
+        for at in 0..values.len() {
+            add_moments(&mut first[at], &mut second[at], &values[at], weight, value);
         }
+        add_moments(first_rest, second_rest, values_rest, weight, value);
     }
 
     /// `(Σωx)² / (Σω Σωx²)` at each position.
     fn ess(&self, mass: &[f64]) -> Vec<f64> {
         (0..mass.len()).map(|t| ess(mass[t], self.first[t], self.second[t])).collect()
+    }
+}
+
+#[inline(always)]
+fn add_moments<X: Copy>(
+    first: &mut [f64],
+    second: &mut [f64],
+    values: &[X],
+    weight: f64,
+    value: impl Fn(X) -> f64,
+) {
+    for t in 0..values.len() {
+        let value = value(values[t]);
+        first[t] += weight * value;
+        second[t] += weight * value * value;
     }
 }
 
@@ -198,14 +216,8 @@ impl Tally {
             self.lanes += 1;
             let silent = block.advantage[row.clone()].iter().all(|&advantage| advantage == F::ZERO);
             self.silent += if silent { weight } else { 0.0 };
-            // Chunks of fixed length vectorise however short the trajectory is.
-            let whole = row.len() - row.len() % CHUNK;
-            for at in (0..whole).step_by(CHUNK) {
-                self.by_position.add::<F, CHUNK>(block, &prefix[..steps], row.start, at, weight);
-            }
-            for at in whole..row.len() {
-                self.by_position.add::<F, 1>(block, &prefix[..steps], row.start, at, weight);
-            }
+            let (ell, ratio) = (&block.ell[row.clone()], &block.ratio[row.clone()]);
+            self.by_position.add(ell, ratio, &prefix[row.clone()], &block.advantage[row], weight);
         }
         self.steps += steps;
     }
@@ -262,34 +274,24 @@ impl Tally {
     }
 }
 
-/// Steps that are added together, so that the sums vectorise.
+/// Steps that are added together: arrays of fixed length vectorise however short a trajectory is.
 const CHUNK: usize = 8;
 
 impl Totals {
     #[inline(always)]
     fn add<F: Real>(&mut self, block: &Columns<'_, F>, weights: &[f64]) {
         let mut parts = [[0.0; CHUNK]; 5];
-        let steps = weights.len();
-        let (ratio, factor) = (&block.ratio[..steps], &block.factor[..steps]);
-        let (own, advantage) = (&block.own[..steps], &block.advantage[..steps]);
-        let mut add = |part: usize, t: usize| {
-            let (weight, ratio, factor) = (weights[t], ratio[t].to_f64(), factor[t].to_f64());
-            let flat = (own[t] == F::ZERO) & (advantage[t] != F::ZERO);
-            parts[0][part] += weight * ratio;
-            parts[1][part] += weight * ratio * ratio;
-            parts[2][part] += weight * factor;
-            parts[3][part] += weight * factor * factor;
-            parts[4][part] += if flat { weight } else { 0.0 };
-        };
-        let whole = steps - steps % CHUNK;
-        for at in (0..whole).step_by(CHUNK) {
-            for part in 0..CHUNK {
-                add(part, at + part);
-            }
+        let (weight, weight_rest) = weights.as_chunks();
+        let (ratio, ratio_rest) = block.ratio.as_chunks();
+        let (factor, factor_rest) = block.factor.as_chunks();
+        let (own, own_rest) = block.own.as_chunks();
+        let (advantage, advantage_rest) = block.advantage.as_chunks();
+        for at in 0..weight.len() {
+            add_totals(&mut parts, &weight[at], &ratio[at], &factor[at], &own[at], &advantage[at]);
         }
-        for t in whole..steps {
-            add(0, t);
-        }
+        // What is left over is padded with steps of weight zero.
+        let (weight, own, advantage) = (padded(weight_rest), padded(own_rest), padded(advantage_rest));
+        add_totals(&mut parts, &weight, &padded(ratio_rest), &padded(factor_rest), &own, &advantage);
         let [ratio, ratio_squared, factor, factor_squared, flat] = parts.map(|part| part.iter().sum::<f64>());
         self.ratio += ratio;
         self.ratio_squared += ratio_squared;
@@ -299,29 +301,71 @@ impl Totals {
     }
 }
 
+fn padded<X: Copy + Default>(rest: &[X]) -> [X; CHUNK] {
+    let mut whole = [X::default(); CHUNK];
+    whole[..rest.len()].copy_from_slice(rest);
+    whole
+}
+
+/// Adds [`CHUNK`] steps to the totals, each to a part of its own.
+#[inline(always)]
+fn add_totals<F: Real>(
+    parts: &mut [[f64; CHUNK]; 5],
+    weight: &[f64; CHUNK],
+    ratio: &[F; CHUNK],
+    factor: &[F; CHUNK],
+    own: &[F; CHUNK],
+    advantage: &[F; CHUNK],
+) {
+    for t in 0..CHUNK {
+        let weighted = weight[t] * ratio[t].to_f64();
+        parts[0][t] += weighted;
+        parts[1][t] += weighted * ratio[t].to_f64();
+    }
+    for t in 0..CHUNK {
+        let weighted = weight[t] * factor[t].to_f64();
+        parts[2][t] += weighted;
+        parts[3][t] += weighted * factor[t].to_f64();
+    }
+    for t in 0..CHUNK {
+        let flat = (own[t] == F::ZERO) & (advantage[t] != F::ZERO);
+        parts[4][t] += if flat { weight[t] } else { 0.0 };
+    }
+}
+
 impl ByPosition {
-    /// Adds `N` steps of one trajectory, from position `at` on; the trajectory starts at `start`.
+    /// Adds one trajectory.
     #[inline(always)]
-    fn add<F: Real, const N: usize>(
-        &mut self,
-        block: &Columns<'_, F>,
-        prefix: &[f64],
-        start: usize,
-        at: usize,
-        weight: f64,
-    ) {
-        let from = start + at;
-        let (ell, ratio) = (&block.ell[from..from + N], &block.ratio[from..from + N]);
-        let (prefix, advantage) = (&prefix[from..from + N], &block.advantage[from..from + N]);
-        let (witness, rollout) = (&mut self.witness[at..at + N], &mut self.rollout_witness[at..at + N]);
-        for t in 0..N {
-            let excess = weight * (prefix[t] - 1.0) * advantage[t].to_f64();
-            witness[t] += excess * ratio[t].to_f64();
-            rollout[t] += excess;
+    fn add<F: Real>(&mut self, ell: &[F], ratio: &[F], prefix: &[f64], advantage: &[F], weight: f64) {
+        self.ell.add(ell, weight, |ell| ell.to_f64());
+        self.prefix.add(prefix, weight, |prefix| prefix);
+        self.clamped.add(prefix, weight, |prefix| prefix.smaller(CLAMP));
+        let length = ell.len();
+        let (ratio, ratio_rest) = ratio.as_chunks::<CHUNK>();
+        let (prefix, prefix_rest) = prefix.as_chunks::<CHUNK>();
+        let (advantage, advantage_rest) = advantage.as_chunks::<CHUNK>();
+        let (witness, witness_rest) = self.witness[..length].as_chunks_mut::<CHUNK>();
+        let (rollout, rollout_rest) = self.rollout_witness[..length].as_chunks_mut::<CHUNK>();
+        for at in 0..ratio.len() {
+            add_witness(&mut witness[at], &mut rollout[at], &ratio[at], &prefix[at], &advantage[at], weight);
         }
-        self.ell.add::<N>(at, weight, |t| ell[t].to_f64());
-        self.prefix.add::<N>(at, weight, |t| prefix[t]);
-        self.clamped.add::<N>(at, weight, |t| prefix[t].smaller(CLAMP));
+        add_witness(witness_rest, rollout_rest, ratio_rest, prefix_rest, advantage_rest, weight);
+    }
+}
+
+#[inline(always)]
+fn add_witness<F: Real>(
+    witness: &mut [f64],
+    rollout: &mut [f64],
+    ratio: &[F],
+    prefix: &[f64],
+    advantage: &[F],
+    weight: f64,
+) {
+    for t in 0..ratio.len() {
+        let excess = weight * (prefix[t] - 1.0) * advantage[t].to_f64();
+        witness[t] += excess * ratio[t].to_f64();
+        rollout[t] += excess;
     }
 }
 
@@ -340,9 +384,9 @@ fn whole_trajectories(sequences: &[(f64, f64)]) -> (f64, f64) {
 
 /// Prefix ESS at each position for log-ratios too large for plain sums: each position is scaled by its largest.
 ///
-/// Shapes: `ell [steps]`, `offsets [lanes + 1]`, `weight` by lane; returns `[longest]`.
+/// Shapes: `ell` by step, `offsets [lanes + 1]`, `weight` by lane; returns `[longest]`.
 pub(crate) fn prefix_ess_in_log_space<F: Real>(
-    ell: &[F],
+    ell: impl Fn(usize) -> f64,
     offsets: &[usize],
     longest: usize,
     weight: impl Fn(usize) -> F,
@@ -352,9 +396,9 @@ pub(crate) fn prefix_ess_in_log_space<F: Real>(
     let walk = |visit: &mut dyn FnMut(usize, usize, f64)| {
         for (lane, row) in offsets.windows(2).enumerate() {
             let mut prefix = 0.0;
-            for (t, ell) in ell[row[0]..row[1]].iter().enumerate() {
-                visit(lane, t, prefix);
-                prefix += ell.to_f64();
+            for step in row[0]..row[1] {
+                visit(lane, step - row[0], prefix);
+                prefix += ell(step);
             }
         }
     };
@@ -427,8 +471,8 @@ mod tests {
     #[test]
     fn huge_log_ratios_keep_a_finite_ess() {
         // Prefix log-ratios of 2000 and 1999 at the second position: scaled weights 1 and 1/e.
-        let ell = [2000.0_f32, 0.0, 1999.0, 0.0];
-        let came = prefix_ess_in_log_space(&ell, &[0, 2, 4], 2, |_| 1.0);
+        let ell = [2000.0, 0.0, 1999.0, 0.0];
+        let came = prefix_ess_in_log_space(|step| ell[step], &[0, 2, 4], 2, |_| 1.0_f64);
         let e = (-1.0_f64).exp();
         assert!((came[1] - (1.0 + e).powi(2) / (2.0 * (1.0 + e * e))).abs() < 1e-12);
     }

@@ -88,19 +88,17 @@ impl Real for f64 {
         let shifted = x * std::f64::consts::LOG2_E + ROUND;
         let n = shifted - ROUND;
         let r = (x - n * LN2_HIGH) - n * LN2_LOW;
-        // Taylor to r¹³: the remainder is below 5e-18 on |r| ≤ 0.3466.
-        let mut p = 1.0 / 6_227_020_800.0;
-        p = p * r + 1.0 / 479_001_600.0;
-        p = p * r + 1.0 / 39_916_800.0;
-        p = p * r + 1.0 / 3_628_800.0;
-        p = p * r + 1.0 / 362_880.0;
-        p = p * r + 1.0 / 40_320.0;
-        p = p * r + 1.0 / 5040.0;
-        p = p * r + 1.0 / 720.0;
-        p = p * r + 1.0 / 120.0;
-        p = p * r + 1.0 / 24.0;
-        p = p * r + 1.0 / 6.0;
-        p = p * r + 0.5;
+        // (eʳ − 1 − r) / r² interpolated at ten Chebyshev nodes: the error of eʳ is below 2e-17 on |r| ≤ 0.3466.
+        let mut p = 2.510_038_549_551_032e-8;
+        p = p * r + 2.762_008_844_540_974_6e-7;
+        p = p * r + 2.755_726_845_999_706_4e-6;
+        p = p * r + 2.480_152_129_595_437_6e-5;
+        p = p * r + 1.984_126_986_305_361_8e-4;
+        p = p * r + 1.388_888_891_721_371_7e-3;
+        p = p * r + 8.333_333_333_330_062e-3;
+        p = p * r + 4.166_666_666_662_413e-2;
+        p = p * r + 1.666_666_666_666_666_9e-1;
+        p = p * r + 5.000_000_000_000_001e-1;
         p = p * r * r + r;
         let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
         let value = (p + 1.0) * scale;

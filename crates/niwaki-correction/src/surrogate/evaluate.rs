@@ -134,15 +134,15 @@ impl Surrogate {
         }
         let mut rule = self.correction.rule();
         let longest = passes.offsets.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
-        passes.resize(steps.log_prob.len(), longest);
+        // A member that looks at the whole batch needs every reading before the first factor.
+        let coupled = rule.self_normalised || rule.ess_floor.is_some();
+        passes.resize(steps.log_prob.len(), longest, coupled);
         self.fill_bounds(&rule, steps, longest, passes);
         let weight = |lane: usize| lane_weight.map_or(F::ONE, |weights| weights[lane]);
         let total: f64 = (passes.offsets.windows(2).enumerate())
             .map(|(lane, row)| weight(lane).to_f64() * self.part(row[1] - row[0]))
             .sum();
 
-        // A member that looks at the whole batch needs every reading before the first factor.
-        let coupled = rule.self_normalised || rule.ess_floor.is_some();
         if coupled {
             passes.blocks().for_each(|block| passes.read(&rule, steps, block));
             rule = rule.resolve(|strength| passes.ess_at(strength, weight));
@@ -154,6 +154,7 @@ impl Surrogate {
         passes.tally.reset(longest);
         for block in passes.blocks() {
             if !coupled {
+                passes.start_at(&block);
                 passes.read(&rule, steps, block.clone());
             }
             for lane in block.clone() {
@@ -173,7 +174,8 @@ impl Surrogate {
         }
         let mut diagnostics = passes.tally.finish();
         if passes.tally.overflowed() {
-            diagnostics.prefix_ess = prefix_ess_in_log_space(&passes.ell, &passes.offsets, longest, weight);
+            let ell = |step: usize| steps.log_prob[step].to_f64() - steps.rollout_log_prob[step].to_f64();
+            diagnostics.prefix_ess = prefix_ess_in_log_space(ell, &passes.offsets, longest, weight);
         }
         Ok((objective, rule, diagnostics))
     }

@@ -24,19 +24,23 @@ pub(super) struct Steps<'a, F> {
     pub(super) behaviour_log_prob: Option<&'a [F]>,
 }
 
-/// The passes' buffers: `[steps]` unless said otherwise.
+/// The passes' buffers.
 #[derive(Debug, Default)]
 pub(super) struct Passes<F> {
     /// `[lanes + 1]`
     pub(super) offsets: Vec<usize>,
-    pub(super) ell: Vec<F>,
+    /// `[steps]`: what comes out.
+    pub(super) own: Vec<F>,
+    pub(super) routed: Vec<F>,
+    pub(super) cotangent: Vec<F>,
+    /// What is read and factored: `[block]`, so that it stays in cache, or `[steps]` for members that look at the
+    /// whole batch. `base` is the step that stands first.
+    base: usize,
+    ell: Vec<F>,
     reading: Vec<F>,
     attained: Vec<usize>,
     log_factor: Vec<F>,
     credit: Vec<F>,
-    pub(super) own: Vec<F>,
-    pub(super) routed: Vec<F>,
-    pub(super) cotangent: Vec<F>,
     /// `[longest]`: the clip range, and the log of the batch mean of the factors.
     pub(super) low: Vec<F>,
     pub(super) high: Vec<F>,
@@ -54,21 +58,17 @@ pub(super) struct Passes<F> {
 }
 
 impl<F: Real> Passes<F> {
-    pub(super) fn resize(&mut self, steps: usize, longest: usize) {
-        let by_step = [
-            &mut self.ell,
-            &mut self.reading,
-            &mut self.log_factor,
-            &mut self.credit,
-            &mut self.own,
-            &mut self.routed,
-            &mut self.cotangent,
-        ];
-        for buffer in by_step {
+    /// Makes room for a batch; `coupled` members keep the readings of the whole of it.
+    pub(super) fn resize(&mut self, steps: usize, longest: usize, coupled: bool) {
+        for buffer in [&mut self.own, &mut self.routed, &mut self.cotangent] {
             buffer.resize(steps, F::ZERO);
         }
-        self.attained.resize(steps, 0);
         let block = longest.max(BLOCK);
+        let kept = if coupled { steps } else { block };
+        for buffer in [&mut self.ell, &mut self.reading, &mut self.log_factor, &mut self.credit] {
+            buffer.resize(kept, F::ZERO);
+        }
+        self.attained.resize(kept, 0);
         let by_block = [
             &mut self.block_low,
             &mut self.block_high,
@@ -83,6 +83,17 @@ impl<F: Real> Passes<F> {
         }
         self.normaliser.clear();
         self.normaliser.resize(longest, F::ZERO);
+        self.base = 0;
+    }
+
+    /// Lets the buffers of the readings start at this block.
+    pub(super) fn start_at(&mut self, block: &Range<usize>) {
+        self.base = self.offsets[block.start];
+    }
+
+    /// Where a span of steps lies in the buffers of the readings.
+    fn kept(&self, span: &Range<usize>) -> Range<usize> {
+        span.start - self.base..span.end - self.base
     }
 
     /// Steps of one trajectory.
@@ -108,7 +119,8 @@ impl<F: Real> Passes<F> {
     #[inline(always)]
     pub(super) fn read(&mut self, rule: &Rule, steps: &Steps<'_, F>, block: Range<usize>) {
         let span = self.offsets[block.start]..self.offsets[block.end];
-        let ell = &mut self.ell[span.clone()];
+        let kept = self.kept(&span);
+        let ell = &mut self.ell[kept.clone()];
         let (log_prob, rollout) = (&steps.log_prob[span.clone()], &steps.rollout_log_prob[span.clone()]);
         // A weight from outside compares rollout with behaviour where the batch knows both.
         let mismatch = steps.behaviour_log_prob.filter(|_| rule.form == Form::Weigh);
@@ -117,7 +129,7 @@ impl<F: Real> Passes<F> {
             None => log_ratios(log_prob, rollout, ell),
         }
         for lane in block {
-            let row = self.offsets[lane]..self.offsets[lane + 1];
+            let row = self.kept(&(self.offsets[lane]..self.offsets[lane + 1]));
             let (ell, reading) = (&self.ell[row.clone()], &mut self.reading[row.clone()]);
             match rule.reads {
                 Reads::Prefix => {
@@ -131,7 +143,7 @@ impl<F: Real> Passes<F> {
             }
         }
         if mismatch.is_some() {
-            log_ratios(log_prob, rollout, &mut self.ell[span]);
+            log_ratios(log_prob, rollout, &mut self.ell[kept]);
         }
     }
 
@@ -155,12 +167,13 @@ impl<F: Real> Passes<F> {
     pub(super) fn terms(&mut self, rule: &Rule, steps: &Steps<'_, F>, block: Range<usize>) -> F {
         let span = self.offsets[block.start]..self.offsets[block.end];
         let length = span.len();
-        let ell = &self.ell[span.clone()][..length];
-        let reading = &self.reading[span.clone()][..length];
+        let kept = self.kept(&span);
+        let ell = &self.ell[kept.clone()][..length];
+        let reading = &self.reading[kept.clone()][..length];
         let advantage = &steps.advantage[span.clone()][..length];
-        let log_factor = &mut self.log_factor[span.clone()][..length];
-        let own = &mut self.own[span.clone()][..length];
-        let credit = &mut self.credit[span][..length];
+        let log_factor = &mut self.log_factor[kept.clone()][..length];
+        let own = &mut self.own[span][..length];
+        let credit = &mut self.credit[kept][..length];
         let (low, high, dual) = (&self.block_low[..length], &self.block_high[..length], self.dual);
         let (value, scale) = (&mut self.value[..length], &mut self.block_scale[..length]);
         let (factor, ratio) = (&mut self.factor[..length], &mut self.ratio[..length]);
@@ -223,8 +236,9 @@ impl<F: Real> Passes<F> {
         if routing && rule.form != Form::Weigh {
             for lane in block {
                 let row = self.offsets[lane]..self.offsets[lane + 1];
+                let kept = self.kept(&row);
                 let routed = &mut self.routed[row.clone()];
-                route(rule.reads, &self.credit[row.clone()], &self.attained[row.clone()], routed);
+                route(rule.reads, &self.credit[kept.clone()], &self.attained[kept], routed);
                 if rule.form == Form::Replace {
                     // The step's own ratio is not in the term: all credit comes through the reading.
                     routed.iter_mut().zip(&self.own[row]).for_each(|(routed, &own)| *routed -= own);
@@ -251,18 +265,21 @@ impl<F: Real> Passes<F> {
         weight: impl Fn(usize) -> F,
     ) {
         let span = self.offsets[block.start]..self.offsets[block.end];
+        let kept = self.kept(&span);
+        let base = self.base;
         let prefix = &mut self.prefix[..span.len()];
         if rule.reads == Reads::Prefix {
-            prefix.copy_from_slice(&self.reading[span.clone()]);
+            prefix.copy_from_slice(&self.reading[kept.clone()]);
         } else {
             for lane in block.clone() {
                 let row = self.offsets[lane]..self.offsets[lane + 1];
                 let at = row.start - span.start;
-                exclusive_prefix(&self.ell[row.clone()], &mut prefix[at..at + row.len()]);
+                let ell = &self.ell[row.start - base..row.end - base];
+                exclusive_prefix(ell, &mut prefix[at..at + row.len()]);
             }
         }
         let columns = Columns {
-            ell: &self.ell[span.clone()],
+            ell: &self.ell[kept],
             ratio: &self.ratio[..span.len()],
             factor: &self.factor[..span.len()],
             prefix,
