@@ -1,0 +1,28 @@
+//! Scheduling without learning, useful alone to anyone with a shop to schedule.
+//!
+//! An [`Instance`] is one of five problems. Whoever builds a schedule for it — a rule, a heuristic, a solver, a
+//! policy — returns a [`Schedule`], and the checker of [`verify`] judges it without knowing how it was made.
+//!
+//! | room | what belongs there |
+//! |---|---|
+//! | [`instance`] | the five problems, checked once when they are made |
+//! | [`schedule`] | who runs what, where and when; makespan and violation |
+//! | [`verify`] | the independent checker |
+//! | [`optimum`] | `{lower, upper, proven}` for each problem, within a time limit |
+//!
+//! Times are whole numbers. Jobs, operations and machines count from 0 everywhere in this crate.
+
+pub mod error;
+pub mod instance;
+pub mod optimum;
+pub mod schedule;
+pub mod verify;
+
+pub use error::{Error, Result};
+pub use instance::{
+    Alternative, FlexibleShop, FlowShop, Instance, JobShop, LaggedJob, Operation, SingleMachine,
+    TwoMachineLags, Window,
+};
+pub use optimum::{Bounds, Limits, Optimum};
+pub use schedule::{Placed, Schedule};
+pub use verify::{Verdict, verify};
