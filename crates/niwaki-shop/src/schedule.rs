@@ -1,6 +1,6 @@
 //! A schedule: who runs what, where and when. It must not know how it was made.
 
-use crate::{FlexibleShop, FlowShop, TwoMachineLags};
+use crate::{FlexibleShop, FlowShop, SingleMachine, TwoMachineLags};
 
 /// One operation on its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,18 @@ impl Schedule {
             operations.push(Placed { job: number, op: 1, machine: 1, start, end: second });
         }
         Self { operations }
+    }
+
+    /// The single machine's schedule in which jobs run in `order` without a pause.
+    #[must_use]
+    pub fn of_single_order(shop: &SingleMachine, order: &[u32]) -> Self {
+        let mut now = 0;
+        let place = |&job: &u32| {
+            let start = now;
+            now += shop.times()[job as usize];
+            Placed { job, op: 0, machine: 0, start, end: now }
+        };
+        Self { operations: order.iter().map(place).collect() }
     }
 }
 
