@@ -8,12 +8,14 @@
 //! | [`instance`] | the five problems, checked once when they are made |
 //! | [`schedule`] | who runs what, where and when; makespan and violation |
 //! | [`verify`] | the independent checker |
+//! | [`formats`] | files: eight layouts of instances, schedules as JSON and CSV |
 //! | [`heuristics`] | NEH, iterated greedy, Johnson, Jackson |
 //! | [`optimum`] | `{lower, upper, proven}` for each problem, within a time limit |
 //!
 //! Times are whole numbers. Jobs, operations and machines count from 0 everywhere in this crate.
 
 pub mod error;
+pub mod formats;
 pub mod heuristics;
 pub mod instance;
 pub mod optimum;

@@ -1,7 +1,7 @@
 //! The flexible job shop: each operation may choose among machines, with its own time on each; optionally with
 //! resting windows between consecutive operations of a job.
 
-use super::{JobShop, within_horizon};
+use super::{JobShop, some_jobs_and_machines, within_horizon};
 use crate::{Error, Result};
 
 /// A machine that can run an operation, and its time there.
@@ -49,14 +49,9 @@ impl FlexibleShop {
     /// If there is no job or no machine, a job has no operation, an operation no alternative or the same machine
     /// twice, a machine does not exist, or times overflow the horizon.
     pub fn new(machines: usize, jobs: &[Vec<Vec<Alternative>>]) -> Result<Self> {
-        if jobs.is_empty() || machines == 0 {
-            return Err(Error::Instance(format!(
-                "flexible job shop: expected at least one job and one machine, got {} jobs and {machines} machines",
-                jobs.len()
-            )));
-        }
+        some_jobs_and_machines("flexible job shop", jobs.len(), machines)?;
         let (mut job_starts, mut operation_starts, mut alternatives) = (vec![0], vec![0], Vec::new());
-        let mut last_seen = vec![u32::MAX; machines];
+        let mut sorted = Vec::new();
         for (job, operations) in jobs.iter().enumerate() {
             if operations.is_empty() {
                 return Err(Error::Instance(format!("job {job}: expected at least one operation, got none")));
@@ -69,23 +64,22 @@ impl FlexibleShop {
                         place()
                     )));
                 }
-                let number = operation_starts.len() as u32 - 1;
-                for choice in choices {
-                    let Some(seen) = last_seen.get_mut(choice.machine as usize) else {
-                        return Err(Error::Instance(format!(
-                            "{}: expected a machine below {machines}, got {}",
-                            place(),
-                            choice.machine
-                        )));
-                    };
-                    if *seen == number {
-                        return Err(Error::Instance(format!(
-                            "{}: expected each machine once, got machine {} twice",
-                            place(),
-                            choice.machine
-                        )));
-                    }
-                    *seen = number;
+                if let Some(choice) = choices.iter().find(|choice| choice.machine as usize >= machines) {
+                    return Err(Error::Instance(format!(
+                        "{}: expected a machine below {machines}, got {}",
+                        place(),
+                        choice.machine
+                    )));
+                }
+                sorted.clear();
+                sorted.extend(choices.iter().map(|choice| choice.machine));
+                sorted.sort_unstable();
+                if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                    return Err(Error::Instance(format!(
+                        "{}: expected each machine once, got machine {} twice",
+                        place(),
+                        pair[0]
+                    )));
                 }
                 alternatives.extend_from_slice(choices);
                 operation_starts.push(alternatives.len() as u32);

@@ -1,7 +1,7 @@
 //! The permutation flow shop: every job visits machines 0, 1, 2, … in this order, and all machines serve the
 //! jobs in one common order.
 
-use super::within_horizon;
+use super::{some_jobs_and_machines, within_horizon};
 use crate::{Error, Result};
 
 /// A permutation flow shop.
@@ -20,11 +20,7 @@ impl FlowShop {
     /// # Errors
     /// If there is no job or no machine, if the shape disagrees, or if the times overflow the horizon.
     pub fn new(jobs: usize, machines: usize, times: Vec<u32>) -> Result<Self> {
-        if jobs == 0 || machines == 0 {
-            return Err(Error::Instance(format!(
-                "flow shop: expected at least one job and one machine, got {jobs} jobs and {machines} machines"
-            )));
-        }
+        some_jobs_and_machines("flow shop", jobs, machines)?;
         if jobs.checked_mul(machines) != Some(times.len()) {
             return Err(Error::Instance(format!(
                 "flow shop: expected {jobs} × {machines} times, got {}",

@@ -1,6 +1,6 @@
 //! The job shop: each job visits machines along its own route.
 
-use super::within_horizon;
+use super::{some_jobs_and_machines, within_horizon};
 use crate::{Error, Result};
 
 /// One step of a job's route.
@@ -27,12 +27,7 @@ impl JobShop {
     /// # Errors
     /// If there is no job or no machine, a route is empty, a machine does not exist, or times overflow the horizon.
     pub fn new<R: AsRef<[Operation]>>(machines: usize, routes: &[R]) -> Result<Self> {
-        if routes.is_empty() || machines == 0 {
-            return Err(Error::Instance(format!(
-                "job shop: expected at least one job and one machine, got {} jobs and {machines} machines",
-                routes.len()
-            )));
-        }
+        some_jobs_and_machines("job shop", routes.len(), machines)?;
         let mut starts = vec![0];
         let mut operations = Vec::new();
         for (job, route) in routes.iter().map(AsRef::as_ref).enumerate() {
