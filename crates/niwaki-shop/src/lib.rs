@@ -9,11 +9,13 @@
 //! | [`schedule`] | who runs what, where and when; makespan and violation |
 //! | [`verify`] | the independent checker |
 //! | [`formats`] | files: eight layouts of instances, schedules as JSON and CSV |
+//! | [`construct`] | construction as a process: batched lanes, canonical and free order |
 //! | [`heuristics`] | NEH, iterated greedy, Johnson, Jackson |
 //! | [`optimum`] | `{lower, upper, proven}` for each problem, within a time limit |
 //!
 //! Times are whole numbers. Jobs, operations and machines count from 0 everywhere in this crate.
 
+pub mod construct;
 pub mod error;
 pub mod formats;
 pub mod heuristics;
