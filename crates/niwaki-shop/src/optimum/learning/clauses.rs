@@ -57,7 +57,13 @@ impl Clauses {
     }
 
     /// Draws the conclusions of one bound's move from `old` to `new`.
-    pub(super) fn propagate(&mut self, side: u32, old: i32, new: i32, trail: &mut Trail) -> Result<(), Conflict> {
+    pub(super) fn propagate(
+        &mut self,
+        side: u32,
+        old: i32,
+        new: i32,
+        trail: &mut Trail,
+    ) -> Result<(), Conflict> {
         let mut list = std::mem::take(&mut self.watches[side as usize]);
         let (mut read, mut kept) = (0, 0);
         let mut result = Ok(());

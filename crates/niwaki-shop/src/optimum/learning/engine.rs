@@ -137,6 +137,16 @@ impl Engine {
         self.awake.push(true);
     }
 
+    /// Makes a fact hold from now on.
+    pub(crate) fn require(&mut self, fact: Fact) {
+        self.back_to(0);
+        if self.trail.fails(fact) {
+            self.dead = true;
+        } else if !self.trail.holds(fact) {
+            self.trail.push(fact, Reason::Chosen);
+        }
+    }
+
     /// Draws all conclusions.
     fn propagate(&mut self) -> Result<(), Conflict> {
         loop {

@@ -135,7 +135,11 @@ impl Trail {
     ///
     /// # Errors
     /// If the fact fails.
-    pub(crate) fn infer(&mut self, fact: Fact, reason: impl IntoIterator<Item = Fact>) -> Result<(), Conflict> {
+    pub(crate) fn infer(
+        &mut self,
+        fact: Fact,
+        reason: impl IntoIterator<Item = Fact>,
+    ) -> Result<(), Conflict> {
         if self.holds(fact) {
             return Ok(());
         }
