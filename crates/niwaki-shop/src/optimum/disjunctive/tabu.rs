@@ -15,6 +15,8 @@ struct Move {
     choice: u32,
     place: usize,
     makespan: u32,
+    /// The longest path through the operation, where it goes.
+    through: u32,
 }
 
 /// The state of the search.
@@ -116,9 +118,10 @@ impl<'a> Tabu<'a> {
                 if !free && best.makespan >= self.best_makespan {
                     continue;
                 }
-                match chosen.map(|known| known.makespan) {
-                    Some(known) if best.makespan > known => {}
-                    Some(known) if best.makespan == known => {
+                let key = |one: Move| (one.makespan, one.through);
+                match chosen.map(key) {
+                    Some(known) if key(best) > known => {}
+                    Some(known) if key(best) == known => {
                         ties += 1;
                         if self.stream.below(ties) == 0 {
                             chosen = Some(best);
@@ -277,9 +280,10 @@ impl<'a> Tabu<'a> {
                 if right != NONE {
                     tail = tail.max(without.tail[right as usize] + paths.time[right as usize]);
                 }
-                let makespan = (head + time + tail).max(without.makespan);
-                if best.is_none_or(|known| makespan < known.makespan) {
-                    best = Some(Move { operation, choice, place, makespan });
+                let through = head + time + tail;
+                if best.is_none_or(|known| through < known.through) {
+                    let makespan = through.max(without.makespan);
+                    best = Some(Move { operation, choice, place, makespan, through });
                 }
             }
             at_home = false;

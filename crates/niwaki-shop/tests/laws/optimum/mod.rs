@@ -1,8 +1,12 @@
 //! Every solver against plain enumeration on instances small enough for it.
 
+mod cpsat;
 mod enumerate;
+#[path = "../../../benches/peers/mod.rs"]
+mod peers;
 mod shops;
 
+use niwaki_shop::generate::{Task, generate};
 use niwaki_shop::optimum::{self, flexible, flow_shop, job_shop, single_machine, two_machine};
 use niwaki_shop::{Bounds, FlexibleShop, Instance, Limits, Optimum, verify};
 use proptest::prelude::*;
@@ -102,12 +106,8 @@ proptest! {
 #[test]
 fn no_time_still_gives_a_schedule_and_a_bound() {
     let limits = Limits { time: Duration::ZERO, seed: 1 };
-    let instances = [
-        Instance::Flow(shops::paper_flow(3, 20, 7, &[1, 3, 5])),
-        Instance::Job(shops::paper_job(3, 15, 10)),
-        Instance::Flexible(shops::song(3, 10, 5)),
-    ];
-    for instance in instances {
+    for task in [Task::HardFlow, Task::JobShop, Task::TaillardJob, Task::Sd1, Task::Windows] {
+        let instance = generate(task, task.size(), 3, 0).unwrap();
         let optimum = optimum::solve(&instance, limits, &mut |_| {});
         let verdict = verify(&instance, &optimum.schedule).unwrap();
         assert_eq!(verdict.makespan, optimum.upper);
@@ -119,13 +119,10 @@ fn no_time_still_gives_a_schedule_and_a_bound() {
 fn the_shapes_of_the_paper_are_proven() {
     // Enumeration cannot reach these; that the proofs end is what this holds. Values are checked against CP-SAT in
     // `cpsat`.
-    for seed in 0..10 {
-        for instance in [
-            Instance::Flow(shops::paper_flow(seed, 12, 3, &[1])),
-            Instance::Flow(shops::paper_flow(seed, 20, 7, &[1, 3, 5])),
-            Instance::Job(shops::paper_job(seed, 8, 5)),
-        ] {
-            assert!(optimum::solve(&instance, LIMITS, &mut |_| {}).proven, "{} {seed}", instance.kind());
+    for index in 0..10 {
+        for task in [Task::EasyFlow, Task::HardFlow, Task::JobShop] {
+            let instance = generate(task, task.size(), 4, index).unwrap();
+            assert!(optimum::solve(&instance, LIMITS, &mut |_| {}).proven, "{} {index}", task.name());
         }
     }
 }

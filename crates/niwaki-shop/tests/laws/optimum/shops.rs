@@ -1,9 +1,8 @@
-//! Instances: small ones of every kind for enumeration, and the paper's shapes.
+//! Instances of every kind, small enough for enumeration.
 
 use niwaki_shop::{
     Alternative, FlexibleShop, FlowShop, JobShop, LaggedJob, Operation, SingleMachine, TwoMachineLags, Window,
 };
-use niwaki_stream::{Key, Stream};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -59,54 +58,4 @@ pub(crate) fn single(jobs: usize) -> impl Strategy<Value = SingleMachine> {
     vec((0..12_u32, 0..40_u32), 1..=jobs)
         .prop_map(|jobs| jobs.into_iter().unzip())
         .prop_map(|(times, due)| SingleMachine::new(times, due).unwrap())
-}
-
-fn between(stream: &mut Stream, low: u32, high: u32) -> u32 {
-    low + stream.below(u64::from(high - low) + 1) as u32
-}
-
-/// Times 1 to 20, and 10 to 40 on bottlenecks.
-pub(crate) fn paper_flow(seed: u64, jobs: usize, machines: usize, bottlenecks: &[usize]) -> FlowShop {
-    let mut stream = Key::new(seed, "law/flow").open();
-    let mut draw = |cell: usize| {
-        let (low, high) = if bottlenecks.contains(&(cell % machines)) { (10, 40) } else { (1, 20) };
-        between(&mut stream, low, high)
-    };
-    FlowShop::new(jobs, machines, (0..jobs * machines).map(&mut draw).collect()).unwrap()
-}
-
-/// Random routes over all machines, machine 0 the bottleneck.
-pub(crate) fn paper_job(seed: u64, jobs: usize, machines: u32) -> JobShop {
-    let mut stream = Key::new(seed, "law/job").open();
-    let routes: Vec<Vec<Operation>> = (0..jobs)
-        .map(|_| {
-            let mut route: Vec<u32> = (0..machines).collect();
-            stream.shuffle(&mut route);
-            let mut step = |machine| {
-                let (low, high) = if machine == 0 { (10, 40) } else { (1, 20) };
-                Operation { machine, time: between(&mut stream, low, high) }
-            };
-            route.into_iter().map(&mut step).collect()
-        })
-        .collect();
-    JobShop::new(machines as usize, &routes).unwrap()
-}
-
-/// Song et al.'s distribution (SD1): mean time 1 to 20, each alternative within a fifth of it.
-pub(crate) fn song(seed: u64, jobs: usize, machines: u32) -> FlexibleShop {
-    let mut stream = Key::new(seed, "law/song").open();
-    let mut operation = || {
-        let count = between(&mut stream, 1, machines) as usize;
-        let mut set: Vec<u32> = (0..machines).collect();
-        stream.shuffle(&mut set);
-        set.truncate(count);
-        let mean = f64::from(between(&mut stream, 1, 20));
-        let (low, high) = ((0.8 * mean).round().max(1.0) as u32, (1.2 * mean).round().max(1.0) as u32);
-        set.into_iter()
-            .map(|machine| Alternative { machine, time: between(&mut stream, low, high) })
-            .collect()
-    };
-    let jobs: Vec<Vec<Vec<Alternative>>> =
-        (0..jobs).map(|job| (0..4 + job % 3).map(|_| operation()).collect()).collect();
-    FlexibleShop::new(machines as usize, &jobs).unwrap()
 }
