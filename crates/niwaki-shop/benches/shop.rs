@@ -13,18 +13,21 @@ fn main() {
     divan::main();
 }
 
-/// Whole random episodes in all lanes; one item is one decision of one lane.
-fn episodes(bencher: Bencher<'_, '_>, mut lanes: impl Lanes, mut stream: Stream) {
+/// One random decision in every lane, episodes one after the other; one item is one decision of one lane.
+fn decisions(bencher: Bencher<'_, '_>, mut lanes: impl Lanes, mut stream: Stream) {
     let which: Vec<u32> = (0..LANES as u32).map(|lane| lane % POOL as u32).collect();
     let mut actions = vec![0; LANES];
-    bencher.counter(ItemsCount::new(LANES * lanes.horizon())).bench_local(|| {
-        lanes.reset(&which).expect("instances of the pool");
-        for _ in 0..lanes.horizon() {
-            for (lane, action) in actions.iter_mut().enumerate() {
-                *action = pick(lanes.legal(lane), stream.bits()).unwrap_or(0);
-            }
-            lanes.step(&actions).expect("legal actions");
+    let mut left = lanes.horizon();
+    bencher.counter(ItemsCount::new(LANES)).bench_local(|| {
+        if left == 0 {
+            lanes.reset(&which).expect("instances of the pool");
+            left = lanes.horizon();
         }
+        for (lane, action) in actions.iter_mut().enumerate() {
+            *action = pick(lanes.legal(lane), stream.bits()).unwrap_or(0);
+        }
+        lanes.step(&actions).expect("legal actions");
+        left -= 1;
         lanes.makespan(0)
     });
 }
@@ -33,27 +36,27 @@ fn time(stream: &mut Stream) -> u32 {
     1 + stream.below(20) as u32
 }
 
-#[divan::bench(args = [Order::Canonical, Order::Free])]
+#[divan::bench(args = [Order::Canonical, Order::Free], sample_count = 2000)]
 fn flow_shop_20x7(bencher: Bencher<'_, '_>, order: Order) {
     let mut stream = Key::new(1, "bench").open();
     let pool: Vec<_> = (0..POOL)
         .map(|_| FlowShop::new(20, 7, (0..140).map(|_| time(&mut stream)).collect()).expect("a flow shop"))
         .collect();
-    episodes(bencher, SequenceLanes::flow(&pool, LANES, order).expect("lanes"), stream);
+    decisions(bencher, SequenceLanes::flow(&pool, LANES, order).expect("lanes"), stream);
 }
 
-#[divan::bench(args = [Order::Canonical, Order::Free])]
+#[divan::bench(args = [Order::Canonical, Order::Free], sample_count = 2000)]
 fn job_shop_8x5(bencher: Bencher<'_, '_>, order: Order) {
     let mut stream = Key::new(2, "bench").open();
     let pool: Vec<_> = (0..POOL).map(|_| job_shop(&mut stream)).collect();
-    episodes(bencher, JobLanes::new(&pool, LANES, order).expect("lanes"), stream);
+    decisions(bencher, JobLanes::new(&pool, LANES, order).expect("lanes"), stream);
 }
 
-#[divan::bench]
+#[divan::bench(sample_count = 2000)]
 fn job_shop_8x5_active(bencher: Bencher<'_, '_>) {
     let mut stream = Key::new(2, "bench").open();
     let pool: Vec<_> = (0..POOL).map(|_| job_shop(&mut stream)).collect();
-    episodes(bencher, JobLanes::active(&pool, LANES).expect("lanes"), stream);
+    decisions(bencher, JobLanes::active(&pool, LANES).expect("lanes"), stream);
 }
 
 fn job_shop(stream: &mut Stream) -> JobShop {
@@ -67,7 +70,7 @@ fn job_shop(stream: &mut Stream) -> JobShop {
     JobShop::new(5, &routes).expect("a job shop")
 }
 
-#[divan::bench(args = [Order::Canonical, Order::Free])]
+#[divan::bench(args = [Order::Canonical, Order::Free], sample_count = 2000)]
 fn flexible_shop_10x5(bencher: Bencher<'_, '_>, order: Order) {
     let mut stream = Key::new(3, "bench").open();
     let pool: Vec<_> = (0..POOL)
@@ -88,5 +91,5 @@ fn flexible_shop_10x5(bencher: Bencher<'_, '_>, order: Order) {
             FlexibleShop::new(5, &jobs).expect("a flexible shop")
         })
         .collect();
-    episodes(bencher, FlexibleLanes::new(&pool, LANES, order).expect("lanes"), stream);
+    decisions(bencher, FlexibleLanes::new(&pool, LANES, order).expect("lanes"), stream);
 }

@@ -10,7 +10,10 @@
 //! | [`verify`] | the independent checker |
 //! | [`formats`] | files: eight layouts of instances, schedules as JSON and CSV |
 //! | [`construct`] | construction as a process: batched lanes, canonical and free order |
+//! | [`gantt`] | schedules as SVG charts |
+//! | [`generate`] | instances of the paper's tasks, of the literature, of Taillard |
 //! | [`heuristics`] | NEH, iterated greedy, Johnson, Jackson |
+//! | [`rules`] | dispatching rules, non-delay and active, once or in samples |
 //! | [`optimum`] | `{lower, upper, proven}` for each problem, within a time limit |
 //!
 //! Times are whole numbers. Jobs, operations and machines count from 0 everywhere in this crate.
@@ -18,9 +21,12 @@
 pub mod construct;
 pub mod error;
 pub mod formats;
+pub mod gantt;
+pub mod generate;
 pub mod heuristics;
 pub mod instance;
 pub mod optimum;
+pub mod rules;
 pub mod schedule;
 pub mod verify;
 

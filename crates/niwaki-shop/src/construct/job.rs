@@ -47,6 +47,8 @@ pub struct JobLanes {
     machine: Vec<u32>,
     clock: Vec<u32>,
     legal: Vec<u64>,
+    /// Scratch of one lane: when and where each job could start, or end.
+    keys: Vec<u64>,
 }
 
 impl JobLanes {
@@ -99,6 +101,7 @@ impl JobLanes {
             machine: vec![0; lanes],
             clock: vec![0; lanes],
             legal: vec![0; lanes * words],
+            keys: vec![u64::MAX; jobs],
         };
         made.clear();
         Ok(made)
@@ -161,33 +164,32 @@ impl JobLanes {
         let (ready, pending) = (&self.ready[jobs.clone()], &self.pending[jobs]);
         let free = &self.free[lane * self.machines..(lane + 1) * self.machines];
         let legal = &mut self.legal[lane * self.words..(lane + 1) * self.words];
+        let active = self.build == Build::Active;
         // A decision's key is (time, machine) in one number, so that one minimum finds both and breaks ties.
-        let start = |ready: u32, machine: u32| ready.max(free[machine as usize]);
-        let key = |ready: u32, [machine, time]: [u32; 2]| {
-            if machine == NEVER {
-                return u64::MAX;
-            }
-            let start = start(ready, machine);
-            let time = if self.build == Build::Active { start + time } else { start };
-            u64::from(time) << 32 | u64::from(machine)
-        };
-        let best =
-            ready.iter().zip(pending).map(|(&ready, &next)| key(ready, next)).min().unwrap_or(u64::MAX);
+        let mut best = u64::MAX;
+        for ((&ready, &[machine, time]), key) in ready.iter().zip(pending).zip(&mut self.keys) {
+            *key = match free.get(machine as usize) {
+                Some(&free) => {
+                    let start = ready.max(free);
+                    u64::from(if active { start + time } else { start }) << 32 | u64::from(machine)
+                }
+                // A finished job: no machine has the number `NEVER`.
+                None => u64::MAX,
+            };
+            best = best.min(*key);
+        }
         legal.fill(0);
         if best == u64::MAX {
             return;
         }
         let (time, machine) = ((best >> 32) as u32, best as u32);
-        for (job, (&ready, &next)) in ready.iter().zip(pending).enumerate() {
-            let may = match self.build {
-                Build::NonDelay(Order::Canonical) => key(ready, next) == best,
-                Build::NonDelay(Order::Free) => key(ready, next) >> 32 == best >> 32,
-                // An operation without length may start at the very end that it sets.
-                Build::Active => {
-                    next[0] == machine && (start(ready, machine) < time || key(ready, next) == best)
-                }
-            };
-            legal[job / 64] |= u64::from(may) << (job % 64);
+        match self.build {
+            Build::NonDelay(Order::Canonical) => mark(legal, &self.keys, |_, key| key == best),
+            Build::NonDelay(Order::Free) => mark(legal, &self.keys, |_, key| key >> 32 == best >> 32),
+            // An operation without length may start at the very end that it sets.
+            Build::Active => mark(legal, &self.keys, |job, key| {
+                key as u32 == machine && (ready[job].max(free[machine as usize]) < time || key == best)
+            }),
         }
         self.machine[lane] = machine;
         self.clock[lane] = time;
@@ -210,6 +212,16 @@ impl JobLanes {
         self.placed[lane] += 1;
         self.pending[slot] =
             if index + 1 < self.longest { self.routes[self.row(lane, job) + index + 1] } else { [NEVER; 2] };
+    }
+}
+
+/// Sets the bit of every job whose key satisfies the test.
+#[inline]
+fn mark(legal: &mut [u64], keys: &[u64], may: impl Fn(usize, u64) -> bool) {
+    for (word, (legal, keys)) in legal.iter_mut().zip(keys.chunks(64)).enumerate() {
+        for (bit, &key) in keys.iter().enumerate() {
+            *legal |= u64::from(may(64 * word + bit, key)) << bit;
+        }
     }
 }
 

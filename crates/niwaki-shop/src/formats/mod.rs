@@ -15,6 +15,7 @@
 //! | [`Format::SchedulingLab`] | `scheduling_lab.rs` | flexible job shop: SchedulingLab's nested lists in JSON |
 //! | [`Format::Niwaki`] | `native.rs` | all five, with windows, lags and due dates, in JSON |
 
+mod bounds;
 mod fjs;
 mod format;
 mod job_shop_lib;
@@ -28,5 +29,6 @@ mod standard;
 mod taillard;
 mod text;
 
+pub use bounds::{Known, KnownBounds};
 pub use format::{Format, load, read, write};
 pub use schedule::{read_schedule, write_schedule_csv, write_schedule_json};
