@@ -306,7 +306,11 @@ fn contrast(a: &str, b: &str) -> f64 {
         } else {
             digits.to_string()
         };
-        let channel = |at: usize| f64::from(u8::from_str_radix(&wide[at..at + 2], 16).unwrap()) / 255.0;
+        let channel = |at: usize| {
+            f64::from(
+                u8::from_str_radix(&wide[at..at + 2], 16).unwrap_or_else(|_| panic!("{colour} is no colour")),
+            ) / 255.0
+        };
         let linear = |c: f64| if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
         0.2126 * linear(channel(0)) + 0.7152 * linear(channel(2)) + 0.0722 * linear(channel(4))
     };
