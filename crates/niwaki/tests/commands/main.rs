@@ -1,0 +1,3 @@
+//! The command as users meet it, one file per door; one binary, so that they link once.
+
+mod shop;
