@@ -339,7 +339,7 @@ mod tests {
                 shop.with_windows(&[vec![Window::FREE, Window { min: 1, max: Some(2) }], vec![Window::FREE]])
             })
             .unwrap();
-        let mut lanes = FlexibleLanes::new(&[shop.clone()], 1, Order::Canonical).unwrap();
+        let mut lanes = FlexibleLanes::new(std::slice::from_ref(&shop), 1, Order::Canonical).unwrap();
         lanes.step(&[0]).unwrap();
         assert_eq!((lanes.clock(0), lanes.legal(0)), (2, [0b10].as_slice()));
         lanes.step(&[1]).unwrap();
@@ -354,7 +354,7 @@ mod tests {
         // Machine 0 can run nothing at first; machine 1 decides, then machine 0 gets the second operation.
         let on = |machine, time| Alternative { machine, time };
         let shop = FlexibleShop::new(2, &[vec![vec![on(1, 2)], vec![on(0, 3), on(1, 1)]]]).unwrap();
-        let mut lanes = FlexibleLanes::new(&[shop.clone()], 1, Order::Canonical).unwrap();
+        let mut lanes = FlexibleLanes::new(std::slice::from_ref(&shop), 1, Order::Canonical).unwrap();
         assert_eq!(lanes.machine(0), 1);
         lanes.step(&[0]).unwrap();
         // At 2 both machines are free: machine 0 comes first.

@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn free_positions_end_at_the_same_makespan() {
         let shop = FlowShop::new(3, 2, vec![3, 2, 1, 4, 2, 2]).unwrap();
-        let mut lanes = SequenceLanes::flow(&[shop.clone()], 1, Order::Free).unwrap();
+        let mut lanes = SequenceLanes::flow(std::slice::from_ref(&shop), 1, Order::Free).unwrap();
         // Job 1 at position 2, job 2 at position 0, job 0 at position 1: the order 2, 0, 1.
         lanes.step(&[5]).unwrap();
         assert_eq!(lanes.makespan(0), 0, "nothing runs before the first position is filled");

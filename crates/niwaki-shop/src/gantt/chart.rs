@@ -16,7 +16,11 @@ pub struct Gantt {
     pub bound: Option<u32>,
 }
 
-const WIDTH: f64 = 1200.0;
+/// A drawing is this wide, or wider where a machine runs so many operations that their numbers would not fit.
+const NARROWEST: f64 = 1200.0;
+const WIDEST: f64 = 4800.0;
+/// Room for one operation on the busiest machine.
+const ROOM: f64 = 24.0;
 const LEFT: f64 = 86.0;
 const RIGHT: f64 = 24.0;
 const HEAD: f64 = 62.0;
@@ -35,7 +39,7 @@ svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,
 .bar{stroke:var(--paper);stroke-width:.75}.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
 .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
 .end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
-.bound-text{fill:var(--good)}.mid{text-anchor:middle}.right{text-anchor:end}";
+.bound-text{fill:var(--good)}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
 
 /// Draws a schedule as SVG.
 ///
@@ -51,6 +55,7 @@ struct Drawing<'a> {
     options: &'a Gantt,
     machines: usize,
     makespan: u32,
+    width: f64,
     /// The last time that is drawn.
     span: f64,
     row: f64,
@@ -60,6 +65,10 @@ struct Drawing<'a> {
 impl<'a> Drawing<'a> {
     fn new(schedule: &'a Schedule, options: &'a Gantt, machines: usize) -> Self {
         let makespan = schedule.makespan();
+        let mut busy = vec![0_u32; machines];
+        schedule.operations.iter().for_each(|here| busy[here.machine as usize] += 1);
+        let busiest = busy.into_iter().max().unwrap_or(0);
+        let width = (LEFT + RIGHT + ROOM * f64::from(busiest)).clamp(NARROWEST, WIDEST);
         let last = makespan.max(options.deadline.unwrap_or(0)).max(1);
         let row = match machines {
             0..=6 => 38.0,
@@ -67,11 +76,20 @@ impl<'a> Drawing<'a> {
             13..=24 => 26.0,
             _ => 18.0,
         };
-        Self { schedule, options, machines, makespan, span: f64::from(last) * 1.01, row, svg: String::new() }
+        Self {
+            schedule,
+            options,
+            machines,
+            makespan,
+            width,
+            span: f64::from(last) * 1.01,
+            row,
+            svg: String::new(),
+        }
     }
 
     fn x(&self, time: f64) -> f64 {
-        LEFT + time / self.span * (WIDTH - LEFT - RIGHT)
+        LEFT + time / self.span * (self.width - LEFT - RIGHT)
     }
 
     /// The floor of the rows.
@@ -85,23 +103,24 @@ impl<'a> Drawing<'a> {
     }
 
     fn render(mut self) -> String {
+        let width = self.width;
         let jobs = self.jobs();
-        let columns = ((WIDTH - LEFT - RIGHT) / SWATCH).floor() as usize;
+        let columns = ((self.width - LEFT - RIGHT) / SWATCH).floor() as usize;
         let legend_top = self.floor() + AXIS + 16.0;
         let height = legend_top + jobs.len().div_ceil(columns) as f64 * 20.0 + 10.0;
         self.put(&format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" role=\"img\">"
         ));
         let title = escape(&self.options.title);
         let operations = self.schedule.operations.len();
         self.put(&format!("<title>{title}: makespan {}</title>", self.makespan));
         self.put(&format!("<style>{STYLE}</style>"));
-        self.put(&format!("<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height:.0}\"/>"));
+        self.put(&format!("<rect class=\"paper\" width=\"{width:.0}\" height=\"{height:.0}\"/>"));
         self.put(&format!("<text class=\"title\" x=\"{LEFT}\" y=\"24\">{title}</text>"));
         self.put(&format!(
             "<text class=\"soft right\" x=\"{:.1}\" y=\"24\">{} jobs, {} machines, {operations} operations</text>",
-            WIDTH - RIGHT,
+            self.width - RIGHT,
             jobs.len(),
             self.machines
         ));
@@ -126,7 +145,7 @@ impl<'a> Drawing<'a> {
         for machine in 0..self.machines {
             let top = HEAD + self.row * machine as f64;
             if machine % 2 == 0 {
-                let width = WIDTH - LEFT - RIGHT;
+                let width = self.width - LEFT - RIGHT;
                 self.put(&format!(
                     "<rect class=\"wash\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
                     self.row
@@ -198,17 +217,17 @@ impl<'a> Drawing<'a> {
         }
         marks.sort_by_key(|mark| mark.0);
         // From the right: each label ends at its line, or where the one to its right begins.
-        let mut limit = WIDTH - RIGHT + 16.0;
-        let floor = self.floor();
+        let mut limit = self.width - RIGHT + 16.0;
+        let (top, floor) = (HEAD - 8.0, self.floor());
         for (time, line, text, label) in marks.into_iter().rev() {
             let x = self.x(f64::from(time));
             let width = 7.0 * label.len() as f64;
             let end = (x + width / 2.0).min(limit);
-            limit = end - width - 8.0;
+            limit = end - width - 14.0;
             self.put(&format!(
-                "<line class=\"{line}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{floor:.1}\"/>\
+                "<line class=\"halo\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
+                 <line class=\"{line}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
                  <text class=\"right {text}\" x=\"{end:.1}\" y=\"{:.1}\">{label}</text>",
-                HEAD - 8.0,
                 HEAD - 13.0
             ));
         }

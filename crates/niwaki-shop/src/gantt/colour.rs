@@ -7,7 +7,7 @@
 /// dark letters.
 pub(super) fn colour(job: u32) -> String {
     const GOLDEN_ANGLE: f64 = 137.507_764;
-    const LIGHTNESS: [f64; 3] = [0.66, 0.76, 0.58];
+    const LIGHTNESS: [f64; 3] = [0.69, 0.79, 0.63];
     const SATURATION: [f64; 3] = [0.62, 0.55, 0.50];
     let hue = (210.0 + f64::from(job) * GOLDEN_ANGLE) % 360.0;
     let step = (job / 3 % 3) as usize;

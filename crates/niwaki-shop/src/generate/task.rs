@@ -50,7 +50,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// All distributions: name, default jobs and machines, and what it draws.
+    /// All distributions, in the order of the variants: name, default jobs and machines, and what it draws.
     const TABLE: [(Self, &'static str, usize, usize, &'static str); 14] = [
         (Self::EasyFlow, "easy-flow", 12, 3, "flow shop, the middle machine a bottleneck"),
         (Self::HardFlow, "hard-flow", 20, 7, "flow shop, machines 1, 3, 5, … bottlenecks"),
@@ -69,8 +69,7 @@ impl Task {
     ];
 
     fn row(self) -> (Self, &'static str, usize, usize, &'static str) {
-        let position = Self::TABLE.iter().position(|row| row.0 == self).unwrap_or(0);
-        Self::TABLE[position]
+        Self::TABLE[self as usize]
     }
 
     /// All distributions.
@@ -97,7 +96,7 @@ impl Task {
         Size { jobs, machines }
     }
 
-    /// Whether its size can be chosen.
+    /// Whether its number of machines is fixed.
     #[must_use]
     pub const fn fixed_machines(self) -> bool {
         matches!(self, Self::Lags | Self::TwoOrders | Self::TwoOrdersBoth | Self::Single)

@@ -7,4 +7,5 @@ mod data;
 mod files;
 mod gaps;
 mod generation;
+mod odd;
 mod optimum;
