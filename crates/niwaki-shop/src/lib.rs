@@ -8,7 +8,7 @@
 //! | [`instance`] | the five problems, checked once when they are made |
 //! | [`schedule`] | who runs what, where and when; makespan and violation |
 //! | [`verify`] | the independent checker |
-//! | [`formats`] | files: eight layouts of instances, schedules as JSON and CSV |
+//! | [`formats`] | files: nine layouts of instances, schedules as JSON and CSV |
 //! | [`construct`] | construction as a process: batched lanes, canonical and free order |
 //! | [`gantt`] | schedules as SVG charts |
 //! | [`generate`] | instances of the paper's tasks, of the literature, of Taillard |

@@ -1,7 +1,9 @@
 //! The table of layouts, and telling them apart.
 
 use super::json::Node;
-use super::{fjs, job_shop_lib, native, pairs, schedule_opt, scheduling_lab, standard, taillard, text};
+use super::{
+    fjs, job_shop_lib, native, pairs, schedule_opt, scheduling_lab, standard, taillard, taillard_job, text,
+};
 use crate::{Error, Instance, Result};
 use std::path::Path;
 
@@ -14,6 +16,8 @@ pub enum Format {
     Pairs,
     /// Taillard's flow-shop layout.
     Taillard,
+    /// Taillard's job-shop layout.
+    TaillardJob,
     /// The flexible job shop's `.fjs`.
     Fjs,
     /// JobShopLib's JSON.
@@ -28,10 +32,11 @@ pub enum Format {
 
 impl Format {
     /// All layouts.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Standard,
         Self::Pairs,
         Self::Taillard,
+        Self::TaillardJob,
         Self::Fjs,
         Self::JobShopLib,
         Self::ScheduleOpt,
@@ -46,6 +51,7 @@ impl Format {
             Self::Standard => "standard",
             Self::Pairs => "pairs",
             Self::Taillard => "taillard",
+            Self::TaillardJob => "taillard-job",
             Self::Fjs => "fjs",
             Self::JobShopLib => "jobshoplib",
             Self::ScheduleOpt => "scheduleopt",
@@ -69,7 +75,7 @@ impl Format {
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
-            Self::Standard | Self::Pairs | Self::Taillard => "txt",
+            Self::Standard | Self::Pairs | Self::Taillard | Self::TaillardJob => "txt",
             Self::Fjs => "fjs",
             Self::JobShopLib | Self::ScheduleOpt | Self::SchedulingLab | Self::Niwaki => "json",
         }
@@ -99,6 +105,9 @@ impl Format {
         }
         if taillard::sniff(text) {
             return Ok(Self::Taillard);
+        }
+        if taillard_job::sniff(text) {
+            return Ok(Self::TaillardJob);
         }
         let lines = text::numeric_lines(text);
         Ok(if pairs::sniff(&lines) {
@@ -134,6 +143,7 @@ impl Format {
             Self::Standard => standard::read(text),
             Self::Pairs => pairs::read(text),
             Self::Taillard => taillard::read(text),
+            Self::TaillardJob => taillard_job::read(text),
             Self::Fjs => fjs::read(text),
             Self::JobShopLib => job_shop_lib::read(text),
             Self::ScheduleOpt => schedule_opt::read(text),
@@ -151,6 +161,7 @@ impl Format {
             Self::Standard => standard::write(instance),
             Self::Pairs => pairs::write(instance),
             Self::Taillard => taillard::write(instance),
+            Self::TaillardJob => taillard_job::write(instance),
             Self::Fjs => fjs::write(instance),
             Self::JobShopLib => job_shop_lib::write(instance),
             Self::ScheduleOpt => schedule_opt::write(instance),
@@ -204,6 +215,7 @@ mod tests {
             ("2 2\n0 3 1 2\n1 4 0 1\n", Format::Standard),
             ("2 2\n0 3 1 2\n0 4 1 1\n", Format::Pairs),
             ("t :\n1 1\nprocessing times :\n4\n", Format::Taillard),
+            ("t\n1 1\nTimes\n4\nMachines\n1\n", Format::TaillardJob),
             ("1 2 1.5\n1 1 1 5\n", Format::Fjs),
             ("1 2\n1 2 1 5 2 3\n", Format::Fjs),
             (r#"{"duration_matrix": [[1]], "machines_matrix": [[0]]}"#, Format::JobShopLib),

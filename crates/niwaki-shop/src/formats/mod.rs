@@ -9,6 +9,7 @@
 //! | [`Format::Standard`] | `standard.rs` | job shop: OR-Library's `machine time` pairs, one line per job |
 //! | [`Format::Pairs`] | `pairs.rs` | flow shop: the same pairs with machines 0, 1, 2, … in order (VFR) |
 //! | [`Format::Taillard`] | `taillard.rs` | flow shop: Taillard's header and machine-major matrix |
+//! | [`Format::TaillardJob`] | `taillard_job.rs` | job shop: Taillard's header and two matrices |
 //! | [`Format::Fjs`] | `fjs.rs` | flexible job shop, machines from 0 or 1, optional third header number |
 //! | [`Format::JobShopLib`] | `job_shop_lib.rs` | job shop and flexible job shop: JobShopLib's matrices in JSON |
 //! | [`Format::ScheduleOpt`] | `schedule_opt.rs` | job shop and flexible job shop: ScheduleOpt's records in JSON |
@@ -27,6 +28,7 @@ mod schedule_opt;
 mod scheduling_lab;
 mod standard;
 mod taillard;
+mod taillard_job;
 mod text;
 
 pub use bounds::{Known, KnownBounds};

@@ -125,7 +125,7 @@ fn mutate(seeds: &[Vec<u8>], stream: &mut Stream, text: &mut Vec<u8>) {
 
 /// Feeds one text to every reader that could take it; what is understood must come back from its own layout.
 fn feed(text: &str, stream: &mut Stream) -> bool {
-    let format = Format::ALL[stream.below(8) as usize];
+    let format = Format::ALL[stream.below(Format::ALL.len() as u64) as usize];
     let named = format.read(text);
     drop((read_schedule(text), KnownBounds::read(text)));
     let guessed = read(text);

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Seed; instance 7 of a seed is the same however many are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Layout: standard, pairs, taillard, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the problem's usual one
+    /// Layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the problem's usual one
     /// if absent.
     #[arg(long)]
     format: Option<String>,

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Seed of whatever the method draws.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The instance's layout, where it should not be recognised: standard, pairs, taillard, fjs, jobshoplib,
+    /// The instance's layout, where it should not be recognised: standard, pairs, taillard, taillard-job, fjs, jobshoplib,
     /// scheduleopt, schedulinglab or niwaki.
     #[arg(long)]
     format: Option<String>,
