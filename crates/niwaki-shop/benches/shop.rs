@@ -6,7 +6,12 @@ use niwaki_shop::construct::{FlexibleLanes, JobLanes, Lanes, Order, SequenceLane
 use niwaki_shop::{Alternative, FlexibleShop, FlowShop, JobShop, Operation};
 use niwaki_stream::{Key, Stream};
 
-const LANES: usize = 1024;
+/// Shows what a decision allocates: nothing.
+#[global_allocator]
+static ALLOCATIONS: divan::AllocProfiler = divan::AllocProfiler::system();
+
+/// A block of lanes as a trainer's core would step it: 16 instances × 16 rollouts.
+const LANES: usize = 256;
 const POOL: usize = 64;
 
 fn main() {

@@ -1,13 +1,13 @@
 //! Scheduling without learning, useful alone to anyone with a shop to schedule.
 //!
 //! An [`Instance`] is one of five problems. Whoever builds a schedule for it — a rule, a heuristic, a solver, a
-//! policy — returns a [`Schedule`], and the checker of [`verify`] judges it without knowing how it was made.
+//! policy — returns a [`Schedule`], and the checker of [`mod@verify`] judges it without knowing how it was made.
 //!
 //! | room | what belongs there |
 //! |---|---|
 //! | [`instance`] | the five problems, checked once when they are made |
 //! | [`schedule`] | who runs what, where and when; makespan and violation |
-//! | [`verify`] | the independent checker |
+//! | [`mod@verify`] | the independent checker |
 //! | [`formats`] | files: nine layouts of instances, schedules as JSON and CSV |
 //! | [`construct`] | construction as a process: batched lanes, canonical and free order |
 //! | [`gantt`] | schedules as SVG charts |

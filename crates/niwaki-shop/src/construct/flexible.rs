@@ -29,6 +29,9 @@ pub struct FlexibleLanes {
     words: usize,
     /// `[instance, job, operation, machine]`, `NEVER` where the machine cannot run it.
     times: Vec<u32>,
+    /// The machines that can run each operation as bits, `[instance, job, operation, machine word]`.
+    able: Vec<u64>,
+    machine_words: usize,
     /// Least and most rest before each operation, `[instance, job, operation]`.
     rests: Vec<[u32; 2]>,
     /// `[instance, job]`.
@@ -44,6 +47,8 @@ pub struct FlexibleLanes {
     rank: Vec<u32>,
     /// `[lane, job, operation]`.
     records: Vec<Record>,
+    /// `[lane, job]`: the cell of the next operation in `rests`, and by words in `able`.
+    cells: Vec<u32>,
     machine: Vec<u32>,
     clock: Vec<u32>,
     makespan: Vec<u32>,
@@ -62,6 +67,8 @@ impl FlexibleLanes {
         let longest = all().map(|(shop, job)| shop.job(job).len()).max().unwrap_or(0);
         let mut times = vec![NEVER; pool.len() * jobs * longest * machines];
         let mut rests = vec![[0, NEVER]; pool.len() * jobs * longest];
+        let machine_words = machines.div_ceil(64);
+        let mut able = vec![0; rests.len() * machine_words];
         for (row, (shop, job)) in all().enumerate() {
             for (index, operation) in shop.job(job).enumerate() {
                 let cell = row * longest + index;
@@ -69,6 +76,10 @@ impl FlexibleLanes {
                 rests[cell] = [window.min, window.max.unwrap_or(NEVER)];
                 for choice in shop.alternatives(operation) {
                     times[cell * machines + choice.machine as usize] = choice.time;
+                    mask::allow(
+                        &mut able[cell * machine_words..(cell + 1) * machine_words],
+                        choice.machine as usize,
+                    );
                 }
             }
         }
@@ -85,6 +96,8 @@ impl FlexibleLanes {
             longest,
             words,
             times,
+            able,
+            machine_words,
             rests,
             lengths: all().map(|(shop, job)| shop.job(job).len() as u32).collect(),
             operations: pool.iter().map(|shop| shop.operations() as u32).collect(),
@@ -95,6 +108,7 @@ impl FlexibleLanes {
             free: vec![0; lanes * machines],
             rank: vec![0; lanes * machines],
             records: vec![[NEVER; 4]; lanes * jobs * longest],
+            cells: vec![0; lanes * jobs],
             machine: vec![0; lanes],
             clock: vec![0; lanes],
             makespan: vec![0; lanes],
@@ -112,9 +126,16 @@ impl FlexibleLanes {
         self.free.fill(0);
         self.rank.fill(0);
         self.records.fill([NEVER; 4]);
+        self.clock.fill(0);
         self.makespan.fill(0);
         self.violation.fill(0);
-        (0..self.lanes).for_each(|lane| self.look(lane));
+        for lane in 0..self.lanes {
+            for job in 0..self.jobs {
+                let row = self.instance[lane] as usize * self.jobs + job;
+                self.cells[lane * self.jobs + job] = (row * self.longest) as u32;
+            }
+            self.look(lane);
+        }
     }
 
     /// The machine whose slot is decided next; under [`Order::Free`], the lowest numbered of several.
@@ -154,7 +175,8 @@ impl FlexibleLanes {
     #[must_use]
     pub fn next_times(&self, lane: usize, job: usize) -> &[u32] {
         assert!(self.ready(lane)[job] != NEVER, "job {job} of lane {lane} is finished");
-        self.row(lane, job, self.next(lane)[job] as usize)
+        let cell = self.cells[lane * self.jobs + job] as usize;
+        &self.times[cell * self.machines..(cell + 1) * self.machines]
     }
 
     /// By how much the rests of a lane exceed their most, in all.
@@ -163,64 +185,60 @@ impl FlexibleLanes {
         self.violation[lane]
     }
 
-    #[inline]
-    fn cell(&self, lane: usize, job: usize, op: usize) -> usize {
-        (self.instance[lane] as usize * self.jobs + job) * self.longest + op
-    }
-
-    #[inline]
-    fn row(&self, lane: usize, job: usize, op: usize) -> &[u32] {
-        let cell = self.cell(lane, job, op);
-        &self.times[cell * self.machines..(cell + 1) * self.machines]
-    }
-
     /// Finds the decision at hand and its legal actions.
+    ///
+    /// The clock stands still while some job waits for an idle machine, and then moves to the next time at which a
+    /// machine or a job becomes free. Everything that could have started earlier has, so the clock never turns back.
     #[inline]
     fn look(&mut self, lane: usize) {
-        let m = self.machines;
-        let range = lane * self.words..(lane + 1) * self.words;
-        self.legal[range.clone()].fill(0);
-        let free = &self.free[lane * m..(lane + 1) * m];
-        // The earliest start of any job anywhere, with its lowest machine: (time, machine) in one number.
-        let mut best = u64::MAX;
-        for job in 0..self.jobs {
-            let slot = lane * self.jobs + job;
-            let ready = self.ready[slot];
-            if ready == NEVER || u64::from(ready) > best >> 32 {
-                continue;
-            }
-            let row = self.row(lane, job, self.next[slot] as usize);
-            for (machine, (&time, &free)) in row.iter().zip(free).enumerate() {
-                let key = u64::from(ready.max(free)) << 32 | machine as u64;
-                best = best.min(if time == NEVER { u64::MAX } else { key });
-            }
-        }
-        if best == u64::MAX {
+        self.legal[lane * self.words..(lane + 1) * self.words].fill(0);
+        if self.placed[lane] == self.operations[self.instance[lane] as usize] {
             return;
         }
-        let (clock, first) = ((best >> 32) as u32, best as u32 as usize);
-        for job in 0..self.jobs {
-            let slot = lane * self.jobs + job;
-            if self.ready[slot] > clock {
-                continue;
+        let (jobs, m, words) = (self.jobs, self.machines, self.machine_words);
+        let ready = &self.ready[lane * jobs..(lane + 1) * jobs];
+        let cells = &self.cells[lane * jobs..(lane + 1) * jobs];
+        let free = &self.free[lane * m..(lane + 1) * m];
+        let mut clock = self.clock[lane];
+        let first = 'search: loop {
+            for (word, free) in free.chunks(64).enumerate() {
+                let idle = free
+                    .iter()
+                    .enumerate()
+                    .fold(0, |bits, (bit, &free)| bits | u64::from(free <= clock) << bit);
+                // Which jobs wait cannot be predicted: masks rather than branches.
+                let mut wanted = 0;
+                for (&ready, &cell) in ready.iter().zip(cells) {
+                    let waits = u64::from(ready <= clock).wrapping_neg();
+                    wanted |= self.able[cell as usize * words + word] & waits;
+                }
+                if wanted & idle != 0 {
+                    break 'search 64 * word as u32 + (wanted & idle).trailing_zeros();
+                }
             }
-            let cell = self.cell(lane, job, self.next[slot] as usize) * m;
+            // An operation is left, so a machine or a job becomes free later.
+            let later = |time: &u32| if *time > clock { *time } else { NEVER };
+            clock = ready.iter().chain(free).map(later).min().unwrap_or(NEVER);
+        };
+        let legal = &mut self.legal[lane * self.words..(lane + 1) * self.words];
+        let (first_word, first_bit) = (first as usize / 64, first % 64);
+        for (job, (&ready, &cell)) in ready.iter().zip(cells).enumerate() {
             match self.order {
                 Order::Canonical => {
-                    if self.times[cell + first] != NEVER {
-                        mask::allow(&mut self.legal[range.clone()], job);
-                    }
+                    let able = self.able[cell as usize * words + first_word] >> first_bit & 1;
+                    legal[job / 64] |= (able & u64::from(ready <= clock)) << (job % 64);
                 }
                 Order::Free => {
+                    let able = &self.able[cell as usize * words..(cell as usize + 1) * words];
                     for machine in 0..m {
-                        if self.times[cell + machine] != NEVER && self.free[lane * m + machine] <= clock {
-                            mask::allow(&mut self.legal[range.clone()], job * m + machine);
+                        if ready <= clock && free[machine] <= clock && mask::allows(able, machine as u32) {
+                            mask::allow(legal, job * m + machine);
                         }
                     }
                 }
             }
         }
-        self.machine[lane] = first as u32;
+        self.machine[lane] = first;
         self.clock[lane] = clock;
     }
 
@@ -229,7 +247,7 @@ impl FlexibleLanes {
     fn place(&mut self, lane: usize, job: usize, machine: usize) {
         let slot = lane * self.jobs + job;
         let op = self.next[slot] as usize;
-        let cell = self.cell(lane, job, op);
+        let cell = self.cells[slot] as usize;
         let start = self.clock[lane];
         let end = start + self.times[cell * self.machines + machine];
         if op > 0 {
@@ -245,7 +263,12 @@ impl FlexibleLanes {
         self.placed[lane] += 1;
         self.makespan[lane] = self.makespan[lane].max(end);
         let length = self.lengths[self.instance[lane] as usize * self.jobs + job] as usize;
-        self.ready[slot] = if op + 1 < length { end + self.rests[cell + 1][0] } else { NEVER };
+        if op + 1 < length {
+            self.ready[slot] = end + self.rests[cell + 1][0];
+            self.cells[slot] += 1;
+        } else {
+            self.ready[slot] = NEVER;
+        }
     }
 }
 

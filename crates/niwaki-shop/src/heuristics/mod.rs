@@ -1,7 +1,7 @@
 //! Good schedules quickly: textbook heuristics, each with the law that pins it.
 //!
-//! Permutation flow shops: [`neh`], and [`IteratedGreedy`] on top of [`Insertion`], Taillard's acceleration.
-//! Two machines: [`johnson`], also with lags. One machine: [`jackson`]. This room proves nothing: bounds and proofs
+//! Permutation flow shops: [`neh()`], and [`IteratedGreedy`] on top of [`Insertion`], Taillard's acceleration.
+//! Two machines: [`johnson()`], also with lags. One machine: [`jackson()`]. This room proves nothing: bounds and proofs
 //! belong to [`crate::optimum`].
 
 mod greedy;
