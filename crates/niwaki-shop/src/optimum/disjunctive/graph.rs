@@ -22,8 +22,11 @@ pub(super) struct Paths {
     pub(super) time: Vec<u32>,
     pub(super) machine_before: Vec<u32>,
     pub(super) machine_after: Vec<u32>,
-    /// A topological order.
+    /// A topological order, and each operation's place in it.
     pub(super) order: Vec<u32>,
+    pub(super) rank: Vec<u32>,
+    /// The latest end of all operations up to each place of the order.
+    pub(super) end_up_to: Vec<u32>,
     pub(super) makespan: u32,
     missing: Vec<u8>,
 }
@@ -59,11 +62,15 @@ impl Paths {
         }
         let mut next = 0;
         self.makespan = 0;
+        self.end_up_to.clear();
+        self.rank.resize(count, 0);
         while next < self.order.len() {
             let operation = self.order[next] as usize;
+            self.rank[operation] = next as u32;
             next += 1;
             let end = self.head[operation] + self.time[operation];
             self.makespan = self.makespan.max(end);
+            self.end_up_to.push(self.makespan);
             let (job, machine) = (shop.job_after[operation], self.machine_after[operation]);
             if job != NONE {
                 self.reach(job, end + shop.rest(job as usize));

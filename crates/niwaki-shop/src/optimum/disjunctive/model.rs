@@ -204,6 +204,11 @@ impl<'a> Model<'a> {
         self.engine.solve(Fact::at_most(self.makespan, target as i32), stop)
     }
 
+    /// Whether some operation has a choice of machines.
+    pub(super) fn is_flexible(&self) -> bool {
+        self.shop.choices.len() > self.shop.operations()
+    }
+
     /// Conflicts met so far.
     pub(super) const fn conflicts(&self) -> u64 {
         self.engine.conflicts()
@@ -241,7 +246,8 @@ fn node(engine: &mut Engine, shop: &Shop, operation: usize, upper: u32, maxima: 
     if let [only] = alternatives {
         return Node { start, end: (start, only.time as i32), chosen: vec![Fact::ALWAYS] };
     }
-    let chosen: Vec<Fact> = alternatives.iter().map(|_| Fact::is(engine.switch(0.0))).collect();
+    // Machines are chosen before orders until conflicts say otherwise.
+    let chosen: Vec<Fact> = alternatives.iter().map(|_| Fact::is(engine.switch(1.0))).collect();
     engine.clause(&chosen);
     for (index, one) in chosen.iter().enumerate() {
         for other in &chosen[..index] {

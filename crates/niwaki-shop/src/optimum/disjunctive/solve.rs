@@ -12,6 +12,13 @@ use crate::optimum::clock::Clock;
 use crate::optimum::learning::Outcome;
 use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
 
+/// The square of the number of operations up to which both searches get as many steps; beyond it a conflict costs more
+/// than a move and proofs are out of reach.
+const EVEN_UP_TO: u64 = 100 * 100;
+
+/// The longest schedule for the exact search: its sums of a start, some work and a tail must fit 32 bits.
+const EXACT_UP_TO: u32 = i32::MAX as u32 / 4;
+
 /// What is known, and who is told.
 struct Known<'w> {
     lower: u32,
@@ -63,6 +70,11 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
         if known.proven() {
             break;
         }
+        let conflicts = turn * EVEN_UP_TO / EVEN_UP_TO.max((shop.operations() * shop.operations()) as u64);
+        turn += turn / 2;
+        if conflicts == 0 || known.upper > EXACT_UP_TO {
+            continue;
+        }
         let exact = model.get_or_insert_with(|| {
             Model::new(shop, known.lower, known.upper - 1, &relaxation.cuts, Maxima::Soft)
         });
@@ -70,8 +82,7 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
         if std::mem::take(&mut prefer) {
             exact.prefer(&known.best);
         }
-        exact_turn(exact, turn, &mut known, &clock);
-        turn += turn / 2;
+        exact_turn(exact, conflicts, &mut known, &clock);
     }
     Optimum::new(known.lower, known.best)
 }
@@ -82,7 +93,7 @@ pub(in crate::optimum) fn solve_within_windows(shop: &Shop, limits: Limits, watc
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
     let mut known = Known::new(lower, one_after_another(shop), watch);
-    if !known.proven() {
+    if known.upper <= EXACT_UP_TO && !known.proven() {
         let mut model = Model::new(shop, known.lower, known.upper - 1, &relaxation.cuts, Maxima::Hard);
         while !known.proven() && !clock.is_over() {
             exact_turn(&mut model, 1000, &mut known, &clock);
@@ -101,11 +112,16 @@ fn local_turn(tabu: &mut Tabu<'_>, moves: u64, target: u32, clock: &Clock) {
     }
 }
 
-/// Halves the gap by proof or by schedule until it closes or so many conflicts are met.
+/// Closes the gap by proof or by schedule until it is gone or so many conflicts are met.
+///
+/// The gap is halved, except in a flexible shop once it is small: there the loads' bound is nearly always the
+/// optimum or just below it.
 fn exact_turn(exact: &mut Model<'_>, conflicts: u64, known: &mut Known<'_>, clock: &Clock) {
     let budget = exact.conflicts() + conflicts;
     while !known.proven() && !clock.is_over() && exact.conflicts() < budget {
-        let target = known.lower + (known.upper - 1 - known.lower) / 2;
+        let gap = known.upper - 1 - known.lower;
+        let near = exact.is_flexible() && gap <= known.lower / 10;
+        let target = if near { known.lower } else { known.lower + gap / 2 };
         match exact.search(target, |conflicts| conflicts >= budget || clock.is_over()) {
             Outcome::Refuted => known.refuted(target),
             Outcome::Found => {

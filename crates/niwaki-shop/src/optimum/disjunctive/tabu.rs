@@ -107,6 +107,9 @@ impl<'a> Tabu<'a> {
         let (mut fallback, mut others): (Option<Move>, u64) = (None, 0);
         for index in 0..self.critical.len() {
             let operation = self.critical[index];
+            if !self.may_gain(index) {
+                continue;
+            }
             self.take_out(operation);
             for choice in self.shop.choices_of(operation as usize) {
                 let free = self.forbidden[choice] < self.iteration;
@@ -141,6 +144,21 @@ impl<'a> Tabu<'a> {
             self.best = self.current.clone();
             self.improved_at = self.iteration;
         }
+    }
+
+    /// Whether moving the operation at this place of the critical path can shorten it: it has another machine, or a
+    /// neighbour on the path that runs on its own.
+    fn may_gain(&self, index: usize) -> bool {
+        let operation = self.critical[index];
+        let next_to = |other: Option<&u32>| {
+            other.is_some_and(|&other| {
+                let other = other as usize;
+                self.paths.machine_before[other] == operation || self.paths.machine_after[other] == operation
+            })
+        };
+        self.shop.choices_of(operation as usize).len() > 1
+            || next_to(self.critical.get(index + 1))
+            || next_to(index.checked_sub(1).and_then(|before| self.critical.get(before)))
     }
 
     /// One critical path, ties at random.
@@ -186,13 +204,12 @@ impl<'a> Tabu<'a> {
         without.head.extend_from_slice(&paths.head);
         without.tail.clear();
         without.tail.extend_from_slice(&paths.tail);
-        without.makespan = 0;
+        let rank = paths.rank[out as usize] as usize;
+        without.makespan = if rank == 0 { 0 } else { paths.end_up_to[rank - 1] };
         let bridge_before = paths.machine_before[out as usize];
         let bridge_after = paths.machine_after[out as usize];
-        for &operation in &paths.order {
-            if operation == out {
-                continue;
-            }
+        // What comes before it keeps its head, what comes after it keeps its tail.
+        for &operation in &paths.order[rank + 1..] {
             let index = operation as usize;
             let job = shop.job_before[index];
             let mut head = 0;
@@ -209,10 +226,7 @@ impl<'a> Tabu<'a> {
             without.head[index] = head;
             without.makespan = without.makespan.max(head + paths.time[index]);
         }
-        for &operation in paths.order.iter().rev() {
-            if operation == out {
-                continue;
-            }
+        for &operation in paths.order[..rank].iter().rev() {
             let index = operation as usize;
             let job = shop.job_after[index];
             let mut tail = 0;

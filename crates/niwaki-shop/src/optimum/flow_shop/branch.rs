@@ -56,8 +56,12 @@ pub(super) struct Branch {
     fronts: Vec<i32>,
     backs: Vec<i32>,
     left: Vec<i32>,
-    least_head: Vec<i32>,
-    least_tail: Vec<i32>,
+    /// For each open job, its row at either end: `[open job, machine]`.
+    ends: Vec<i32>,
+    begins: Vec<i32>,
+    /// The earliest start of any open job and the least time after the last of them, `[machine]`.
+    heads: Vec<i32>,
+    tails: Vec<i32>,
     scratch: [Vec<Child>; 2],
 }
 
@@ -66,18 +70,10 @@ impl Branch {
     pub(super) fn new(shop: &FlowShop, upper: u32) -> Self {
         let (jobs, machines) = (shop.jobs(), shop.machines());
         let times: Vec<i32> = shop.times().iter().map(|&time| time as i32).collect();
-        let (mut least_head, mut least_tail) = (vec![i32::MAX; machines], vec![i32::MAX; machines]);
         let mut left = vec![0; (jobs + 1) * machines];
         for job in times.chunks_exact(machines) {
-            let (mut head, mut tail) = (0, 0);
-            for machine in 0..machines {
-                least_head[machine] = least_head[machine].min(head);
-                head += job[machine];
-                left[machine] += job[machine];
-            }
-            for machine in (0..machines).rev() {
-                least_tail[machine] = least_tail[machine].min(tail);
-                tail += job[machine];
+            for (left, time) in left.iter_mut().zip(job) {
+                *left += time;
             }
         }
         let mut branch = Self {
@@ -97,26 +93,26 @@ impl Branch {
             fronts: vec![0; (jobs + 1) * machines],
             backs: vec![0; (jobs + 1) * machines],
             left,
-            least_head,
-            least_tail,
+            ends: vec![0; jobs * machines],
+            begins: vec![0; jobs * machines],
+            heads: vec![0; machines],
+            tails: vec![0; machines],
             scratch: [Vec::with_capacity(jobs), Vec::with_capacity(jobs)],
         };
         branch.open_node();
         branch
     }
 
-    /// The bound of the whole problem before any branching.
+    /// The bound of the whole problem before any branching: each machine with its least head and tail, and each
+    /// pair.
     pub(super) fn root_bound(shop: &FlowShop) -> u32 {
         let mut branch = Self::new(shop, 0);
-        let (one, pairs) = (branch.least_alone(), &mut branch.pairs);
-        let pair = pairs.bound(&branch.open, &branch.least_head, &branch.least_tail, i32::MAX);
-        one.max(pair) as u32
-    }
-
-    /// Each machine alone: its least head, all its work, its least tail.
-    fn least_alone(&self) -> i32 {
-        let machines = 0..self.machines;
-        machines.map(|one| self.least_head[one] + self.left[one] + self.least_tail[one]).max().unwrap_or(0)
+        branch.close_node();
+        branch.lay_ends(0);
+        let alone = |machine| branch.heads[machine] + branch.left[machine] + branch.tails[machine];
+        let alone = (0..branch.machines).map(alone).max().unwrap_or(0);
+        let pairs = branch.pairs.bound(&branch.open, &branch.heads, &branch.tails, i32::MAX);
+        alone.max(pairs) as u32
     }
 
     /// The order of the last improvement.
@@ -245,38 +241,29 @@ impl Branch {
     /// Bounds the children at both ends, keeps the end with fewer, and sorts them.
     fn open_node(&mut self) {
         let depth = self.levels.len();
+        self.lay_ends(depth);
         let m = self.machines;
-        let row = depth * m..(depth + 1) * m;
-        let (no_front, no_back) = (self.front == 0, self.back == self.jobs);
+        let left = &self.left[depth * m..(depth + 1) * m];
         let [ahead, behind] = &mut self.scratch;
         ahead.clear();
         behind.clear();
         let (mut ahead_sum, mut behind_sum) = (0_i64, 0_i64);
-        {
-            let (fronts, backs) = (&self.fronts[row.clone()], &self.backs[row.clone()]);
-            let left = &self.left[row.clone()];
-            let head_row = if no_front { &self.least_head[..] } else { fronts };
-            let tail_row = if no_back { &self.least_tail[..] } else { backs };
-            for &job in &self.order[self.front..self.back] {
-                let times = &self.times[job as usize * m..(job as usize + 1) * m];
-                let (mut ready, mut bound) = (0, 0);
-                for machine in 0..m {
-                    ready = fronts[machine].max(ready) + times[machine];
-                    bound = bound.max(ready + left[machine] - times[machine] + tail_row[machine]);
-                }
-                ahead_sum += i64::from(bound);
-                if bound < self.upper {
-                    ahead.push(Child { bound, job });
-                }
-                let (mut ready, mut bound) = (0, 0);
-                for machine in (0..m).rev() {
-                    ready = backs[machine].max(ready) + times[machine];
-                    bound = bound.max(ready + left[machine] - times[machine] + head_row[machine]);
-                }
-                behind_sum += i64::from(bound);
-                if bound < self.upper {
-                    behind.push(Child { bound, job });
-                }
+        for (row, &job) in self.order[self.front..self.back].iter().enumerate() {
+            let times = &self.times[job as usize * m..(job as usize + 1) * m];
+            let (ends, begins) = (&self.ends[row * m..(row + 1) * m], &self.begins[row * m..(row + 1) * m]);
+            let (mut first, mut last) = (0, 0);
+            for machine in 0..m {
+                let others = left[machine] - times[machine];
+                first = first.max(ends[machine] + others + self.tails[machine]);
+                last = last.max(begins[machine] + others + self.heads[machine]);
+            }
+            ahead_sum += i64::from(first);
+            behind_sum += i64::from(last);
+            if first < self.upper {
+                ahead.push(Child { bound: first, job });
+            }
+            if last < self.upper {
+                behind.push(Child { bound: last, job });
             }
         }
         let front = (ahead.len(), -ahead_sum) <= (behind.len(), -behind_sum);
@@ -285,7 +272,7 @@ impl Branch {
         let mut count = 0;
         for index in 0..self.scratch[kept].len() {
             let child = self.scratch[kept][index];
-            let bound = child.bound.max(self.pair_bound(depth, end, child.job));
+            let bound = child.bound.max(self.pair_bound(end, child.job));
             if bound < self.upper {
                 self.children[depth * self.jobs + count] = Child { bound, job: child.job };
                 count += 1;
@@ -296,18 +283,75 @@ impl Branch {
         self.levels.push(Level { end, from: 0, to: count });
     }
 
+    /// Lays each open job at either end: when it would end on each machine at the front, and how long before the end
+    /// of all it would begin at the back; and when the first of them can start, and the last must have ended.
+    fn lay_ends(&mut self, depth: usize) {
+        let m = self.machines;
+        let (fronts, backs) =
+            (&self.fronts[depth * m..(depth + 1) * m], &self.backs[depth * m..(depth + 1) * m]);
+        self.heads.fill(i32::MAX);
+        self.tails.fill(i32::MAX);
+        for (row, &job) in self.order[self.front..self.back].iter().enumerate() {
+            let times = &self.times[job as usize * m..(job as usize + 1) * m];
+            let (ends, begins) =
+                (&mut self.ends[row * m..(row + 1) * m], &mut self.begins[row * m..(row + 1) * m]);
+            let mut ready = 0;
+            for machine in 0..m {
+                ready = fronts[machine].max(ready);
+                self.heads[machine] = self.heads[machine].min(ready);
+                ready += times[machine];
+                ends[machine] = ready;
+            }
+            let mut ready = 0;
+            for machine in (0..m).rev() {
+                ready = backs[machine].max(ready);
+                self.tails[machine] = self.tails[machine].min(ready);
+                ready += times[machine];
+                begins[machine] = ready;
+            }
+        }
+    }
+
     /// The bound by pairs of machines once `job` is put at an end.
-    fn pair_bound(&mut self, depth: usize, end: End, job: u32) -> i32 {
+    fn pair_bound(&mut self, end: End, job: u32) -> i32 {
         if self.back - self.front <= 2 {
             // One job is left after this one: the machines alone are exact enough.
             return 0;
         }
-        self.put(depth, end, job);
-        let row = (depth + 1) * self.machines..(depth + 2) * self.machines;
-        let front = if self.front == 0 { &self.least_head } else { &self.fronts[row.clone()] };
-        let back = if self.back == self.jobs { &self.least_tail } else { &self.backs[row] };
+        let row = (self.place[job as usize] as usize - self.front) * self.machines;
+        let (front, back) = match end {
+            End::Front => (&self.ends[row..row + self.machines], &self.tails[..]),
+            End::Back => (&self.heads[..], &self.begins[row..row + self.machines]),
+        };
+        self.open[job as usize] = false;
         let bound = self.pairs.bound(&self.open, front, back, self.upper);
-        self.take(end);
+        self.open[job as usize] = true;
         bound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heuristics::johnson;
+    use niwaki_stream::Key;
+
+    #[test]
+    fn two_machines_are_bounded_exactly() {
+        let mut stream = Key::new(5, "law").open();
+        for _ in 0..50 {
+            let shop = FlowShop::new(9, 2, (0..18).map(|_| stream.below(20) as u32).collect()).unwrap();
+            assert_eq!(Branch::root_bound(&shop), shop.makespan(&johnson(&shop).unwrap()));
+        }
+    }
+
+    #[test]
+    fn one_job_is_one_node() {
+        let shop = FlowShop::new(1, 3, vec![2, 3, 4]).unwrap();
+        let mut branch = Branch::new(&shop, 10);
+        assert_eq!(branch.run(5), Progress::Improved);
+        assert_eq!(branch.best(), [0]);
+        assert_eq!(branch.run(5), Progress::Exhausted);
+        assert_eq!(Branch::new(&shop, 9).run(5), Progress::Exhausted);
     }
 }

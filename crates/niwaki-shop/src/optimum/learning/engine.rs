@@ -294,3 +294,48 @@ fn luby(mut index: u64) -> u64 {
     }
     1 << power
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn luby_by_hand() {
+        let first: Vec<u64> = (0..15).map(luby).collect();
+        assert_eq!(first, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
+    }
+
+    /// Three tasks of length 2 on one machine, as starts and orders.
+    fn three_tasks(latest_end: i32) -> (Engine, Vec<Var>) {
+        let mut engine = Engine::new();
+        let starts: Vec<Var> = (0..3).map(|_| engine.variable(0, latest_end - 2)).collect();
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            let forward = Fact::is(engine.switch(0.0));
+            for (when, from, to) in [(forward, one, other), (forward.negated(), other, one)] {
+                engine.difference(Difference { when, from: starts[from], to: starts[to], weight: 2 });
+            }
+        }
+        (engine, starts)
+    }
+
+    #[test]
+    fn three_tasks_need_six() {
+        let (mut engine, starts) = three_tasks(6);
+        assert_eq!(engine.solve(Fact::ALWAYS, |_| false), Outcome::Found);
+        let mut at: Vec<i32> = starts.iter().map(|&start| engine.trail.low(start)).collect();
+        at.sort_unstable();
+        assert_eq!(at, [0, 2, 4]);
+        let (mut engine, _) = three_tasks(5);
+        assert_eq!(engine.solve(Fact::ALWAYS, |_| false), Outcome::Refuted);
+    }
+
+    #[test]
+    fn a_refuted_assumption_leaves_the_rest_solvable() {
+        // Within 7, the first task may start at 5 only if the others are done by then: yes; the second as well: no.
+        let (mut engine, starts) = three_tasks(7);
+        engine.require(Fact::at_least(starts[0], 4));
+        assert_eq!(engine.solve(Fact::at_least(starts[1], 4), |_| false), Outcome::Refuted);
+        assert_eq!(engine.solve(Fact::at_most(starts[1], 1), |_| false), Outcome::Found);
+        assert!(engine.trail.low(starts[0]) >= 4 && engine.trail.high(starts[1]) <= 1);
+    }
+}

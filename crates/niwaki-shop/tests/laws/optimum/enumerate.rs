@@ -22,14 +22,12 @@ pub(crate) fn orders<T: Ord>(jobs: usize, value: impl Fn(&[u32]) -> T) -> T {
     visit(&mut (0..jobs as u32).collect(), 0, &value)
 }
 
-/// Calls `leaf` for every order of dispatching operations and every choice of machines: `(operation, machine)`.
-fn histories(shop: &FlexibleShop, leaf: &mut dyn FnMut(&[(usize, u32)])) {
-    fn visit(
-        shop: &FlexibleShop,
-        next: &mut [usize],
-        history: &mut Vec<(usize, u32)>,
-        leaf: &mut dyn FnMut(&[(usize, u32)]),
-    ) {
+/// Called with a complete history: `(operation, machine)` in the order of dispatching.
+type Leaf<'a> = &'a mut dyn FnMut(&[(usize, u32)]);
+
+/// Calls `leaf` for every order of dispatching operations and every choice of machines.
+fn histories(shop: &FlexibleShop, leaf: Leaf<'_>) {
+    fn visit(shop: &FlexibleShop, next: &mut [usize], history: &mut Vec<(usize, u32)>, leaf: Leaf<'_>) {
         if history.len() == shop.operations() {
             return leaf(history);
         }

@@ -1,14 +1,15 @@
 //! Every solver against plain enumeration on instances small enough for it.
 
+mod closed;
 mod cpsat;
 mod enumerate;
 #[path = "../../../benches/peers/mod.rs"]
 mod peers;
 mod shops;
 
-use niwaki_shop::generate::{Task, generate};
+use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::{self, flexible, flow_shop, job_shop, single_machine, two_machine};
-use niwaki_shop::{Bounds, FlexibleShop, Instance, Limits, Optimum, verify};
+use niwaki_shop::{Bounds, FlexibleShop, FlowShop, Instance, JobShop, Limits, Operation, Optimum, verify};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -124,5 +125,43 @@ fn the_shapes_of_the_paper_are_proven() {
             let instance = generate(task, task.size(), 4, index).unwrap();
             assert!(optimum::solve(&instance, LIMITS, &mut |_| {}).proven, "{} {index}", task.name());
         }
+    }
+}
+
+#[test]
+fn the_exact_search_alone_agrees() {
+    // Without windows, `solve_within_windows` is the exact search from a poor start: a wrong proof would leave it
+    // above what the tabu search finds.
+    for index in 0..40 {
+        for (task, jobs, machines) in
+            [(Task::L2d, 5, 4), (Task::L2d, 6, 3), (Task::Sd1, 5, 3), (Task::Flexible, 4, 4)]
+        {
+            let instance = generate(task, Size { jobs, machines }, 6, index).unwrap();
+            let shop = match &instance {
+                Instance::Job(shop) => FlexibleShop::from_job_shop(shop).unwrap(),
+                Instance::Flexible(shop) => shop.clone(),
+                other => panic!("{} is not a job shop", other.kind()),
+            };
+            let both = optimum::solve(&instance, LIMITS, &mut |_| {});
+            let alone = flexible::solve_within_windows(&shop, LIMITS, &mut |_| {});
+            assert!(both.proven && alone.proven, "{} {index}", task.name());
+            assert_eq!(both.upper, alone.upper, "{} {index}", task.name());
+        }
+    }
+}
+
+#[test]
+fn times_up_to_the_horizon_do_not_overflow() {
+    let limits = Limits { time: Duration::from_millis(20), seed: 1 };
+    let time = niwaki_shop::instance::HORIZON / 6;
+    let routes = [[0, 1, 2], [2, 0, 1]].map(|route| route.map(|machine| Operation { machine, time }));
+    let job = JobShop::new(3, &routes).unwrap();
+    let flow = FlowShop::new(3, 2, vec![time; 6]).unwrap();
+    let flexible = FlexibleShop::from_job_shop(&job).unwrap();
+    let alone = flexible::solve_within_windows(&flexible, limits, &mut |_| {});
+    assert!(verify(&Instance::Flexible(flexible), &alone.schedule).is_ok());
+    for instance in [Instance::Job(job), Instance::Flow(flow)] {
+        let optimum = optimum::solve(&instance, limits, &mut |_| {});
+        assert!(optimum.lower <= optimum.upper && verify(&instance, &optimum.schedule).is_ok());
     }
 }
