@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a law whose instance cannot be made has failed")]
 
+mod checking;
 mod construction;
 mod data;
 mod files;
