@@ -95,13 +95,17 @@ impl Format {
     /// Which layout a text has.
     ///
     /// The pair layout is the standard one in which every job visits machines in order, so a job shop of that kind is
-    /// taken for a flow shop; reading it as [`Self::Standard`] by name keeps it a job shop.
+    /// taken for a flow shop, unless its first line is the comment `# job shop`, which [`Self::write`] adds where it is
+    /// needed, or unless it is read as [`Self::Standard`] by name.
     ///
     /// # Errors
     /// If a JSON text is broken or is none of the known layouts.
     pub fn detect(text: &str) -> Result<Self> {
         if text.trim_start().starts_with(['{', '[']) {
             return Self::detect_json(text);
+        }
+        if standard::is_marked(text) {
+            return Ok(Self::Standard);
         }
         if taillard::sniff(text) {
             return Ok(Self::Taillard);
@@ -158,7 +162,11 @@ impl Format {
     /// If the layout has no place for the problem.
     pub fn write(self, instance: &Instance) -> Result<String> {
         match self {
-            Self::Standard => standard::write(instance),
+            Self::Standard => {
+                let text = standard::write(instance)?;
+                let plain = Self::detect(&text)? == Self::Standard;
+                Ok(if plain { text } else { format!("{}\n{text}", standard::MARK) })
+            }
             Self::Pairs => pairs::write(instance),
             Self::Taillard => taillard::write(instance),
             Self::TaillardJob => taillard_job::write(instance),
@@ -228,6 +236,16 @@ mod tests {
             assert_eq!(Format::detect(text).unwrap(), format, "{text}");
         }
         assert!(Format::detect("[1]").is_err() && Format::detect("{}").is_err());
+    }
+
+    #[test]
+    fn a_job_shop_whose_routes_are_in_order_stays_a_job_shop() {
+        let text = "2 2\n0 3 1 2\n0 4 1 1\n";
+        let shop = Format::Standard.read(text).unwrap();
+        assert_eq!(Format::Standard.write(&shop).unwrap(), format!("# job shop\n{text}"));
+        assert_eq!(read(&Format::Standard.write(&shop).unwrap()).unwrap(), shop);
+        let crossing = Format::Standard.read("2 2\n0 3 1 2\n1 4 0 1\n").unwrap();
+        assert!(!Format::Standard.write(&crossing).unwrap().contains('#'), "no mark where none is needed");
     }
 
     #[test]
