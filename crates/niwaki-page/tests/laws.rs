@@ -296,3 +296,51 @@ fn snapshots() {
     let (_, after) = chart.rsplit_once("</svg>").unwrap();
     insta::assert_snapshot!("page", markup::lines(&format!("{head}{before}[chart]{after}")));
 }
+
+/// WCAG 2 contrast of two colours such as `#0072b2`.
+fn contrast(a: &str, b: &str) -> f64 {
+    let luminance = |colour: &str| {
+        let digits = colour.trim_start_matches('#');
+        let wide = if digits.len() == 3 {
+            digits.chars().flat_map(|c| [c, c]).collect()
+        } else {
+            digits.to_string()
+        };
+        let channel = |at: usize| {
+            f64::from(
+                u8::from_str_radix(&wide[at..at + 2], 16).unwrap_or_else(|_| panic!("{colour} is no colour")),
+            ) / 255.0
+        };
+        let linear = |c: f64| if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
+        0.2126 * linear(channel(0)) + 0.7152 * linear(channel(2)) + 0.0722 * linear(channel(4))
+    };
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+#[test]
+fn both_themes_can_be_read() {
+    // Black on white is 21 to 1 by definition.
+    assert!((contrast("#000", "#ffffff") - 21.0).abs() < 1e-9);
+    let html = Page::new("p").to_html();
+    let themes: Vec<&str> = html.split("--paper:").skip(1).collect();
+    assert_eq!(themes.len(), 2, "a light and a dark theme");
+    for theme in themes {
+        let colour =
+            |name: &str| theme.split(&format!("--{name}:")).nth(1).unwrap().split([';', '}']).next().unwrap();
+        let paper = theme.split(';').next().unwrap();
+        // WCAG AA asks 4.5 of text and 3 of graphics.
+        for text in ["ink", "soft", "link", "good", "bad"] {
+            assert!(contrast(colour(text), paper) >= 4.5, "{text} on {paper}");
+        }
+        for series in 0..8 {
+            let name = format!("s{series}");
+            assert!(contrast(colour(&name), paper) >= 3.0, "{name} on {paper}");
+        }
+        for (text, wash) in
+            [("soft", "wash"), ("ink", "good-wash"), ("ink", "bad-wash"), ("ink", "best-wash")]
+        {
+            assert!(contrast(colour(text), colour(wash)) >= 4.5, "{text} on {wash}");
+        }
+    }
+}

@@ -1,7 +1,12 @@
 //! The doors. A new command is one file here, one variant and one line in [`Command::run`].
 
+mod bench;
+mod generate;
+mod method;
 mod oracle;
 mod reproduce;
+mod solve;
+mod verify;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -13,6 +18,14 @@ pub(crate) enum Command {
     Oracle(oracle::Oracle),
     /// Re-run a table or figure of the paper and hold it against the printed numbers.
     Reproduce(reproduce::Reproduce),
+    /// Schedule a shop: read an instance in any known layout, find a short schedule, check and draw it.
+    Solve(solve::Args),
+    /// Check a schedule against its instance and say which constraint it breaks, if any.
+    Verify(verify::Args),
+    /// Draw instances of the paper's tasks, of the learning literature or of Taillard's benchmarks.
+    Generate(generate::Args),
+    /// Measure the parts that must be fast, as ratios to a peer and to the machine's limit.
+    Bench(bench::Args),
 }
 
 impl Command {
@@ -21,6 +34,10 @@ impl Command {
         match self {
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
+            Self::Solve(args) => args.run(),
+            Self::Verify(args) => args.run(),
+            Self::Generate(args) => args.run(),
+            Self::Bench(args) => args.run(),
         }
     }
 }

@@ -1,0 +1,133 @@
+//! JobShopLib's JSON: `duration_matrix` and `machines_matrix` by job, machines from 0. Where an operation lists
+//! several machines it takes the same time on each, and the shop is flexible.
+
+use super::json::{Fields, Node};
+use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
+use serde_json::json;
+
+/// Whether the object has JobShopLib's matrices.
+pub(super) fn sniff(fields: &Fields<'_>) -> bool {
+    fields.get("duration_matrix").is_some()
+}
+
+/// Reads a job shop or a flexible job shop.
+pub(super) fn read(text: &str) -> Result<Instance> {
+    let root = Node::parse(text)?;
+    let fields = root.object("an object")?;
+    let durations = fields.need("duration_matrix")?.list("a list of jobs")?;
+    let place = fields.need("machines_matrix")?;
+    let machines = place.list("a list of jobs")?;
+    if durations.len() != machines.len() {
+        return Err(place.fault(format!("expected {} jobs, got {}", durations.len(), machines.len())));
+    }
+    let mut jobs: Vec<Vec<Vec<Alternative>>> = Vec::with_capacity(durations.len());
+    let (mut flexible, mut most) = (false, 0);
+    for (durations, place) in durations.iter().zip(&machines) {
+        let (durations, machines) = (durations.list("a list of times")?, place.list("a list of machines")?);
+        if durations.len() != machines.len() {
+            return Err(place.fault(format!(
+                "expected {} operations, got {}",
+                durations.len(),
+                machines.len()
+            )));
+        }
+        let mut operations = Vec::with_capacity(durations.len());
+        for (duration, node) in durations.iter().zip(&machines) {
+            let time = duration.time()?;
+            let ids = if node.is_list() { node.list("a list of machines")? } else { vec![*node] };
+            flexible |= node.is_list();
+            let mut choices = Vec::with_capacity(ids.len());
+            for id in ids {
+                let machine = id.number("a machine")?;
+                most = most.max(machine);
+                choices.push(Alternative { machine, time });
+            }
+            if choices.is_empty() {
+                return Err(node.fault("expected at least one machine, got none"));
+            }
+            operations.push(choices);
+        }
+        jobs.push(operations);
+    }
+    let machines = most as usize + 1;
+    if flexible {
+        return Ok(Instance::Flexible(root.settle(FlexibleShop::new(machines, &jobs))?));
+    }
+    let step = |choices: &Vec<Alternative>| Operation { machine: choices[0].machine, time: choices[0].time };
+    let routes: Vec<Vec<_>> = jobs.iter().map(|job| job.iter().map(step).collect()).collect();
+    Ok(Instance::Job(root.settle(JobShop::new(machines, &routes))?))
+}
+
+/// Writes a job shop, or a flexible job shop whose times do not depend on the machine.
+pub(super) fn write(instance: &Instance) -> Result<String> {
+    let (durations, machines) = match instance {
+        Instance::Job(shop) => {
+            let rows = |pick: fn(&Operation) -> u32| -> Vec<Vec<u32>> {
+                (0..shop.jobs()).map(|job| shop.route(job).iter().map(pick).collect()).collect()
+            };
+            (json!(rows(|step| step.time)), json!(rows(|step| step.machine)))
+        }
+        Instance::Flexible(shop) if !shop.has_windows() => {
+            let (mut durations, mut machines) = (Vec::new(), Vec::new());
+            for job in 0..shop.jobs() {
+                let (mut times, mut lists) = (Vec::new(), Vec::new());
+                for (index, operation) in shop.job(job).enumerate() {
+                    let choices = shop.alternatives(operation);
+                    if choices.iter().any(|choice| choice.time != choices[0].time) {
+                        return Err(Error::Choice(format!(
+                            "JobShopLib's layout has one time per operation, but job {job}, operation {index} takes \
+                             different times: write it as .fjs"
+                        )));
+                    }
+                    times.push(choices[0].time);
+                    lists.push(choices.iter().map(|choice| choice.machine).collect::<Vec<_>>());
+                }
+                durations.push(times);
+                machines.push(lists);
+            }
+            (json!(durations), json!(machines))
+        }
+        other => {
+            return Err(Error::Choice(format!(
+                "JobShopLib's layout holds job shops, flexible or not and without windows, not a {}: write it as \
+                 niwaki JSON",
+                other.kind()
+            )));
+        }
+    };
+    let value = json!({
+        "name": "instance", "duration_matrix": durations, "machines_matrix": machines, "metadata": {}
+    });
+    Ok(format!("{value}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLAT: &str = r#"{"name": "x", "duration_matrix": [[3, 2], [4]], "machines_matrix": [[0, 1], [1]], "metadata": {}}"#;
+
+    #[test]
+    fn matrices_come_and_go() {
+        let shop = read(FLAT).unwrap();
+        assert_eq!((shop.kind(), shop.jobs(), shop.machines(), shop.operations()), ("job shop", 2, 2, 3));
+        assert_eq!(read(&write(&shop).unwrap()).unwrap(), shop);
+        let flexible = read(&FLAT.replace("[[0, 1], [1]]", "[[[0, 1], [1]], [[0]]]")).unwrap();
+        assert_eq!(flexible.kind(), "flexible job shop");
+        assert_eq!(read(&write(&flexible).unwrap()).unwrap(), flexible);
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        let refusal = |from: &str, to: &str| read(&FLAT.replace(from, to)).unwrap_err().to_string();
+        assert_eq!(refusal("[4]", "[4, 1]"), "line 1, column 80: expected 2 operations, got 1");
+        assert_eq!(
+            refusal("[4]", "[-4]"),
+            "line 1, column 44: expected a time, got -4: it cannot be negative"
+        );
+        assert_eq!(
+            refusal("machines_matrix", "m"),
+            "line 1, column 1: expected a field `machines_matrix`, got none"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! ScheduleOpt's JSON. A job shop is a list `data` of `{job, operation, machine, duration}`; a flexible job shop
+//! (`"format": "fajsp"`) is a list `operations` of `{operation, option, machine, duration}` with `precedences`
+//! `[before, after, job]`. Machines count from 0. Precedences must form chains: a job is a chain.
+
+use super::json::{Fields, Node};
+use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Whether the object has ScheduleOpt's records.
+pub(super) fn sniff(fields: &Fields<'_>) -> bool {
+    fields.get("data").is_some() || fields.get("operations").is_some()
+}
+
+/// Reads a job shop or a flexible job shop.
+pub(super) fn read(text: &str) -> Result<Instance> {
+    let root = Node::parse(text)?;
+    let fields = root.object("an object")?;
+    if fields.get("operations").is_some() { read_flexible(root, &fields) } else { read_job(root, &fields) }
+}
+
+fn read_job(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+    let machines = fields.need("machines")?.number("a number of machines")? as usize;
+    let place = fields.need("jobs")?;
+    let jobs = place.number("a number of jobs")? as usize;
+    let mut routes: BTreeMap<u32, BTreeMap<u32, Operation>> = BTreeMap::new();
+    for record in fields.need("data")?.list("a list of operations")? {
+        let fields = record.object("`{job, operation, machine, duration}`")?;
+        let job_node = fields.need("job")?;
+        let job = job_node.number("a job")?;
+        if job as usize >= jobs {
+            return Err(job_node.fault(format!("expected one of {jobs} jobs from 0, got job {job}")));
+        }
+        let index = fields.need("operation")?.number("an operation")?;
+        let machine = fields.need("machine")?.machine(machines)?;
+        let step = Operation { machine, time: fields.need("duration")?.time()? };
+        if routes.entry(job).or_default().insert(index, step).is_some() {
+            return Err(
+                record.fault(format!("expected each operation once, got job {job}, operation {index} twice"))
+            );
+        }
+    }
+    if routes.len() != jobs {
+        return Err(place.fault(format!("expected operations of {jobs} jobs, got them of {}", routes.len())));
+    }
+    let routes: Vec<Vec<Operation>> =
+        routes.into_values().map(|route| route.into_values().collect()).collect();
+    Ok(Instance::Job(root.settle(JobShop::new(machines, &routes))?))
+}
+
+fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+    let mut operations: BTreeMap<u32, Vec<Alternative>> = BTreeMap::new();
+    let mut most = 0;
+    for record in fields.need("operations")?.list("a list of operations")? {
+        let fields = record.object("`{operation, option, machine, duration}`")?;
+        let operation = fields.need("operation")?.number("an operation")?;
+        let machine = fields.need("machine")?.number("a machine")?;
+        most = most.max(machine);
+        let choice = Alternative { machine, time: fields.need("duration")?.time()? };
+        operations.entry(operation).or_default().push(choice);
+    }
+    let place = fields.need("precedences")?;
+    let (mut after, mut before) = (BTreeMap::new(), BTreeMap::new());
+    for node in place.list("a list of precedences")? {
+        let triple = node.list("`[before, after, job]`")?;
+        if triple.len() < 2 {
+            return Err(node.fault("expected `[before, after, job]`, got fewer numbers"));
+        }
+        let known = |node: &Node<'_>| {
+            let operation = node.number("an operation")?;
+            if !operations.contains_key(&operation) {
+                return Err(node.fault(format!("expected a known operation, got operation {operation}")));
+            }
+            Ok(operation)
+        };
+        let (from, to) = (known(&triple[0])?, known(&triple[1])?);
+        if after.insert(from, to).is_some() || before.insert(to, from).is_some() {
+            return Err(node.fault(format!(
+                "expected jobs that are chains, got a second precedence at {from} → {to}: assembly is not read"
+            )));
+        }
+    }
+    let mut jobs = Vec::new();
+    let mut placed = 0;
+    for &head in operations.keys().filter(|operation| !before.contains_key(operation)) {
+        let mut chain = Vec::new();
+        let mut next = Some(head);
+        while let Some(operation) = next {
+            chain.push(operations[&operation].clone());
+            next = after.get(&operation).copied();
+        }
+        placed += chain.len();
+        jobs.push(chain);
+    }
+    if placed < operations.len() {
+        return Err(place.fault(format!(
+            "expected precedences without a cycle, got {} operations that wait for each other",
+            operations.len() - placed
+        )));
+    }
+    Ok(Instance::Flexible(root.settle(FlexibleShop::new(most as usize + 1, &jobs))?))
+}
+
+/// Writes a job shop or a flexible job shop.
+pub(super) fn write(instance: &Instance) -> Result<String> {
+    let value = match instance {
+        Instance::Job(shop) => {
+            let mut data = Vec::new();
+            for job in 0..shop.jobs() {
+                for (index, step) in shop.route(job).iter().enumerate() {
+                    data.push(json!({
+                        "job": job, "operation": index, "machine": step.machine, "duration": step.time
+                    }));
+                }
+            }
+            json!({ "instance": "instance", "machines": shop.machines(), "jobs": shop.jobs(), "data": data })
+        }
+        Instance::Flexible(shop) if !shop.has_windows() => {
+            let (mut operations, mut precedences) = (Vec::new(), Vec::<Value>::new());
+            for job in 0..shop.jobs() {
+                for operation in shop.job(job) {
+                    for (option, choice) in shop.alternatives(operation).iter().enumerate() {
+                        operations.push(json!({
+                            "operation": operation, "option": option, "machine": choice.machine,
+                            "duration": choice.time
+                        }));
+                    }
+                    if operation > shop.job(job).start {
+                        precedences.push(json!([operation - 1, operation, job]));
+                    }
+                }
+            }
+            json!({
+                "instance": "instance", "format": "fajsp", "operations": operations, "precedences": precedences
+            })
+        }
+        other => {
+            return Err(Error::Choice(format!(
+                "ScheduleOpt's layout holds job shops, flexible or not and without windows, not a {}: write it as \
+                 niwaki JSON",
+                other.kind()
+            )));
+        }
+    };
+    Ok(format!("{value}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOB: &str = r#"{"instance": "x", "machines": 2, "jobs": 1, "data": [
+{"job": 0, "operation": 0, "machine": 1, "duration": 3},
+{"job": 0, "operation": 1, "machine": 0, "duration": 2}]}"#;
+    const FLEXIBLE: &str = r#"{"format": "fajsp", "operations": [
+{"operation": 0, "option": 0, "machine": 0, "duration": 4},
+{"operation": 0, "option": 1, "machine": 1, "duration": 6},
+{"operation": 1, "option": 0, "machine": 1, "duration": 2}],
+"precedences": [[0, 1, 0]]}"#;
+
+    #[test]
+    fn records_come_and_go() {
+        for (text, kind) in [(JOB, "job shop"), (FLEXIBLE, "flexible job shop")] {
+            let shop = read(text).unwrap();
+            assert_eq!((shop.kind(), shop.jobs(), shop.operations()), (kind, 1, 2));
+            assert_eq!(read(&write(&shop).unwrap()).unwrap(), shop);
+        }
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        let refusal = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            refusal(&JOB.replace("\"operation\": 1", "\"operation\": 0")),
+            "line 3, column 1: expected each operation once, got job 0, operation 0 twice"
+        );
+        assert_eq!(
+            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 1, 0], [1, 0, 0]]")),
+            "line 5, column 16: expected precedences without a cycle, got 2 operations that wait for each other"
+        );
+        assert_eq!(
+            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 1, 0], [0, 1, 0]]")),
+            "line 5, column 28: expected jobs that are chains, got a second precedence at 0 → 1: assembly is not read"
+        );
+        assert_eq!(
+            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 7, 0]]")),
+            "line 5, column 21: expected a known operation, got operation 7"
+        );
+    }
+}

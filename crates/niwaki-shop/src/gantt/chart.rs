@@ -1,0 +1,302 @@
+//! The drawing.
+
+use super::colour::colour;
+use crate::{Placed, Schedule};
+
+/// What a chart shows besides its schedule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gantt {
+    /// What is drawn, e.g. the instance's name.
+    pub title: String,
+    /// Number of machines, so that idle ones have a row too; those of the schedule if zero.
+    pub machines: usize,
+    /// When everything should be done.
+    pub deadline: Option<u32>,
+    /// The best lower bound known, drawn where it is below the makespan.
+    pub bound: Option<u32>,
+}
+
+/// A drawing is this wide, or wider where a machine runs so many operations that their numbers would not fit.
+const NARROWEST: f64 = 1200.0;
+const WIDEST: f64 = 4800.0;
+/// Room for one operation on the busiest machine.
+const ROOM: f64 = 24.0;
+const LEFT: f64 = 86.0;
+const RIGHT: f64 = 24.0;
+const HEAD: f64 = 62.0;
+const AXIS: f64 = 34.0;
+/// Width of a digit in the letters of a bar.
+const DIGIT: f64 = 6.6;
+const SWATCH: f64 = 46.0;
+
+const STYLE: &str = "\
+svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;\
+--paper:#fff;--ink:#1b1f24;--soft:#59626d;--hair:#dde1e6;--wash:#f6f7f9;--bad:#b03a00;--good:#005f97}\
+@media (prefers-color-scheme:dark){svg{--paper:#14171b;--ink:#e4e7eb;--soft:#a2abb6;--hair:#343a42;--wash:#1b1f24;\
+--bad:#ff9a5c;--good:#7cc4f0}}\
+.paper{fill:var(--paper)}.wash{fill:var(--wash)}text{fill:var(--ink)}.soft{fill:var(--soft)}\
+.title{font-size:15px;font-weight:600}.grid{stroke:var(--hair);stroke-width:1}\
+.bar{stroke:var(--paper);stroke-width:.75}.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
+.deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
+.end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
+.bound-text{fill:var(--good)}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
+
+/// Draws a schedule as SVG.
+///
+/// Shapes: one row per machine; bars carry their job's number where it fits; the legend wraps.
+#[must_use]
+pub fn gantt(schedule: &Schedule, options: &Gantt) -> String {
+    let highest = schedule.operations.iter().map(|here| here.machine as usize + 1).max().unwrap_or(0);
+    Drawing::new(schedule, options, options.machines.max(highest).max(1)).render()
+}
+
+struct Drawing<'a> {
+    schedule: &'a Schedule,
+    options: &'a Gantt,
+    machines: usize,
+    makespan: u32,
+    width: f64,
+    /// The last time that is drawn.
+    span: f64,
+    row: f64,
+    svg: String,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(schedule: &'a Schedule, options: &'a Gantt, machines: usize) -> Self {
+        let makespan = schedule.makespan();
+        let mut busy = vec![0_u32; machines];
+        schedule.operations.iter().for_each(|here| busy[here.machine as usize] += 1);
+        let busiest = busy.into_iter().max().unwrap_or(0);
+        let width = (LEFT + RIGHT + ROOM * f64::from(busiest)).clamp(NARROWEST, WIDEST);
+        let last = makespan.max(options.deadline.unwrap_or(0)).max(1);
+        let row = match machines {
+            0..=6 => 38.0,
+            7..=12 => 32.0,
+            13..=24 => 26.0,
+            _ => 18.0,
+        };
+        Self {
+            schedule,
+            options,
+            machines,
+            makespan,
+            width,
+            span: f64::from(last) * 1.01,
+            row,
+            svg: String::new(),
+        }
+    }
+
+    fn x(&self, time: f64) -> f64 {
+        LEFT + time / self.span * (self.width - LEFT - RIGHT)
+    }
+
+    /// The floor of the rows.
+    fn floor(&self) -> f64 {
+        HEAD + self.row * self.machines as f64
+    }
+
+    fn put(&mut self, line: &str) {
+        self.svg.push_str(line);
+        self.svg.push('\n');
+    }
+
+    fn render(mut self) -> String {
+        let width = self.width;
+        let jobs = self.jobs();
+        let columns = ((self.width - LEFT - RIGHT) / SWATCH).floor() as usize;
+        let legend_top = self.floor() + AXIS + 16.0;
+        let height = legend_top + jobs.len().div_ceil(columns) as f64 * 20.0 + 10.0;
+        self.put(&format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+             height=\"{height:.0}\" role=\"img\">"
+        ));
+        let title = escape(&self.options.title);
+        let operations = self.schedule.operations.len();
+        self.put(&format!("<title>{title}: makespan {}</title>", self.makespan));
+        self.put(&format!("<style>{STYLE}</style>"));
+        self.put(&format!("<rect class=\"paper\" width=\"{width:.0}\" height=\"{height:.0}\"/>"));
+        self.put(&format!("<text class=\"title\" x=\"{LEFT}\" y=\"24\">{title}</text>"));
+        self.put(&format!(
+            "<text class=\"soft right\" x=\"{:.1}\" y=\"24\">{} jobs, {} machines, {operations} operations</text>",
+            self.width - RIGHT,
+            jobs.len(),
+            self.machines
+        ));
+        self.rows();
+        self.axis();
+        self.bars();
+        self.lines();
+        self.legend(&jobs, columns, legend_top);
+        self.svg.push_str("</svg>\n");
+        self.svg
+    }
+
+    /// The jobs that appear, sorted.
+    fn jobs(&self) -> Vec<u32> {
+        let mut jobs: Vec<u32> = self.schedule.operations.iter().map(|here| here.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        jobs
+    }
+
+    fn rows(&mut self) {
+        for machine in 0..self.machines {
+            let top = HEAD + self.row * machine as f64;
+            if machine % 2 == 0 {
+                let width = self.width - LEFT - RIGHT;
+                self.put(&format!(
+                    "<rect class=\"wash\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
+                    self.row
+                ));
+            }
+            self.put(&format!(
+                "<text class=\"right\" x=\"{:.1}\" y=\"{:.1}\">machine {machine}</text>",
+                LEFT - 8.0,
+                top + self.row / 2.0 + 4.0
+            ));
+        }
+    }
+
+    fn axis(&mut self) {
+        let step = nice_step(self.span / 12.0);
+        let floor = self.floor();
+        let mut tick = 0.0;
+        while tick <= self.span {
+            let x = self.x(tick);
+            self.put(&format!(
+                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{HEAD}\" y2=\"{:.1}\"/>\
+                 <text class=\"soft mid\" x=\"{x:.1}\" y=\"{:.1}\">{tick:.0}</text>",
+                floor + 4.0,
+                floor + 18.0
+            ));
+            tick += step;
+        }
+    }
+
+    fn bars(&mut self) {
+        let pad = if self.row > 20.0 { 3.0 } else { 1.5 };
+        let mut operations: Vec<Placed> = self.schedule.operations.clone();
+        operations.sort_by_key(|here| (here.machine, here.start, here.end));
+        for here in operations {
+            let (left, right) = (self.x(f64::from(here.start)), self.x(f64::from(here.end)));
+            let (top, width) = (HEAD + self.row * f64::from(here.machine) + pad, right - left);
+            let height = self.row - 2.0 * pad;
+            self.put(&format!(
+                "<rect class=\"bar\" fill=\"{}\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\" \
+                 rx=\"2\"><title>job {}, operation {}\nmachine {}, {} to {} ({})</title></rect>",
+                colour(here.job),
+                width.max(0.75),
+                here.job,
+                here.op,
+                here.machine,
+                here.start,
+                here.end,
+                here.end - here.start
+            ));
+            let digits = here.job.to_string();
+            if width > DIGIT * digits.len() as f64 + 3.0 && height > 12.0 {
+                self.put(&format!(
+                    "<text class=\"in\" x=\"{:.1}\" y=\"{:.1}\">{digits}</text>",
+                    left + width / 2.0,
+                    top + height / 2.0 + 4.0
+                ));
+            }
+        }
+    }
+
+    /// The makespan, the bound and the deadline, with labels that give way to each other.
+    fn lines(&mut self) {
+        let mut marks = vec![(self.makespan, "end", "", format!("makespan {}", self.makespan))];
+        if let Some(bound) = self.options.bound.filter(|&bound| bound < self.makespan) {
+            marks.push((bound, "bound", "bound-text", format!("bound {bound}")));
+        }
+        if let Some(deadline) = self.options.deadline {
+            marks.push((deadline, "deadline", "deadline-text", format!("deadline {deadline}")));
+        }
+        marks.sort_by_key(|mark| mark.0);
+        // From the right: each label ends at its line, or where the one to its right begins.
+        let mut limit = self.width - RIGHT + 16.0;
+        let (top, floor) = (HEAD - 8.0, self.floor());
+        for (time, line, text, label) in marks.into_iter().rev() {
+            let x = self.x(f64::from(time));
+            let width = 7.0 * label.len() as f64;
+            let end = (x + width / 2.0).min(limit);
+            limit = end - width - 14.0;
+            self.put(&format!(
+                "<line class=\"halo\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
+                 <line class=\"{line}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
+                 <text class=\"right {text}\" x=\"{end:.1}\" y=\"{:.1}\">{label}</text>",
+                HEAD - 13.0
+            ));
+        }
+    }
+
+    fn legend(&mut self, jobs: &[u32], columns: usize, top: f64) {
+        self.put(&format!(
+            "<text class=\"right soft\" x=\"{:.1}\" y=\"{:.1}\">jobs</text>",
+            LEFT - 8.0,
+            top + 10.0
+        ));
+        for (index, &job) in jobs.iter().enumerate() {
+            let left = LEFT + SWATCH * (index % columns) as f64;
+            let top = top + 20.0 * (index / columns) as f64;
+            self.put(&format!(
+                "<rect fill=\"{}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"12\" height=\"12\" rx=\"2\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\">{job}</text>",
+                colour(job),
+                left + 16.0,
+                top + 10.5
+            ));
+        }
+    }
+}
+
+/// The least of 1, 2 or 5 times a power of ten that is at least `least`, and at least 1.
+fn nice_step(least: f64) -> f64 {
+    let mut decade = 1.0;
+    loop {
+        for factor in [1.0, 2.0, 5.0] {
+            if factor * decade >= least {
+                return factor * decade;
+            }
+        }
+        decade *= 10.0;
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_a_bar_and_every_job_a_swatch() {
+        let place = |job, machine, start, end| Placed { job, op: 0, machine, start, end };
+        let schedule =
+            Schedule { operations: vec![place(0, 0, 0, 30), place(1, 1, 0, 12), place(2, 0, 30, 31)] };
+        let options = Gantt { title: "a < b".into(), machines: 4, deadline: Some(40), bound: Some(29) };
+        let svg = gantt(&schedule, &options);
+        assert_eq!(svg.matches("class=\"bar\"").count(), 3);
+        assert_eq!(svg.matches(">machine ").count(), 4, "idle machines have a row");
+        assert!(svg.contains("a &lt; b") && svg.contains(">deadline 40<") && svg.contains(">bound 29<"));
+        assert!(svg.contains("job 2, operation 0\nmachine 0, 30 to 31 (1)"));
+    }
+
+    #[test]
+    fn an_empty_schedule_is_drawn() {
+        assert!(gantt(&Schedule::default(), &Gantt::default()).ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn steps_are_nice() {
+        assert_eq!(
+            [nice_step(0.0), nice_step(3.0), nice_step(11.0), nice_step(104.0)],
+            [1.0, 5.0, 20.0, 200.0]
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Turns of local search and exact search until the bounds meet or time is up.
+
+use super::graph::Paths;
+use super::model::{Maxima, Model};
+use super::relaxation::Relaxation;
+use super::shop::Shop;
+use super::start::{dispatch, one_after_another};
+use super::tabu::Tabu;
+use crate::Schedule;
+use crate::optimum::bounds::one_machine;
+use crate::optimum::clock::Clock;
+use crate::optimum::learning::Outcome;
+use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
+
+/// The square of the number of operations up to which both searches get as many steps; beyond it a conflict costs more
+/// than a move and proofs are out of reach.
+const EVEN_UP_TO: u64 = 100 * 100;
+
+/// The longest schedule for the exact search: its sums of a start, some work and a tail must fit 32 bits.
+const EXACT_UP_TO: u32 = i32::MAX as u32 / 4;
+
+/// What is known, and who is told.
+struct Known<'w> {
+    lower: u32,
+    upper: u32,
+    best: Schedule,
+    watch: Watch<'w>,
+}
+
+impl<'w> Known<'w> {
+    fn new(lower: u32, best: Schedule, watch: Watch<'w>) -> Self {
+        let upper = best.makespan();
+        watch(Bounds { lower, upper });
+        Self { lower, upper, best, watch }
+    }
+
+    const fn proven(&self) -> bool {
+        self.lower >= self.upper
+    }
+
+    fn found(&mut self, schedule: Schedule) {
+        self.upper = schedule.makespan();
+        self.best = schedule;
+        (self.watch)(Bounds { lower: self.lower, upper: self.upper });
+    }
+
+    fn refuted(&mut self, makespan: u32) {
+        self.lower = makespan + 1;
+        (self.watch)(Bounds { lower: self.lower, upper: self.upper });
+    }
+}
+
+/// Solves any (flexible) job shop; maxima of rests are not looked at.
+pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let clock = Clock::start(limits.time);
+    let relaxation = Relaxation::new(shop);
+    let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
+    let mut tabu = Tabu::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
+    let mut known = Known::new(lower, best_schedule(shop, &tabu), watch);
+
+    let mut turn = 30;
+    let mut model: Option<Model<'_>> = None;
+    let mut prefer = true;
+    while !known.proven() && !clock.is_over() {
+        local_turn(&mut tabu, turn, known.lower, &clock);
+        if tabu.best_makespan() < known.upper {
+            known.found(best_schedule(shop, &tabu));
+            prefer = true;
+        }
+        if known.proven() {
+            break;
+        }
+        let conflicts = turn * EVEN_UP_TO / EVEN_UP_TO.max((shop.operations() * shop.operations()) as u64);
+        turn += turn / 2;
+        if conflicts == 0 || known.upper > EXACT_UP_TO {
+            continue;
+        }
+        let exact = model.get_or_insert_with(|| {
+            Model::new(shop, known.lower, known.upper - 1, &relaxation.cuts, Maxima::Soft)
+        });
+        exact.require(known.upper - 1);
+        if std::mem::take(&mut prefer) {
+            exact.prefer(&known.best);
+        }
+        exact_turn(exact, conflicts, &mut known, &clock);
+    }
+    Optimum::new(known.lower, known.best)
+}
+
+/// Solves a small shop whose maxima of rests are hard.
+pub(in crate::optimum) fn solve_within_windows(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let clock = Clock::start(limits.time);
+    let relaxation = Relaxation::new(shop);
+    let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
+    let mut known = Known::new(lower, one_after_another(shop), watch);
+    if known.upper <= EXACT_UP_TO && !known.proven() {
+        let mut model = Model::new(shop, known.lower, known.upper - 1, &relaxation.cuts, Maxima::Hard);
+        while !known.proven() && !clock.is_over() {
+            exact_turn(&mut model, 1000, &mut known, &clock);
+        }
+    }
+    Optimum::new(known.lower, known.best)
+}
+
+/// Some moves of the tabu search, with a look at the clock now and then.
+fn local_turn(tabu: &mut Tabu<'_>, moves: u64, target: u32, clock: &Clock) {
+    let mut left = moves;
+    while left > 0 && tabu.best_makespan() > target && !clock.is_over() {
+        let now = left.min(64);
+        tabu.run(now, target);
+        left -= now;
+    }
+}
+
+/// Closes the gap by proof or by schedule until it is gone or so many conflicts are met.
+///
+/// The gap is halved, except in a flexible shop once it is small: there the loads' bound is nearly always the
+/// optimum or just below it.
+fn exact_turn(exact: &mut Model<'_>, conflicts: u64, known: &mut Known<'_>, clock: &Clock) {
+    let budget = exact.conflicts() + conflicts;
+    while !known.proven() && !clock.is_over() && exact.conflicts() < budget {
+        let gap = known.upper - 1 - known.lower;
+        let near = exact.is_flexible() && gap <= known.lower / 10;
+        let target = if near { known.lower } else { known.lower + gap / 2 };
+        match exact.search(target, |conflicts| conflicts >= budget || clock.is_over()) {
+            Outcome::Refuted => known.refuted(target),
+            Outcome::Found => {
+                known.found(exact.schedule());
+                exact.require(known.upper - 1);
+            }
+            Outcome::Interrupted => {}
+        }
+    }
+}
+
+fn best_schedule(shop: &Shop, tabu: &Tabu<'_>) -> Schedule {
+    let mut paths = Paths::default();
+    paths.compute(shop, tabu.best());
+    paths.schedule(shop, tabu.best())
+}
+
+/// Jackson's preemptive bound on each machine over the operations that can run nowhere else.
+fn machine_bound(shop: &Shop, relaxation: &Relaxation) -> u32 {
+    let mut lists = vec![Vec::new(); shop.machines];
+    for operation in 0..shop.operations() {
+        if let [only] = shop.alternatives(operation) {
+            lists[only.machine as usize].push(one_machine::Task {
+                head: relaxation.heads[operation],
+                time: only.time,
+                tail: relaxation.tails[operation],
+            });
+        }
+    }
+    lists.iter_mut().map(|tasks| one_machine::preemptive(tasks)).max().unwrap_or(0)
+}

@@ -1,0 +1,40 @@
+//! The flexible job shop's optimum, with or without resting windows.
+
+use super::disjunctive::{self, Shop};
+use super::dispatch::accepted;
+use super::result::{Limits, Optimum, Watch};
+use crate::{FlexibleShop, Instance};
+
+/// The shortest schedule of a flexible shop, proven or as far as time allows.
+///
+/// Minimum rests are kept; maxima are soft, so they do not bound the makespan. This is C* of the graded reward.
+///
+/// Method: as for the job shop, with the loads that machines must share as bounds and cuts.
+///
+/// Paper: app:sched-driftdial
+#[must_use]
+pub fn solve(shop: &FlexibleShop, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let optimum = disjunctive::solve(&Shop::from(shop), limits, watch);
+    debug_assert!(
+        accepted(|| Instance::Flexible(shop.clone()), &optimum.schedule),
+        "the checker refuses the schedule"
+    );
+    optimum
+}
+
+/// The shortest schedule without any violation: maximum rests are kept as well. For small shops.
+///
+/// Such a schedule always exists (one job after the other), and it is where the search starts; the rest is left to
+/// the exact search.
+///
+/// Paper: app:sched-driftdial
+#[must_use]
+pub fn solve_within_windows(shop: &FlexibleShop, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let optimum = disjunctive::solve_within_windows(&Shop::from(shop), limits, watch);
+    debug_assert!(
+        accepted(|| Instance::Flexible(shop.clone()), &optimum.schedule)
+            && optimum.schedule.violation(shop) == 0,
+        "the checker refuses the schedule"
+    );
+    optimum
+}

@@ -1,0 +1,20 @@
+//! The job shop's optimum.
+
+use super::disjunctive::{self, Shop};
+use super::dispatch::accepted;
+use super::result::{Limits, Optimum, Watch};
+use crate::{Instance, JobShop};
+
+/// The shortest schedule of a job shop, proven or as far as time allows.
+///
+/// Method: dispatching, tabu search, Jackson's preemptive bound, and an exact search that learns clauses over the
+/// disjunctive graph with edge finding.
+#[must_use]
+pub fn solve(shop: &JobShop, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let optimum = disjunctive::solve(&Shop::from(shop), limits, watch);
+    debug_assert!(
+        accepted(|| Instance::Job(shop.clone()), &optimum.schedule),
+        "the checker refuses the schedule"
+    );
+    optimum
+}

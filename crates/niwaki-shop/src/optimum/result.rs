@@ -1,0 +1,80 @@
+//! What a solver is given and what it returns.
+
+use crate::Schedule;
+use std::time::Duration;
+
+/// What is known of an optimal makespan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// No schedule is shorter.
+    pub lower: u32,
+    /// A schedule this short is known.
+    pub upper: u32,
+}
+
+impl Bounds {
+    /// Whether the optimum is known.
+    #[must_use]
+    pub const fn proven(self) -> bool {
+        self.lower == self.upper
+    }
+
+    /// How far the known schedule may be above the optimum, as a share of the lower bound.
+    #[must_use]
+    pub fn gap(self) -> f64 {
+        if self.proven() { 0.0 } else { f64::from(self.upper - self.lower) / f64::from(self.lower.max(1)) }
+    }
+}
+
+/// When a solver must stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wall-clock time.
+    pub time: Duration,
+    /// Seed of whatever the solver draws.
+    pub seed: u64,
+}
+
+/// Who is told each time a bound moves.
+pub type Watch<'a> = &'a mut dyn FnMut(Bounds);
+
+/// The best schedule found and what is known about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Optimum {
+    /// No schedule is shorter.
+    pub lower: u32,
+    /// The makespan of [`Self::schedule`].
+    pub upper: u32,
+    /// Whether the two are equal: the schedule is optimal.
+    pub proven: bool,
+    /// The best schedule found.
+    pub schedule: Schedule,
+}
+
+impl Optimum {
+    /// The result for a schedule and a lower bound on every schedule's makespan.
+    #[must_use]
+    pub fn new(lower: u32, schedule: Schedule) -> Self {
+        let upper = schedule.makespan();
+        Self { lower, upper, proven: lower == upper, schedule }
+    }
+
+    /// The two bounds alone.
+    #[must_use]
+    pub const fn bounds(&self) -> Bounds {
+        Bounds { lower: self.lower, upper: self.upper }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gap_is_relative_to_the_lower_bound() {
+        // (110 − 100) / 100.
+        assert!((Bounds { lower: 100, upper: 110 }.gap() - 0.1).abs() < 1e-15);
+        assert!(Bounds { lower: 0, upper: 0 }.gap() == 0.0);
+        assert!(Bounds { lower: 7, upper: 7 }.proven());
+    }
+}

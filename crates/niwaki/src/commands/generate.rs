@@ -1,0 +1,83 @@
+//! `niwaki generate`: instances out of nothing.
+
+use super::solve::write;
+use crate::terminal;
+use anyhow::{Context, bail};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use niwaki_shop::formats::Format;
+use niwaki_shop::generate::{Size, Task, generate};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Draws instances.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to draw.
+    #[arg(value_parser = task_parser())]
+    task: Task,
+    /// Number of jobs; the task's own if absent.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Number of machines; the task's own if absent.
+    #[arg(long)]
+    machines: Option<usize>,
+    /// How many instances.
+    #[arg(long, default_value_t = 1)]
+    count: u64,
+    /// Seed; instance 7 of a seed is the same however many are drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the problem's usual one
+    /// if absent.
+    #[arg(long)]
+    format: Option<String>,
+    /// Folder to write to; one instance is printed if absent.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Task names as clap shows them, each with what it draws.
+fn task_parser() -> impl TypedValueParser<Value = Task> {
+    PossibleValuesParser::new(Task::all().map(|task| PossibleValue::new(task.name()).help(task.about())))
+        .try_map(|name| Task::named(&name))
+}
+
+impl Args {
+    /// Prints or writes the instances.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let own = self.task.size();
+        let size =
+            Size { jobs: self.jobs.unwrap_or(own.jobs), machines: self.machines.unwrap_or(own.machines) };
+        let format = self.format.as_deref().map(Format::named).transpose()?;
+        let draw = |index| -> anyhow::Result<(Format, String)> {
+            let instance = generate(self.task, size, self.seed, index)?;
+            let format = format.unwrap_or_else(|| Format::usual(&instance));
+            Ok((format, format.write(&instance)?))
+        };
+        let Some(folder) = &self.out else {
+            if self.count != 1 {
+                bail!("--count {}: name a folder with --out to write more than one instance", self.count);
+            }
+            terminal::say(draw(0)?.1.trim_end());
+            return Ok(ExitCode::SUCCESS);
+        };
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let bar = terminal::progress(self.count, "drawing");
+        for index in 0..self.count {
+            let (format, text) = draw(index)?;
+            let name = format!(
+                "{}-{}x{}-{}-{index:04}.{}",
+                self.task.name(),
+                size.jobs,
+                size.machines,
+                self.seed,
+                format.extension()
+            );
+            write(&folder.join(name), &text)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        terminal::say(&format!("{} instances in {}", self.count, folder.display()));
+        Ok(ExitCode::SUCCESS)
+    }
+}

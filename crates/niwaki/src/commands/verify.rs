@@ -1,0 +1,49 @@
+//! `niwaki verify`: does a schedule keep its instance's constraints?
+
+use super::solve::read;
+use crate::terminal;
+use anyhow::Context;
+use niwaki_shop::formats::read_schedule;
+use niwaki_shop::{Error, Instance, verify};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Checks a schedule against its instance.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The instance, in any known layout.
+    instance: PathBuf,
+    /// The schedule: JSON or CSV as `solve --out` writes it.
+    schedule: PathBuf,
+    /// The instance's layout, where it should not be recognised.
+    #[arg(long)]
+    format: Option<String>,
+}
+
+impl Args {
+    /// Prints `ok` and the makespan, or `wrong` and the first constraint that is broken; the exit code is then 1.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let instance = read(&self.instance, self.format.as_deref())?;
+        let text =
+            std::fs::read_to_string(&self.schedule).with_context(|| self.schedule.display().to_string())?;
+        let schedule = read_schedule(&text).with_context(|| self.schedule.display().to_string())?;
+        match verify(&instance, &schedule) {
+            Ok(verdict) => {
+                let mut line = format!("ok: makespan {}", verdict.makespan);
+                if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {
+                    line += &format!(", violation {}", verdict.violation);
+                }
+                if matches!(instance, Instance::Lags(_) | Instance::Single(_)) {
+                    line += &format!(", late {} of {} jobs", verdict.late, instance.jobs());
+                }
+                terminal::say(&line);
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(Error::Schedule(fault)) => {
+                terminal::say(&format!("wrong: {fault}"));
+                Ok(ExitCode::FAILURE)
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+}

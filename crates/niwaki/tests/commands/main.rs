@@ -1,0 +1,5 @@
+//! The command as users meet it, one file per door; one binary, so that they link once.
+
+#![expect(clippy::unwrap_used, reason = "a command that cannot be run has failed")]
+
+mod shop;
