@@ -66,9 +66,3 @@ pub(crate) fn progress(total: u64, what: &'static str) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
-
-/// Prints a command's answer. A reader that has gone away (`| head`) is no mistake.
-pub(crate) fn say(text: &str) {
-    use std::io::Write;
-    _ = writeln!(std::io::stdout(), "{text}");
-}
