@@ -28,7 +28,7 @@ pub(super) fn flow_shop(
 
 /// The disjunctive job shop: own routes over all machines, the middle machine being the shared bottleneck.
 ///
-/// Paper: app:sched-win, fig:jssp
+/// Paper: app:sched-win
 pub(super) fn job_shop(stream: &mut Stream, size: Size) -> Result<JobShop> {
     let bottleneck = size.machines as u32 / 2;
     let route = |stream: &mut Stream| -> Vec<Operation> {
@@ -98,7 +98,7 @@ pub(super) fn lags(stream: &mut Stream, size: Size) -> Result<TwoMachineLags> {
 /// Two orders and a tight deadline: one is lag-critical and misses its due date unless it runs first. With `both`, the
 /// other has a due date too, that it meets when it runs second without waiting.
 ///
-/// Paper: app:sched-boundary, fig:2order
+/// Paper: app:sched-boundary
 pub(super) fn two_orders(stream: &mut Stream, both: bool) -> Result<TwoMachineLags> {
     let (first, second, lag) = (between(stream, 1, 20), between(stream, 1, 20), between(stream, 20, 40));
     let (other_first, other_second) = (between(stream, 2, 20), between(stream, 1, 20));

@@ -1,7 +1,6 @@
 //! `niwaki generate`: instances out of nothing.
 
-use super::solve::write;
-use crate::terminal;
+use crate::{output, terminal};
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use niwaki_shop::formats::Format;
@@ -73,7 +72,7 @@ impl Args {
                 self.seed,
                 format.extension()
             );
-            write(&folder.join(name), &text)?;
+            output::write_whole(&folder.join(name), &text)?;
             bar.inc(1);
         }
         bar.finish_and_clear();

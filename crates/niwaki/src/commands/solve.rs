@@ -1,7 +1,7 @@
 //! `niwaki solve`: one instance in, a checked schedule out.
 
 use super::method::{Method, duration};
-use crate::terminal;
+use crate::{output, terminal};
 use anyhow::{Context, bail};
 use niwaki_shop::formats::{self, Format};
 use niwaki_shop::gantt::{Gantt, gantt};
@@ -60,7 +60,7 @@ impl Args {
             } else {
                 formats::write_schedule_csv(&found.schedule)
             };
-            write(path, &text)?;
+            output::write_whole(path, &text)?;
         }
         if let Some(path) = &self.gantt {
             let options = Gantt {
@@ -69,7 +69,7 @@ impl Args {
                 deadline: self.deadline,
                 bound: (!found.proven).then_some(found.lower),
             };
-            write(path, &gantt(&found.schedule, &options))?;
+            output::write_whole(path, &gantt(&found.schedule, &options))?;
         }
         let mut lines = vec![format!(
             "{}: {}, {} jobs, {} machines, {} operations",
@@ -134,11 +134,6 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
     });
     bar.finish_and_clear();
     found
-}
-
-/// Writes a file, naming it where that fails.
-pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// A file's name without folder and ending.

@@ -2,4 +2,5 @@
 
 #![expect(clippy::unwrap_used, reason = "a command that cannot be run has failed")]
 
+mod oracle;
 mod shop;

@@ -1,8 +1,8 @@
 //! `niwaki bench shop`: methods against best-known values over a folder of instances.
 
 use crate::commands::method::{Method, duration};
-use crate::commands::solve::{has_ending, write};
-use crate::terminal;
+use crate::commands::solve::has_ending;
+use crate::{output, terminal};
 use anyhow::{Context, bail};
 use niwaki_page::{Axis, BarChart, Bars, Cell, Column, Figure, Format, Made, Page, Section, Table};
 use niwaki_shop::formats::{KnownBounds, load};
@@ -101,10 +101,10 @@ impl Args {
         let summary = self.summary(&rows);
         terminal::say(summary.to_text(100).trim_end());
         if let Some(path) = &self.csv {
-            write(path, &self.every_row(&rows).to_csv())?;
+            output::write_whole(path, &self.every_row(&rows).to_csv())?;
         }
         if let Some(path) = &self.page {
-            write(path, &self.report(&rows, summary))?;
+            output::write_whole(path, &self.report(&rows, summary))?;
         }
         Ok(ExitCode::SUCCESS)
     }

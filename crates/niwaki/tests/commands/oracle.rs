@@ -1,6 +1,4 @@
-//! The command as its users meet it: results, refusals, help.
-
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
+//! `oracle`, `reproduce`, and what every command shares: refusals and help.
 
 use std::fmt::Write as _;
 use std::fs;
