@@ -24,7 +24,8 @@ pub struct Span {
 /// Called with the span, one slice `[items, rows, width]` for each output of the plan, and one slice of the same
 /// shape for each cotangent, which it must fill whole (it holds rubbish before). An engine may call it once per
 /// member or once per block of items, in any order and from several threads: an item's cotangent may depend on
-/// that item's outputs only, and on what the caller knew before. The correction is such a function.
+/// that item's outputs only, and on what the caller knew before. The correction is such a function. The cotangent of an
+/// output that no parameter reaches is an empty slice.
 pub type Surrogate<'a, F> = dyn Fn(Span, &[&[F]], &mut [&mut [F]]) + Sync + 'a;
 
 /// A population of members that run one program on one device.
@@ -102,8 +103,8 @@ pub trait Engine {
     /// If the device fails.
     fn pull_back(&mut self, surrogate: &Surrogate<'_, Self::Scalar>) -> Result<()>;
 
-    /// An output of the last run, `[member, item, rows, width]`.
-    fn output(&self, output: usize) -> &[Self::Scalar];
+    /// A member's output of the last run, `[item, rows, width]`.
+    fn output(&self, member: usize, output: usize) -> &[Self::Scalar];
 
     /// A member's flat gradient, as [`Engine::pull_back`] left it.
     ///
@@ -116,6 +117,19 @@ pub trait Engine {
     /// # Errors
     /// If there is not one rate per member, or the device fails.
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>>;
+
+    /// A member's optimiser state: steps taken and its moments (see [`Optimiser::moments`]), each as long as the
+    /// parameters.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn state(&self, member: usize) -> Result<(u64, Vec<Vec<Self::Scalar>>)>;
+
+    /// Puts a member's optimiser state back.
+    ///
+    /// # Errors
+    /// If a moment's length is wrong, or the device fails.
+    fn set_state(&mut self, member: usize, steps: u64, moments: &[Vec<Self::Scalar>]) -> Result<()>;
 }
 
 /// Refuses per-member data of another length.

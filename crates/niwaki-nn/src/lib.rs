@@ -6,6 +6,9 @@
 //! item of every member: the axes `[member, item]` lead everywhere and nothing ever mixes members. The caller turns
 //! outputs into cotangents (the correction does), and an [`Optimiser`] turns the gradient into a step.
 
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod engine;
 mod error;
 pub mod graph;
@@ -14,10 +17,11 @@ mod layout;
 pub mod optimiser;
 mod plan;
 
+pub use cpu::{Cpu, Real, log_softmax};
 pub use engine::{Engine, Span, Surrogate};
 pub use error::{Error, Result};
 pub use graph::{Activation, Attention, Columns, Graph, Index, Mask, Op, Pooling, Shape, Value, Visible};
-pub use init::Init;
+pub use init::{Init, initialise};
 pub use layout::{ALIGNMENT, Layout, Param, Slice};
 pub use optimiser::{Optimiser, Rule, Schedule};
 pub use plan::{Backward, Plan, Region, Write};

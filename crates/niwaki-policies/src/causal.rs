@@ -27,7 +27,7 @@ pub struct CausalShape {
 impl CausalShape {
     /// The paper's sizes for a vocabulary and a horizon; 793,476 parameters at 4 and 8.
     ///
-    /// Paper: app:exp-details
+    /// Paper: app:testbed-protocol
     #[must_use]
     pub const fn testbed(vocab: usize, horizon: usize) -> Self {
         Self { vocab, horizon, width: 128, heads: 4, blocks: 4, hidden: 512 }

@@ -92,6 +92,12 @@ impl Graph {
         self.shapes.len()
     }
 
+    /// Rows of the tallest value.
+    #[must_use]
+    pub fn tallest(&self) -> usize {
+        self.shapes.iter().map(|shape| shape.rows).max().unwrap_or(0)
+    }
+
     /// The inputs of scalars, in order of declaration.
     #[must_use]
     pub fn inputs(&self) -> &[Named<Value>] {

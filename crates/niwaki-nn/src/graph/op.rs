@@ -340,6 +340,29 @@ impl Op {
         }
     }
 
+    /// The integers that it reads.
+    #[must_use]
+    pub fn index(&self) -> Option<Index> {
+        match self {
+            Self::Embed { index, .. } | Self::Gather { index, .. } => Some(*index),
+            Self::Rope { position, .. } => Some(*position),
+            Self::Pick { action, .. } => Some(*action),
+            _ => None,
+        }
+    }
+
+    /// The mask that it reads.
+    #[must_use]
+    pub fn mask(&self) -> Option<Mask> {
+        match self {
+            Self::Attention { attention: Attention { visible: Visible::Masked(mask), .. }, .. } => {
+                Some(*mask)
+            }
+            Self::Pool { mask, .. } | Self::Pick { mask, .. } => *mask,
+            _ => None,
+        }
+    }
+
     /// The values that its backward pass reads.
     #[must_use]
     pub fn kept(&self) -> Vec<Value> {
