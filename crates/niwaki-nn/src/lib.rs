@@ -6,6 +6,7 @@
 //! item of every member: the axes `[member, item]` lead everywhere and nothing ever mixes members. The caller turns
 //! outputs into cotangents (the correction does), and an [`Optimiser`] turns the gradient into a step.
 
+mod checkpoint;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -14,9 +15,11 @@ mod error;
 pub mod graph;
 mod init;
 mod layout;
+pub mod limits;
 pub mod optimiser;
 mod plan;
 
+pub use checkpoint::Checkpoint;
 pub use cpu::{Cpu, Real, log_softmax};
 pub use engine::{Engine, Span, Surrogate};
 pub use error::{Error, Result};

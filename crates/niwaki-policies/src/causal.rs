@@ -5,7 +5,11 @@
 //! projections have no bias, and queries, keys and values come from one product.
 //! An item is one lane, its rows are the steps. It must not know rewards or advantages.
 
-use niwaki_nn::{Activation, Attention, Columns, Graph, Index, Init, Param, Result, Value, Visible};
+use niwaki_nn::engine::check_members;
+use niwaki_nn::{
+    Activation, Attention, Columns, Engine, Graph, Index, Init, Param, Result, Value, Visible, log_softmax,
+};
+use niwaki_stream::Stream;
 
 /// The sizes of a [`Causal`] policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,88 @@ impl Causal {
     pub fn beginning(&self) -> i32 {
         self.shape.vocab as i32
     }
+
+    /// The outputs that an engine for this policy is made with: log-probabilities, entropies, logits. Sampling reads
+    /// the logits; a surrogate leaves their cotangent zero.
+    #[must_use]
+    pub fn outputs(&self) -> [Value; 3] {
+        [self.log_prob, self.entropy, self.logits]
+    }
+
+    /// Loads trajectories to be scored: `actions` is `[member, lane, step]`, negative where a trajectory has ended.
+    ///
+    /// # Errors
+    /// If the length is wrong or an action is no token.
+    pub fn load<E: Engine>(&self, engine: &mut E, actions: &[i32]) -> Result<()> {
+        let before = |place: usize| match place % self.shape.horizon {
+            0 => self.beginning(),
+            _ => actions[place - 1],
+        };
+        let tokens: Vec<i32> = (0..actions.len()).map(before).collect();
+        engine.load_indices(self.tokens, &tokens)?;
+        engine.load_indices(self.actions, actions)
+    }
+
+    /// Samples one trajectory for each lane of each member, token by token with cached keys and values.
+    ///
+    /// `streams` is `[member, lane]`; each step draws one uniform from its lane's stream. The engine was made with
+    /// [`Causal::outputs`]. On the CPU the log-probabilities have the bits that scoring the trajectories gives.
+    ///
+    /// # Errors
+    /// If the streams are not one per lane of each member, or the device fails.
+    pub fn sample<E: Engine<Scalar = f32>>(&self, engine: &mut E, streams: &mut [Stream]) -> Result<Sampled> {
+        let CausalShape { vocab, horizon, .. } = self.shape;
+        let (members, lanes) = (engine.members(), engine.items());
+        check_members("streams", members * lanes, streams.len())?;
+        let count = members * lanes * horizon;
+        let mut sampled = Sampled { actions: vec![-1; count], log_probs: vec![0.0; count] };
+        let mut tokens = vec![-1; count];
+        tokens.iter_mut().step_by(horizon).for_each(|token| *token = self.beginning());
+        engine.load_indices(self.actions, &sampled.actions)?;
+        let mut log_probs = vec![0.0; vocab];
+        for step in 0..horizon {
+            engine.load_indices(self.tokens, &tokens)?;
+            engine.forward_row(step)?;
+            for (lane, stream) in streams.iter_mut().enumerate() {
+                let logits =
+                    &engine.output(lane / lanes, 2)[(lane % lanes * horizon + step) * vocab..][..vocab];
+                log_softmax(logits, None, &mut log_probs);
+                let action = choose(&log_probs, stream.uniform());
+                let place = lane * horizon + step;
+                sampled.actions[place] = action as i32;
+                sampled.log_probs[place] = log_probs[action];
+                if step + 1 < horizon {
+                    tokens[place + 1] = action as i32;
+                }
+            }
+        }
+        Ok(sampled)
+    }
+}
+
+/// Trajectories that a policy has drawn, `[member, lane, step]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampled {
+    /// The tokens chosen.
+    pub actions: Vec<i32>,
+    /// Their log-probabilities.
+    pub log_probs: Vec<f32>,
+}
+
+/// The first choice at which the running sum of probabilities exceeds `uniform`; the likeliest if rounding leaves none.
+fn choose(log_probs: &[f32], uniform: f64) -> usize {
+    let mut total = 0.0;
+    let mut likeliest = 0;
+    for (choice, &log_prob) in log_probs.iter().enumerate() {
+        total += libm::exp(f64::from(log_prob));
+        if uniform < total {
+            return choice;
+        }
+        if log_prob > log_probs[likeliest] {
+            likeliest = choice;
+        }
+    }
+    likeliest
 }
 
 fn add_block(

@@ -3,4 +3,4 @@
 
 mod causal;
 
-pub use causal::{Causal, CausalShape};
+pub use causal::{Causal, CausalShape, Sampled};

@@ -22,4 +22,5 @@ mod step;
 
 pub use engine::Cpu;
 pub use pick::log_softmax;
+pub(crate) use product::{Matrix, product};
 pub use real::{Kernel, Real};
