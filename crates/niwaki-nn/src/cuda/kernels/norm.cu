@@ -67,19 +67,20 @@ __device__ __forceinline__ void norm_forward(const float* x, long x_pitch, float
 }
 
 // Rows in blocks of 64, one block of one member per thread block; sums for gain and bias leave as partials
-// [member, block, 2, width] (RMSNorm: the first half only).
+// [member, block, 3, width] (RMSNorm: no second third). With `whole` this is the last part of dx: its own column sums,
+// the bias gradient of what made x, are the last third.
 template <int V, int P>
 __device__ __forceinline__ void norm_backward(const float* dy, const float* x, const float* stats, const float* gain,
                                               long stride, float* dx, int add, float* partial, int layer_norm,
-                                              int rows_per_member, int width) {
+                                              int whole, int rows_per_member, int width) {
   extern __shared__ float scratch[];  // [8 warps][width]
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, member = blockIdx.y;
   const int first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
   const float share = 1.f / width;
-  Row<V, P> g, dgain, dbias;
+  Row<V, P> g, dgain, dbias, dsum;
   g.load(gain + member * stride, width);
 #pragma unroll
-  for (int i = 0; i < V * P; ++i) dgain.v[i] = dbias.v[i] = 0.f;
+  for (int i = 0; i < V * P; ++i) dgain.v[i] = dbias.v[i] = dsum.v[i] = 0.f;
 #pragma unroll 2
   for (int r = first + warp; r < last; r += 8) {
     const long row = (long)member * rows_per_member + r;
@@ -110,19 +111,24 @@ __device__ __forceinline__ void norm_backward(const float* dy, const float* x, c
     m1 = layer_norm ? warp_sum(m1) * share : 0.f;
     m2 = warp_sum(m2) * share;
 #pragma unroll
-    for (int i = 0; i < V * P; ++i) d.v[i] = s * (d.v[i] - m1 - a.v[i] * m2) + (add ? old.v[i] : 0.f);
+    for (int i = 0; i < V * P; ++i) {
+      d.v[i] = s * (d.v[i] - m1 - a.v[i] * m2) + (add ? old.v[i] : 0.f);
+      dsum.v[i] += d.v[i];
+    }
     if (dx) d.store(dx + row * width, width);
   }
-  partial += ((long)member * gridDim.x + blockIdx.x) * 2 * width;
-  for (int half = 0; half < 1 + (layer_norm != 0); ++half) {
-    if (half) dbias.store(scratch + warp * width, width);
-    else dgain.store(scratch + warp * width, width);
+  partial += ((long)member * gridDim.x + blockIdx.x) * 3 * width;
+  for (int third = 0; third < 3; ++third) {
+    if ((third == 1 && !layer_norm) || (third == 2 && !whole)) continue;
+    if (third == 0) dgain.store(scratch + warp * width, width);
+    if (third == 1) dbias.store(scratch + warp * width, width);
+    if (third == 2) dsum.store(scratch + warp * width, width);
     __syncthreads();
     for (int c = threadIdx.x; c < width; c += 256) {
       float sum = 0.f;
 #pragma unroll
       for (int w = 0; w < 8; ++w) sum += scratch[w * width + c];
-      partial[half * width + c] = sum;
+      partial[third * width + c] = sum;
     }
     __syncthreads();
   }
@@ -139,6 +145,6 @@ extern "C" __global__ void __launch_bounds__(256)
 
 extern "C" __global__ void __launch_bounds__(256)
     norm_backward_rows(const float* dy, const float* x, const float* stats, const float* gain, long stride, float* dx,
-                       int add, float* partial, int layer_norm, int rows_per_member, int width) {
-  norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, rows_per_member, width);
+                       int add, float* partial, int layer_norm, int whole, int rows_per_member, int width) {
+  norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, whole, rows_per_member, width);
 }

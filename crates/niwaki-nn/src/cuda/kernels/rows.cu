@@ -68,16 +68,17 @@ extern "C" __global__ void __launch_bounds__(128)
   partial[((long)member * gridDim.x + blockIdx.x) * width + c] = sum;
 }
 
-// gradient[member, c] (+)= sum over blocks of partial[member, block, c]; columns from `split` on go to `second`.
+// gradient[member, c] (+)= sum over blocks of partial[member, block, c], blocks `pitch` apart; columns from `split` on go
+// to `second`.
 extern "C" __global__ void __launch_bounds__(128)
-    gather_partials(const float* partial, int blocks, int columns, float* first, float* second, int split, long stride,
+    gather_partials(const float* partial, int blocks, int pitch, int columns, float* first, float* second, int split, long stride,
                     int add_first, int add_second) {
   const int c = blockIdx.x * 128 + threadIdx.x, member = blockIdx.y;
   if (c >= columns) return;
-  partial += (long)member * blocks * columns + c;
+  partial += (long)member * blocks * pitch + c;
   float sum = 0.f;
 #pragma unroll 8
-  for (int b = 0; b < blocks; ++b) sum += partial[(long)b * columns];
+  for (int b = 0; b < blocks; ++b) sum += partial[(long)b * pitch];
   if (c < split) put(first + member * stride + c, sum, add_first);
   else if (second) put(second + member * stride + c - split, sum, add_second);
 }

@@ -1,6 +1,6 @@
 //! Ops steered by integers and masks: `embed`, `gather`, `pool`, `score`, `rope` and `pick_log_prob`.
 
-use super::{Lowering, ROWS_PER_SUM, SCALAR};
+use super::{Lowering, Partial, ROWS_PER_SUM, SCALAR};
 use crate::Result;
 use crate::cuda::kernels::Unit;
 use crate::cuda::tape::arguments;
@@ -240,7 +240,13 @@ impl Lowering<'_> {
             let grid = (blocks, self.ground.members, 1);
             let kernel = (Unit::Index, "embed_backward_small");
             self.launch("embed'", kernel, grid, 128, (columns * SCALAR) as u32, arguments)?;
-            return self.gather_partials("embed'", partial, (blocks, columns), (table, columns), None);
+            return self.gather_partials(
+                "embed'",
+                partial,
+                Partial::dense(blocks, columns),
+                (table, columns),
+                None,
+            );
         }
         let (gradient, add) = self.gradient(table);
         if !add {

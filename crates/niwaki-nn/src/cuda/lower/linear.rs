@@ -6,7 +6,7 @@
 //! - *library*: cuBLASLt batched over members, bias and residual in its epilogue, other activations in a kernel after
 //!   it. All weight gradients go here.
 
-use super::{Lowering, ROWS_PER_SUM, SCALAR, View};
+use super::{Lowering, Partial, ROWS_PER_SUM, SCALAR, View};
 use crate::Result;
 use crate::cuda::blas::{Onto, Operand, Places, Precision};
 use crate::cuda::kernels::{HOPPER_SHARED, Unit};
@@ -244,15 +244,21 @@ impl Lowering<'_> {
             (_, false) => self.base(linear.output)?,
         };
         match linear.bias {
-            // The product that made `dz` summed its columns too.
-            Some(_) if sloped => Ok(()),
+            // What wrote the last part of `dz` summed its columns too.
+            Some(_) if sloped || self.totalled[linear.output.position()] => Ok(()),
             Some(bias) => {
                 let blocks = dy.rows_per_member.div_ceil(ROWS_PER_SUM);
                 let partial = self.scratch(self.ground.members * blocks * dy.width);
                 let arguments = arguments![kind, dy.at, kept, partial, dy.rows_per_member, dy.width];
                 let grid = (blocks, self.ground.members, dy.width.div_ceil(128));
                 self.launch("linear'", (Unit::Rows, "column_sums"), grid, 128, 0, arguments)?;
-                self.gather_partials("linear'", partial, (blocks, dy.width), (bias, dy.width), None)
+                self.gather_partials(
+                    "linear'",
+                    partial,
+                    Partial::dense(blocks, dy.width),
+                    (bias, dy.width),
+                    None,
+                )
             }
             None if kind != 0 => {
                 let arguments = arguments![kind, dy.at, kept, dy.at, false, dy.rows, dy.width];
@@ -260,6 +266,13 @@ impl Lowering<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// The bias of the `linear` that made this value, if the value's cotangent is that bias's too, row by row.
+    pub(super) fn bias_behind(&self, value: Value) -> Option<Param> {
+        let position = self.tools.graph.ops().iter().position(|op| op.outputs().contains(&value))?;
+        let linear = self.unpack(position)?;
+        if linear.activation == Activation::None && !self.is_narrow(&linear) { linear.bias } else { None }
     }
 
     /// The `linear` with GELU behind this value, if the tensor cores computed it and one more `linear`, whose backward
@@ -295,7 +308,13 @@ impl Lowering<'_> {
             };
             self.tensor_product("linear'", dy, right, dx, Ending::Slope { saved, partial })?;
             if let (Some(bias), Some(partial)) = (inner.bias, partial) {
-                self.gather_partials("linear'", partial, (blocks, x.width), (bias, x.width), None)?;
+                self.gather_partials(
+                    "linear'",
+                    partial,
+                    Partial::dense(blocks, x.width),
+                    (bias, x.width),
+                    None,
+                )?;
             }
             self.sloped[linear.input.position()] = true;
             return Ok(());
@@ -355,7 +374,7 @@ impl Lowering<'_> {
         let name = if dy.width <= 4 { "narrow_backward_4" } else { "narrow_backward_8" };
         self.launch("linear'", (Unit::Rows, name), grid, 128, 0, arguments)?;
         let weights = (linear.weight, x.width * dy.width);
-        self.gather_partials("linear'", partial, (blocks, columns), weights, linear.bias)
+        self.gather_partials("linear'", partial, Partial::dense(blocks, columns), weights, linear.bias)
     }
 }
 

@@ -78,6 +78,21 @@ struct View {
     width: usize,
 }
 
+/// Partial sums `[member, blocks, columns]`, blocks `pitch` apart.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    blocks: usize,
+    pitch: usize,
+    columns: usize,
+}
+
+impl Partial {
+    /// Blocks side by side.
+    fn dense(blocks: usize, columns: usize) -> Self {
+        Self { blocks, pitch: columns, columns }
+    }
+}
+
 /// Writes the tape of one pass.
 pub(crate) struct Lowering<'a> {
     tools: Tools<'a>,
@@ -91,6 +106,8 @@ pub(crate) struct Lowering<'a> {
     written: Vec<bool>,
     /// Values whose cotangent was already multiplied by the slope of the activation that made them.
     sloped: Vec<bool>,
+    /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
+    totalled: Vec<bool>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     summed: Vec<Option<Value>>,
 }
@@ -116,6 +133,7 @@ impl<'a> Lowering<'a> {
             turned_bytes: 0,
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
+            totalled: vec![false; tools.graph.values()],
             summed: index::summed_embeddings(tools.graph, tools.plan),
         }
     }
@@ -346,13 +364,13 @@ impl<'a> Lowering<'a> {
         self.launch(label, kernel, ((rows * width).div_ceil(256), 1, 1), 256, 0, arguments)
     }
 
-    /// Adds up partial sums `[member, blocks, columns]` into the gradient of one parameter, columns below `split`, and
+    /// Adds up partial sums into the gradient of one parameter, columns below `split`, and
     /// into that of another, the rest, where there is one.
     fn gather_partials(
         &mut self,
         label: &'static str,
         partial: u64,
-        (blocks, columns): (usize, usize),
+        Partial { blocks, pitch, columns }: Partial,
         (first, split): (Param, usize),
         second: Option<Param>,
     ) -> Result<()> {
@@ -367,6 +385,7 @@ impl<'a> Lowering<'a> {
         let arguments = super::tape::arguments![
             partial,
             blocks,
+            pitch,
             columns,
             at,
             other,

@@ -1,6 +1,6 @@
 //! `layer_norm` and `rms_norm`: one kernel each way, and one that adds up the sums for gain and bias.
 
-use super::{Lowering, ROWS_PER_SUM, SCALAR};
+use super::{Lowering, Partial, ROWS_PER_SUM, SCALAR};
 use crate::cuda::kernels::Unit;
 use crate::cuda::tape::arguments;
 use crate::graph::{Op, Value};
@@ -67,8 +67,20 @@ impl Lowering<'_> {
         let Some(norm) = unpack(op) else { return Ok(()) };
         let x = self.view(norm.input)?;
         let blocks = x.rows_per_member.div_ceil(ROWS_PER_SUM);
-        // Gain and bias lie side by side in the partial sums; RMSNorm leaves the second half alone.
-        let partial = self.scratch(self.ground.members * blocks * 2 * x.width);
+        // Where this norm is the first to read x, it is the last to add to x's cotangent, and can sum it.
+        let first_reader = self
+            .tools
+            .plan
+            .forward()
+            .iter()
+            .copied()
+            .find(|&at| self.tools.graph.ops()[at].operands().contains(&norm.input));
+        let behind = match (step.writes[0], first_reader == Some(step.op)) {
+            (Some(_), true) => self.bias_behind(norm.input),
+            _ => None,
+        };
+        // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone.
+        let partial = self.scratch(self.ground.members * blocks * 3 * x.width);
         let dx = match step.writes[0] {
             Some(_) => Some(self.cotangent(norm.input)?),
             None => None,
@@ -83,6 +95,7 @@ impl Lowering<'_> {
             step.writes[0] == Some(Write::Add),
             partial,
             norm.bias.is_some(),
+            behind.is_some(),
             x.rows_per_member,
             x.width,
         ];
@@ -90,6 +103,14 @@ impl Lowering<'_> {
         let shared = (8 * x.width * SCALAR) as u32;
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.ground.members, 1), 256, shared, arguments)?;
-        self.gather_partials(label, partial, (blocks, 2 * x.width), (norm.gain, x.width), norm.bias)
+        let sums = Partial { blocks, pitch: 3 * x.width, columns: 2 * x.width };
+        self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
+        if let Some(bias) = behind {
+            let third = partial + (2 * x.width * SCALAR) as u64;
+            let sums = Partial { columns: x.width, ..sums };
+            self.gather_partials(label, third, sums, (bias, x.width), None)?;
+            self.totalled[norm.input.position()] = true;
+        }
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! `niwaki bench …`: one file per thing measured.
 
+mod device;
 mod engine;
 mod meter;
 mod peer;
@@ -18,6 +19,8 @@ pub(crate) struct Args {
 enum What {
     /// The population engine: one update step of the testbed transformer.
     Engine(engine::Args),
+    /// The GPU: every op against the CPU engine, the laws of a population, the step's profile, and a soak.
+    Device(device::Args),
 }
 
 impl Args {
@@ -25,6 +28,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.what {
             What::Engine(args) => args.run(),
+            What::Device(args) => args.run(),
         }
     }
 }
