@@ -232,6 +232,7 @@ impl<F: Real> Engine for Cpu<F> {
         self.each_member(true, |index, member, workspace, shared| {
             let Member { parameters, gradient, outputs, .. } = member;
             gradient.fill(F::ZERO);
+            workspace.turn_weights(shared.graph, shared.plan, parameters);
             for items in shared.blocks() {
                 let extent = Extent { member: index, items: items.clone(), total: shared.items, row: None };
                 let Shared { graph, plan, inputs, .. } = shared;

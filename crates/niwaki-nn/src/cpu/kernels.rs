@@ -5,7 +5,7 @@ use super::simd::vectorised;
 use crate::graph::Activation;
 
 /// Accumulators of a sum: wide enough for one AVX-512 register of f32.
-const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// `Σ a · b`, in an order that depends on the length alone.
 #[inline(always)]

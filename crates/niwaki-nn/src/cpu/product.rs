@@ -92,6 +92,22 @@ pub(crate) fn product<F: Real>(
 }
 
 vectorised! {
+    /// `out[j, i] = matrix[i, j]`, tile by tile so that both sides stay in cache.
+    pub(crate) fn transpose<F: Real>(shape: [usize; 2], matrix: &[F], out: &mut [F]) {
+        let [rows, columns] = shape;
+        let tile = 16;
+        for top in (0..rows).step_by(tile) {
+            for left in (0..columns).step_by(tile) {
+                for column in left..(left + tile).min(columns) {
+                    let bottom = (top + tile).min(rows);
+                    for (row, out) in (top..bottom).zip(&mut out[column * rows + top..column * rows + bottom]) {
+                        *out = matrix[row * columns + column];
+                    }
+                }
+            }
+        }
+    }
+
     /// The same sums in the same order, for the shapes where `gemm` would choose another.
     fn small<F: Real>(
         shape: [usize; 3],
@@ -170,6 +186,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn transposing() {
+        let (rows, columns) = (37, 18);
+        let matrix = noise(rows * columns, 4);
+        let mut out = vec![0.0; rows * columns];
+        transpose([rows, columns], &matrix, &mut out);
+        assert!((0..rows * columns).all(|at| out[at % columns * rows + at / columns] == matrix[at]));
     }
 
     #[test]

@@ -185,13 +185,13 @@ impl Real for f32 {
         const ROUND: f32 = 12_582_912.0;
         let x = if self < -87.0 { -87.0 } else { self };
         let x = if x > 88.0 { 88.0 } else { x };
-        let shifted = x * std::f32::consts::LOG2_E + ROUND;
+        let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
         let n = shifted - ROUND;
-        let r = x - n * (355.0 / 512.0);
-        let r = r + n * 2.121_944_4e-4;
-        let mut series = 1.0 / 5040.0;
+        let r = n.mul_add(-355.0 / 512.0, x);
+        let r = n.mul_add(2.121_944_4e-4, r);
+        let mut series: f32 = 1.0 / 5040.0;
         for coefficient in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
-            series = series * r + coefficient;
+            series = series.mul_add(r, coefficient);
         }
         let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127);
         series * Self::from_bits(exponent << 23)
@@ -219,9 +219,9 @@ impl Real for f32 {
         let e = (-2.0 * size).exponential();
         let far = ((1.0 - e) / (1.0 + e)).copysign(self);
         let square = self * self;
-        let mut series = 0.0;
+        let mut series: f32 = 0.0;
         for coefficient in SERIES {
-            series = series * square + coefficient;
+            series = series.mul_add(square, coefficient);
         }
         if size < 0.35 { self * series } else { far }
     }
@@ -231,9 +231,9 @@ impl Real for f32 {
         let size = self.abs();
         let bell = (-0.5 * size * size).exponential();
         let t = 1.0 / (1.0 + 0.3 * size);
-        let mut series = 0.0;
+        let mut series: f32 = 0.0;
         for place in (0..TAIL.len()).rev() {
-            series = series * t + TAIL[place];
+            series = series.mul_add(t, TAIL[place]);
         }
         let tail = series * t * bell;
         let below = if self < 0.0 { tail } else { 1.0 - tail };

@@ -197,14 +197,15 @@ impl<'a, F: Real> Block<'a, F> {
             add_column_sums(dz, &mut gradient[layout.slice(*bias).range()]);
         }
         let (x, dz) = (Matrix::rows(self.value(*input), inner), Matrix::rows(dz, outer));
-        let d_weight = &mut gradient[layout.slice(*weight).range()];
-        let stored = Matrix::rows(self.parameter(*weight), if *transposed { inner } else { outer });
+        let range = layout.slice(*weight).range();
+        let d_weight = &mut gradient[range.clone()];
         match transposed {
             false => product([inner, rows, outer], x.transposed(), dz, d_weight, outer, true),
             true => product([outer, rows, inner], dz.transposed(), x, d_weight, inner, true),
         }
         if let Some(add) = accumulate(writes, 0) {
-            let back = if *transposed { stored } else { stored.transposed() };
+            let weight = if *transposed { self.parameters } else { self.turned };
+            let back = Matrix::rows(&weight[range], inner);
             product([rows, outer, inner], dz, back, self.cotangent(*input), inner, add);
         }
         if let Some(residual) = residual {
@@ -233,29 +234,18 @@ impl<'a, F: Real> Block<'a, F> {
         let scratch = std::mem::take(&mut self.scratch);
         let (d_query, rest) = scratch.split_at_mut(queries * a.head_width);
         let (d_key, rest) = rest.split_at_mut(keys * a.head_width);
-        let (d_value, d_weights) = rest.split_at_mut(keys * a.head_width);
+        let (d_value, rest) = rest.split_at_mut(keys * a.head_width);
+        let (d_weights, room) = rest.split_at_mut(keys);
         for item in 0..self.items() {
             let shape = self.heads(a, item);
-            let [query, key, value] = operands.map(|columns| self.view(columns, item));
+            let views = operands.map(|columns| self.view(columns, item));
             let weights = &saved[item * a.heads * queries * keys..][..a.heads * queries * keys];
             let d_out = &self.pulled(output)[item * size..(item + 1) * size];
             for head in 0..a.heads {
                 d_key.fill(F::ZERO);
                 d_value.fill(F::ZERO);
-                attend_backward(
-                    &shape,
-                    head,
-                    F::from_f64(a.scale),
-                    query,
-                    key,
-                    value,
-                    weights,
-                    d_out,
-                    d_query,
-                    d_key,
-                    d_value,
-                    d_weights,
-                );
+                let parts = [&mut *d_query, &mut *d_key, &mut *d_value, &mut *d_weights, &mut *room];
+                attend_backward(&shape, head, F::from_f64(a.scale), views, weights, d_out, parts);
                 let key_head = head / (a.heads / a.key_heads);
                 let parts = [(&*d_query, head), (&*d_key, key_head), (&*d_value, key_head)];
                 for (place, (columns, (part, head))) in operands.into_iter().zip(parts).enumerate() {

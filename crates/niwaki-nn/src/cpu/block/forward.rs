@@ -166,15 +166,16 @@ impl<'a, F: Real> Block<'a, F> {
     fn attention(&mut self, a: &Attention, output: Value, saved: &mut [F]) {
         let (queries, keys) = (self.graph.shape(a.query.value).rows, self.graph.shape(a.key.value).rows);
         let rows = self.extent.row.map_or(0..queries, |row| row..row + 1);
-        let brief = saved.is_empty();
         let per_item = a.heads * queries * keys;
         let size = self.graph.shape(output).size();
         for (item, out) in self.result(output).chunks_exact_mut(size).enumerate() {
             let shape = self.heads(a, item);
-            let [query, key, value] = [a.query, a.key, a.value].map(|columns| self.view(columns, item));
+            let views = [a.query, a.key, a.value].map(|columns| self.view(columns, item));
+            let (own, room) = self.scratch.split_at_mut(per_item);
+            // Without a backward pass nothing is saved: the weights of one item at a time will do.
             let weights =
-                if brief { &mut *self.scratch } else { &mut saved[item * per_item..(item + 1) * per_item] };
-            attend(&shape, F::from_f64(a.scale), query, key, value, rows.clone(), weights, brief, out);
+                if saved.is_empty() { own } else { &mut saved[item * per_item..(item + 1) * per_item] };
+            attend(&shape, F::from_f64(a.scale), views, rows.clone(), weights, room, out);
         }
     }
 

@@ -112,23 +112,22 @@ impl Args {
         let (mut ours, mut theirs) = (Times::default(), Vec::new());
         theirs.resize_with(peers.len(), Times::default);
         let mut limits = Vec::new();
-        let bar = terminal::progress(self.repeats as u64 + 2, "steps");
-        for repeat in 0..self.repeats + 2 {
-            let limit = (self.device == Device::Cpu).then(|| measure_limits(clock()));
-            let ours_now = self.step(&mut engine)?;
-            let mut theirs_now = Vec::new();
-            for (_, processes) in &mut peers {
-                theirs_now.push(step_together(processes)?);
-            }
-            if repeat >= 2 {
-                limits.extend(limit);
-                ours.push(ours_now);
-                theirs.iter_mut().zip(theirs_now).for_each(|(times, now)| times.push(now));
+        let bar = terminal::progress(self.repeats as u64, "steps");
+        for _ in 0..2 {
+            self.step(&mut engine)?;
+        }
+        // The yardsticks below need more memory than the engine.
+        let peak = peak_memory();
+        for _ in 0..self.repeats {
+            limits.extend((self.device == Device::Cpu).then(|| measure_limits(clock())));
+            ours.push(self.step(&mut engine)?);
+            for ((_, processes), times) in peers.iter_mut().zip(&mut theirs) {
+                times.push(step_together(processes)?);
             }
             bar.inc(1);
         }
         bar.finish_and_clear();
-        self.print(policy, &ours, &limits);
+        self.print(policy, &ours, &limits, peak);
         for ((name, processes), times) in peers.iter_mut().zip(&theirs) {
             let ratio = |ours: &[f64], theirs: &[f64]| {
                 median(&ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect::<Vec<_>>())
@@ -158,13 +157,7 @@ impl Args {
         let mut stream = Key::new(1, "bench").open();
         let count = self.members * self.lanes * self.horizon;
         let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.shape.vocab as u64) as i32).collect();
-        let before = |place: usize| match place % self.horizon {
-            0 => policy.beginning(),
-            _ => actions[place - 1],
-        };
-        let tokens: Vec<i32> = (0..count).map(before).collect();
-        engine.load_indices(policy.tokens, &tokens)?;
-        engine.load_indices(policy.actions, &actions)?;
+        policy.load(engine, &actions)?;
         for member in 0..self.members {
             engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
         }
@@ -187,7 +180,7 @@ impl Args {
     }
 
     #[expect(clippy::print_stdout, reason = "the command's result")]
-    fn print(&self, policy: &Causal, ours: &Times, limits: &[Limits]) {
+    fn print(&self, policy: &Causal, ours: &Times, limits: &[Limits], peak: Option<f64>) {
         let work = self.members as f64 * self.lanes as f64 * product_operations(&policy.graph, true);
         println!(
             "testbed transformer, {} parameters, {} member(s) × {} lanes × {} steps: forward, backward, N-SGD",
@@ -219,7 +212,7 @@ impl Args {
                 100.0 * median(&shares)
             );
         }
-        if let Some(peak) = peak_memory() {
+        if let Some(peak) = peak {
             println!("    peak memory {:.0} MB", peak / 1e6);
         }
     }
