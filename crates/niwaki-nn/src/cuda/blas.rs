@@ -15,7 +15,7 @@ pub enum Precision {
     /// Operands rounded to tf32 (10 mantissa bits).
     #[default]
     Tf32,
-    /// Operands rounded to bf16 (7 mantissa bits).
+    /// Operands of the library's products rounded to bf16 (7 mantissa bits); products fused with GELU keep tf32's ten.
     Bf16,
 }
 

@@ -4,22 +4,20 @@
 #define ROWS 8
 #define WIDTH 32
 
-// A warp per (item, head). Lane (i, part): row i = lane / 4, columns part * 4 .. + 4 and the same 16 further on, so that
-// the four lanes of a row touch whole 64-byte pieces. In shared memory odd rows hold their two halves swapped: rows 128
-// bytes apart would otherwise meet in the same banks.
+// A warp per (item, head). Lane (i, part): row i = lane / 4, columns part * 8 .. part * 8 + 8.
 struct Eight {
   float v[8];
-  __device__ __forceinline__ void load(const float* row, int c) {
-    const float4 a = *(const float4*)(row + c), b = *(const float4*)(row + (c ^ 16));
+  __device__ __forceinline__ void load(const float* p) {
+    const float4 a = *(const float4*)p, b = *(const float4*)(p + 4);
     v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w; v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
   }
-  __device__ __forceinline__ void store(float* row, int c) const {
-    *(float4*)(row + c) = make_float4(v[0], v[1], v[2], v[3]);
-    *(float4*)(row + (c ^ 16)) = make_float4(v[4], v[5], v[6], v[7]);
+  __device__ __forceinline__ void store(float* p) const {
+    *(float4*)p = make_float4(v[0], v[1], v[2], v[3]);
+    *(float4*)(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
   }
-  __device__ __forceinline__ void add(const float* row, int c) {
+  __device__ __forceinline__ void add(const float* p) {
     Eight o;
-    o.load(row, c);
+    o.load(p);
 #pragma unroll
     for (int c = 0; c < 8; ++c) v[c] += o.v[c];
   }
@@ -39,21 +37,20 @@ struct Eight {
   }
 };
 
-__device__ __forceinline__ int turned(int row, int c) { return c ^ ((row & 1) << 4); }
-
 __device__ __forceinline__ float quad_sum(float x) {
   x += __shfl_xor_sync(~0u, x, 1);
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// Row i's probabilities from its query and the keys in shared memory, which stay in registers for who needs them again.
-__device__ __forceinline__ void small_softmax(float (&p)[ROWS], Eight (&k)[ROWS], const Eight& q, const float* keys,
-                                              int i, int part, float scale, int causal) {
+// Row i's probabilities from its query and the keys in shared memory.
+__device__ __forceinline__ void small_softmax(float (&p)[ROWS], const Eight& q, const float* keys, int i, int part,
+                                              float scale, int causal) {
   float top = -3.0e38f;
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
-    k[j].load(keys + j * WIDTH, turned(j, part * 4));
-    p[j] = quad_sum(q.dot(k[j])) * scale;
+    Eight k;
+    k.load(keys + j * WIDTH + part * 8);
+    p[j] = quad_sum(q.dot(k)) * scale;
     if (causal && j > i) p[j] = -3.0e38f;
     top = fmaxf(top, p[j]);
   }
@@ -77,28 +74,27 @@ extern "C" __global__ void __launch_bounds__(256) attention_small_forward(
   if (unit >= items * heads) return;
   const int head = unit % heads;
   const long row = (long)(unit / heads) * ROWS + i;
-  const int column = head * WIDTH, c = part * 4, place = turned(i, c);
+  const int column = head * WIDTH + part * 8, place = i * WIDTH + part * 8;
   Eight q, t, u;
-  q.load(query + row * q_pitch + column, c);
-  t.load(key + row * k_pitch + column, c);
-  u.load(value + row * v_pitch + column, c);
-  t.store(keys[warp] + i * WIDTH, place);
-  u.store(values[warp] + i * WIDTH, place);
+  q.load(query + row * q_pitch + column);
+  t.load(key + row * k_pitch + column);
+  u.load(value + row * v_pitch + column);
+  t.store(keys[warp] + place);
+  u.store(values[warp] + place);
   __syncwarp();
   float p[ROWS];
-  Eight k[ROWS];
-  small_softmax(p, k, q, keys[warp], i, part, scale, causal);
+  small_softmax(p, q, keys[warp], i, part, scale, causal);
   Eight o;
   o.zero();
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
-    t.load(values[warp] + j * WIDTH, turned(j, part * 4));
+    t.load(values[warp] + j * WIDTH + part * 8);
     o.axpy(p[j], t);
   }
-  o.store(out + row * out_pitch + column, c);
+  o.store(out + row * out_pitch + column);
 }
 
-extern "C" __global__ void __launch_bounds__(128, 4) attention_small_backward(
+extern "C" __global__ void __launch_bounds__(128) attention_small_backward(
     const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch,
     const float* dout, long out_pitch, float* dquery, float* dkey, float* dvalue, int add_q, int add_k, int add_v,
     int items, int heads, float scale, int causal) {
@@ -109,24 +105,23 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_small_backward(
   if (unit >= items * heads) return;
   const int head = unit % heads;
   const long row = (long)(unit / heads) * ROWS + i;
-  const int column = head * WIDTH, c = part * 4, place = turned(i, c);
+  const int column = head * WIDTH + part * 8, place = i * WIDTH + part * 8;
   float *queries = store[warp][0], *keys = store[warp][1], *values = store[warp][2], *outs = store[warp][3];
   Eight q, t, u, d;
-  q.load(query + row * q_pitch + column, c);
-  t.load(key + row * k_pitch + column, c);
-  u.load(value + row * v_pitch + column, c);
-  d.load(dout + row * out_pitch + column, c);
-  q.store(queries + i * WIDTH, place);
-  t.store(keys + i * WIDTH, place);
-  u.store(values + i * WIDTH, place);
-  d.store(outs + i * WIDTH, place);
+  q.load(query + row * q_pitch + column);
+  t.load(key + row * k_pitch + column);
+  u.load(value + row * v_pitch + column);
+  d.load(dout + row * out_pitch + column);
+  q.store(queries + place);
+  t.store(keys + place);
+  u.store(values + place);
+  d.store(outs + place);
   __syncwarp();
   float p[ROWS], ds[ROWS], mean = 0.f;
-  Eight k[ROWS];
-  small_softmax(p, k, q, keys, i, part, scale, causal);
+  small_softmax(p, q, keys, i, part, scale, causal);
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
-    t.load(values + j * WIDTH, turned(j, part * 4));
+    t.load(values + j * WIDTH + part * 8);
     ds[j] = quad_sum(d.dot(t));
     mean = fmaf(p[j], ds[j], mean);
   }
@@ -135,10 +130,11 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_small_backward(
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
     ds[j] = p[j] * (ds[j] - mean) * scale;
-    o.axpy(ds[j], k[j]);
+    t.load(keys + j * WIDTH + part * 8);
+    o.axpy(ds[j], t);
   }
-  if (add_q) o.add(dquery + row * q_pitch + column, c);
-  o.store(dquery + row * q_pitch + column, c);
+  if (add_q) o.add(dquery + row * q_pitch + column);
+  o.store(dquery + row * q_pitch + column);
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
     if ((j & 3) == part) {
@@ -153,13 +149,13 @@ extern "C" __global__ void __launch_bounds__(128, 4) attention_small_backward(
   dv.zero();
 #pragma unroll
   for (int r = 0; r < ROWS; ++r) {
-    t.load(queries + r * WIDTH, turned(r, part * 4));
+    t.load(queries + r * WIDTH + part * 8);
     dk.axpy(matrices[warp][1][r][i], t);
-    t.load(outs + r * WIDTH, turned(r, part * 4));
+    t.load(outs + r * WIDTH + part * 8);
     dv.axpy(matrices[warp][0][r][i], t);
   }
-  if (add_k) dk.add(dkey + row * k_pitch + column, c);
-  dk.store(dkey + row * k_pitch + column, c);
-  if (add_v) dv.add(dvalue + row * v_pitch + column, c);
-  dv.store(dvalue + row * v_pitch + column, c);
+  if (add_k) dk.add(dkey + row * k_pitch + column);
+  dk.store(dkey + row * k_pitch + column);
+  if (add_v) dv.add(dvalue + row * v_pitch + column);
+  dv.store(dvalue + row * v_pitch + column);
 }

@@ -2,7 +2,7 @@
 //!
 //! - *narrow*: up to 8 outputs (a head), a warp per row, everything of its backward pass in one reading;
 //! - *Hopper*: our tensor-core product with GELU or its derivative fused in, where the device is one and the precision
-//!   is tf32;
+//!   is not f32;
 //! - *library*: cuBLASLt batched over members, bias and residual in its epilogue, other activations in a kernel after
 //!   it. All weight gradients go here.
 
@@ -84,7 +84,7 @@ impl Lowering<'_> {
     /// Whether the tensor-core product can take these sizes, and is worth it.
     fn is_hopper(&self, columns: usize, depth: usize) -> bool {
         self.tools.hopper
-            && self.tools.precision == Precision::Tf32
+            && self.tools.precision != Precision::F32
             && self.row.is_none()
             && columns.is_multiple_of(4)
             && depth.is_multiple_of(4)
