@@ -10,6 +10,9 @@ pub(crate) const LANES: usize = 16;
 /// `Σ a · b`, in an order that depends on the length alone.
 #[inline(always)]
 pub(crate) fn dot<F: Real>(a: &[F], b: &[F]) -> F {
+    if a.len() < LANES {
+        return a.iter().zip(b).fold(F::ZERO, |sum, (&a, &b)| sum + a * b);
+    }
     let mut sums = [F::ZERO; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest: F =
@@ -25,6 +28,9 @@ pub(crate) fn dot<F: Real>(a: &[F], b: &[F]) -> F {
 /// `Σ a`, in an order that depends on the length alone.
 #[inline(always)]
 pub(crate) fn sum<F: Real>(a: &[F]) -> F {
+    if a.len() < LANES {
+        return a.iter().fold(F::ZERO, |sum, &a| sum + a);
+    }
     let mut sums = [F::ZERO; LANES];
     let chunks = a.chunks_exact(LANES);
     let rest = chunks.remainder().iter().fold(F::ZERO, |sum, &a| sum + a);
@@ -36,8 +42,11 @@ pub(crate) fn sum<F: Real>(a: &[F]) -> F {
     fold(sums) + rest
 }
 
+/// Adds up the accumulators. The black box puts them into memory first: otherwise the compiler splits them to suit
+/// these few additions, and the long loop before runs two by two instead of sixteen by sixteen.
 #[inline(always)]
-fn fold<F: Real>(mut sums: [F; LANES]) -> F {
+fn fold<F: Real>(sums: [F; LANES]) -> F {
+    let mut sums = std::hint::black_box(sums);
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
@@ -157,6 +166,17 @@ vectorised! {
     pub(crate) fn tanh_backward<F: Real>(d: &mut [F], y: &[F]) {
         for (d, &y) in d.iter_mut().zip(y) {
             *d *= F::ONE - y * y;
+        }
+    }
+
+    /// `d *= slope` and `sums[j] += Σ_r d[r, j]` in one pass.
+    pub(crate) fn multiply_and_add_column_sums<F: Real>(d: &mut [F], slope: &[F], sums: &mut [F]) {
+        let width = sums.len();
+        for (d, slope) in d.chunks_exact_mut(width).zip(slope.chunks_exact(width)) {
+            for ((d, &slope), sum) in d.iter_mut().zip(slope).zip(sums.iter_mut()) {
+                *d *= slope;
+                *sum += *d;
+            }
         }
     }
 

@@ -6,3 +6,4 @@ mod gradients;
 mod harness;
 mod plans;
 mod population;
+mod soak;

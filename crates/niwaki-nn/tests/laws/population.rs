@@ -4,7 +4,7 @@ use crate::harness::{columns, loaded, param, pull};
 use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, Rule, Value, Visible};
 
 /// A small program with products, norms, attention and a choice.
-fn program() -> (Graph, Vec<Value>, Value) {
+pub(crate) fn program() -> (Graph, Vec<Value>, Value) {
     let mut graph = Graph::new();
     let tokens = graph.indices("tokens", 6, 5);
     let actions = graph.indices("actions", 6, 5);

@@ -3,7 +3,10 @@
 use super::Block;
 use crate::cpu::Real;
 use crate::cpu::attention::{add_head, attend_backward, score_backward};
-use crate::cpu::kernels::{add_column_sums, multiply, multiply_into, relu_backward, scale, tanh_backward};
+use crate::cpu::kernels::{
+    add_column_sums, multiply, multiply_and_add_column_sums, multiply_into, relu_backward, scale,
+    tanh_backward,
+};
 use crate::cpu::norm::{layer_norm_backward, rms_norm_backward};
 use crate::cpu::pick::pick_backward;
 use crate::cpu::product::{Matrix, product};
@@ -189,13 +192,18 @@ impl<'a, F: Real> Block<'a, F> {
             return;
         };
         let (inner, outer) = (self.graph.shape(*input).width, self.graph.shape(*output).width);
-        self.activation_backward(*activation, *output, self.saved(position));
+        let (layout, saved) = (self.graph.layout(), &*self.saved(position));
+        match (activation, bias.map(|bias| &mut gradient[layout.slice(bias).range()])) {
+            (Activation::Gelu | Activation::Silu, Some(d_bias)) => {
+                multiply_and_add_column_sums(self.cotangent(*output), saved, d_bias);
+            }
+            (_, d_bias) => {
+                self.activation_backward(*activation, *output, saved);
+                d_bias.into_iter().for_each(|d_bias| add_column_sums(self.pulled(*output), d_bias));
+            }
+        }
         let dz = self.pulled(*output);
         let rows = dz.len() / outer;
-        let layout = self.graph.layout();
-        if let Some(bias) = bias {
-            add_column_sums(dz, &mut gradient[layout.slice(*bias).range()]);
-        }
         let (x, dz) = (Matrix::rows(self.value(*input), inner), Matrix::rows(dz, outer));
         let range = layout.slice(*weight).range();
         let d_weight = &mut gradient[range.clone()];
