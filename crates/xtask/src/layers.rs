@@ -25,7 +25,12 @@ const LAYERS: &[(&str, u8)] = &[
 const ALONE: &[&str] = &["niwaki-correction", "niwaki-stats"];
 
 /// Dependencies that belong to one crate.
-const RESERVED: &[(&str, &str)] = &[("gemm", "niwaki-nn"), ("cudarc", "niwaki-nn")];
+const RESERVED: &[(&str, &str)] = &[
+    ("gemm-common", "niwaki-nn"),
+    ("gemm-f32", "niwaki-nn"),
+    ("gemm-f64", "niwaki-nn"),
+    ("cudarc", "niwaki-nn"),
+];
 
 /// One crate and what it names under `[dependencies]`.
 struct Package {
@@ -109,7 +114,7 @@ mod tests {
         assert!(faults(&package("niwaki-exact", &["niwaki-correction", "thiserror"])).is_empty());
         assert_eq!(faults(&package("niwaki-exact", &["niwaki-shop"])).len(), 1);
         assert_eq!(faults(&package("niwaki-correction", &["serde"])).len(), 1);
-        assert_eq!(faults(&package("niwaki-shop", &["gemm"])).len(), 1);
+        assert_eq!(faults(&package("niwaki-shop", &["gemm-f32"])).len(), 1);
         assert_eq!(faults(&package("niwaki-new", &[])).len(), 1);
     }
 }

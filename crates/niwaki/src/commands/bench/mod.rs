@@ -1,5 +1,9 @@
 //! `niwaki bench …`: one file per thing measured.
 
+mod device;
+mod engine;
+mod meter;
+mod peer;
 mod shop;
 
 use clap::Subcommand;
@@ -16,6 +20,10 @@ pub(crate) struct Args {
 enum What {
     /// Schedules: how far each method is from the best known, by size, over a folder of instances.
     Shop(shop::Args),
+    /// The population engine: one update step of the testbed transformer.
+    Engine(engine::Args),
+    /// The GPU: every op against the CPU engine, the laws of a population, the step's profile, and a soak.
+    Device(device::Args),
 }
 
 impl Args {
@@ -23,6 +31,8 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.what {
             What::Shop(args) => args.run(),
+            What::Engine(args) => args.run(),
+            What::Device(args) => args.run(),
         }
     }
 }

@@ -1,0 +1,164 @@
+//! One member's parameters and optimiser state in one safetensors file.
+//!
+//! Tensors carry the layout's names (`moments.0.` and `moments.1.` before them for Adam's state); the header's single
+//! metadata entry `niwaki` is a JSON object with the file format's version, the steps taken and whatever state the
+//! trainer adds. One file, renamed into place when it is whole on disk: a killed run finds the old or the new one.
+
+use crate::layout::{Layout, Slice};
+use crate::{Error, Result};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// The metadata entry that marks a file as ours.
+const ENTRY: &str = "niwaki";
+/// Version of the file format.
+const VERSION: u32 = 1;
+
+/// What a member needs to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// Flat parameters, `[layout.len()]`.
+    pub parameters: Vec<f32>,
+    /// The optimiser's flat moments, each `[layout.len()]`.
+    pub moments: Vec<Vec<f32>>,
+    /// Optimiser steps taken.
+    pub steps: u64,
+    /// Whatever else the caller wants back.
+    pub state: serde_json::Value,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    steps: u64,
+    moments: usize,
+    state: serde_json::Value,
+}
+
+impl Checkpoint {
+    /// Writes the checkpoint to a file beside `path`, flushes it to the disk and renames it into place.
+    ///
+    /// The same checkpoint always gives the same bytes.
+    ///
+    /// # Errors
+    /// If a buffer does not fit the layout, or the disk refuses.
+    pub fn save(&self, layout: &Layout, path: &Path) -> Result<()> {
+        let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+        for buffer in std::iter::once(&self.parameters).chain(&self.moments) {
+            if buffer.len() != layout.len() {
+                return Err(refuse(format!(
+                    "a buffer has {} scalars, the layout {}",
+                    buffer.len(),
+                    layout.len()
+                )));
+            }
+        }
+        let bytes = self.encode(layout).map_err(|error| refuse(error.to_string()))?;
+        write_atomically(path, &bytes).map_err(|error| refuse(error.to_string()))
+    }
+
+    fn encode(&self, layout: &Layout) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error>> {
+        let mut stored = Vec::new();
+        for (prefix, buffer) in self.buffers() {
+            for slice in layout.slices() {
+                let bytes: Vec<u8> =
+                    buffer[slice.range()].iter().flat_map(|scalar| scalar.to_le_bytes()).collect();
+                stored.push((format!("{prefix}{}", slice.name), slice.shape.clone(), bytes));
+            }
+        }
+        let mut views = Vec::with_capacity(stored.len());
+        for (name, shape, bytes) in &stored {
+            views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?));
+        }
+        let (steps, moments, state) = (self.steps, self.moments.len(), self.state.clone());
+        let header = serde_json::to_string(&Header { version: VERSION, steps, moments, state })?;
+        Ok(safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?)
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = (String, &Vec<f32>)> {
+        let moments = self.moments.iter().enumerate().map(|(place, moment)| (prefix(place), moment));
+        std::iter::once((String::new(), &self.parameters)).chain(moments)
+    }
+
+    /// Reads a checkpoint of a policy with this layout.
+    ///
+    /// # Errors
+    /// If the file is missing, truncated, not ours, of another version, or of a policy with another shape.
+    pub fn load(layout: &Layout, path: &Path) -> Result<Self> {
+        let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+        let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        let damaged = |error| refuse(format!("truncated, or no safetensors file ({error})"));
+        let tensors = SafeTensors::deserialize(&bytes).map_err(damaged)?;
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
+        let entry = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+        let entry = entry
+            .ok_or_else(|| refuse(format!("not written by niwaki: its header has no entry `{ENTRY}`")))?;
+        let header: Header = serde_json::from_str(entry)
+            .map_err(|error| refuse(format!("the header's entry `{ENTRY}` is damaged ({error})")))?;
+        if header.version != VERSION {
+            return Err(refuse(format!("format version {}, this program reads {VERSION}", header.version)));
+        }
+        let expected = layout.slices().len() * (1 + header.moments);
+        if tensors.len() != expected {
+            return Err(refuse(format!(
+                "{} tensors, the policy has {expected}: it is of another policy",
+                tensors.len()
+            )));
+        }
+        let read = |prefix: &str| -> Result<Vec<f32>> {
+            let mut flat = vec![0.0; layout.len()];
+            for slice in layout.slices() {
+                read_slice(&tensors, prefix, slice, &mut flat[slice.range()]).map_err(refuse)?;
+            }
+            Ok(flat)
+        };
+        let parameters = read("")?;
+        let moments = (0..header.moments).map(|place| read(&prefix(place))).collect::<Result<_>>()?;
+        Ok(Self { parameters, moments, steps: header.steps, state: header.state })
+    }
+}
+
+fn prefix(moment: usize) -> String {
+    format!("moments.{moment}.")
+}
+
+fn read_slice(
+    tensors: &SafeTensors<'_>,
+    prefix: &str,
+    slice: &Slice,
+    to: &mut [f32],
+) -> std::result::Result<(), String> {
+    let name = format!("{prefix}{}", slice.name);
+    let tensor =
+        tensors.tensor(&name).map_err(|_| format!("tensor {name} is missing: it is of another policy"))?;
+    if tensor.dtype() != Dtype::F32 || tensor.shape() != slice.shape {
+        let (dtype, shape) = (tensor.dtype(), tensor.shape());
+        return Err(format!("tensor {name} is {dtype:?} {shape:?}, the policy has F32 {:?}", slice.shape));
+    }
+    for (to, from) in to.iter_mut().zip(tensor.data().chunks_exact(4)) {
+        *to = f32::from_le_bytes([from[0], from[1], from[2], from[3]]);
+    }
+    Ok(())
+}
+
+/// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
+fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = folder.join(name);
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
+        // The error that matters is the first one.
+        let _ = fs::remove_file(&part);
+        return Err(error);
+    }
+    File::open(folder)?.sync_all()
+}

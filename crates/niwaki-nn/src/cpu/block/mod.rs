@@ -1,0 +1,226 @@
+//! One block of items of one member: the tape run in the arena.
+//!
+//! This file gives ops their slices; [`forward`] and [`backward`] match ops to kernels.
+
+mod backward;
+mod forward;
+
+use super::Real;
+use super::kernels::LANES;
+use super::product::transpose;
+use crate::graph::{Attention, Graph, Index, IndexSource, Mask, Op, Value, Visible};
+use crate::layout::Param;
+use crate::plan::{Plan, Region};
+use std::ops::Range;
+
+/// What was loaded, `[member, item, …]`, by position in the graph's tables.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inputs<F> {
+    pub(crate) scalars: Vec<Vec<F>>,
+    pub(crate) indices: Vec<Vec<i32>>,
+    pub(crate) masks: Vec<Vec<u8>>,
+}
+
+/// The memory that a thread runs blocks in.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace<F> {
+    arena: Vec<F>,
+    scratch: Vec<F>,
+    /// Weights transposed for the backward pass, at their offsets in the member's buffer.
+    turned: Vec<F>,
+}
+
+impl<F: Real> Workspace<F> {
+    /// Makes room for `items` items of a plan.
+    pub(crate) fn reserve(&mut self, graph: &Graph, plan: &Plan, items: usize) {
+        if self.arena.len() < plan.arena() * items {
+            self.arena = vec![F::ZERO; plan.arena() * items];
+        }
+        let scratch = graph.ops().iter().map(|op| scratch(graph, op)).max().unwrap_or(0);
+        self.scratch.resize(scratch, F::ZERO);
+    }
+}
+
+impl<F: Real> Workspace<F> {
+    /// Transposes the weights that the backward pass multiplies by, once for all blocks of a member: products read
+    /// contiguous columns faster than they can gather them.
+    pub(crate) fn turn_weights(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
+        self.turned.resize(parameters.len(), F::ZERO);
+        for step in plan.backward() {
+            if let Op::Linear { input, weight, transposed: false, output, .. } = &graph.ops()[step.op]
+                && step.writes[0].is_some()
+            {
+                let range = graph.layout().slice(*weight).range();
+                let (inner, outer) = (graph.shape(*input).width, graph.shape(*output).width);
+                transpose([inner, outer], &parameters[range.clone()], &mut self.turned[range]);
+            }
+        }
+    }
+}
+
+/// Scalars that an op's kernels need besides the arena.
+fn scratch(graph: &Graph, op: &Op) -> usize {
+    match op {
+        Op::Attention { attention: a, .. } => {
+            let (queries, keys) = (graph.shape(a.query.value).rows, graph.shape(a.key.value).rows);
+            let backward = (queries + 2 * keys) * a.head_width + keys;
+            backward.max(a.heads * queries * keys) + LANES * keys
+        }
+        Op::LayerNorm { input, .. } | Op::RmsNorm { input, .. } => 2 * graph.shape(*input).width,
+        Op::Pick { logits, .. } => graph.shape(*logits).width,
+        _ => 0,
+    }
+}
+
+/// Which items of which member, and which rows of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Extent {
+    pub(crate) member: usize,
+    /// Items of the member.
+    pub(crate) items: Range<usize>,
+    /// Items that the member has in all.
+    pub(crate) total: usize,
+    /// One row of each item, or all.
+    pub(crate) row: Option<usize>,
+}
+
+/// A block at work.
+pub(crate) struct Block<'a, F> {
+    graph: &'a Graph,
+    plan: &'a Plan,
+    inputs: &'a Inputs<F>,
+    parameters: &'a [F],
+    extent: Extent,
+    arena: *mut F,
+    scratch: &'a mut [F],
+    turned: &'a [F],
+}
+
+impl<'a, F: Real> Block<'a, F> {
+    pub(crate) fn new(
+        graph: &'a Graph,
+        plan: &'a Plan,
+        inputs: &'a Inputs<F>,
+        parameters: &'a [F],
+        extent: Extent,
+        workspace: &'a mut Workspace<F>,
+    ) -> Self {
+        assert!(workspace.arena.len() >= plan.arena() * extent.items.len(), "the arena was not reserved");
+        let arena = workspace.arena.as_mut_ptr();
+        let Workspace { scratch, turned, .. } = workspace;
+        Self { graph, plan, inputs, parameters, extent, arena, scratch, turned }
+    }
+
+    fn items(&self) -> usize {
+        self.extent.items.len()
+    }
+
+    /// A region's scalars for all items of the block.
+    ///
+    /// # Safety
+    /// No other slice of an overlapping region may be written while this one is held. The plan keeps the regions of
+    /// one op's operands, results, saved scalars and cotangents apart (a law tests it), so slices taken while one op
+    /// runs satisfy this as long as each region is taken once for writing.
+    unsafe fn region(&self, region: Region) -> &'a mut [F] {
+        let (offset, size) = (region.offset * self.items(), region.size * self.items());
+        // SAFETY: `new` checked that the arena has room for the plan; disjointness is the caller's.
+        unsafe { std::slice::from_raw_parts_mut(self.arena.add(offset), size) }
+    }
+
+    /// A value, to read: an input's slice or a region of the arena.
+    pub(crate) fn value(&self, value: Value) -> &'a [F] {
+        if let Some(region) = self.plan.value(value) {
+            // SAFETY: values are read here and written only as results of the op that runs.
+            return unsafe { self.region(region) };
+        }
+        let slot = self.graph.inputs().iter().position(|input| input.what == value);
+        let size = self.graph.shape(value).size();
+        slot.map_or(&[], |slot| self.part(&self.inputs.scalars[slot], size))
+    }
+
+    /// An op's result, to write.
+    fn result(&self, value: Value) -> &'a mut [F] {
+        // SAFETY: a result is written by one op, which takes it once. An output that nothing needs has no region.
+        self.plan.value(value).map_or(&mut [], |region| unsafe { self.region(region) })
+    }
+
+    /// What an op saves for its backward pass; empty where the plan has no backward pass.
+    fn saved(&self, op: usize) -> &'a mut [F] {
+        // SAFETY: each op takes its own saved region once.
+        self.plan.saved(op).map_or(&mut [], |region| unsafe { self.region(region) })
+    }
+
+    /// A value's cotangent; empty where there is none.
+    pub(crate) fn cotangent(&self, value: Value) -> &'a mut [F] {
+        // SAFETY: an op takes each operand's cotangent one after the other, and its result's only to read or to
+        // scale in place before that.
+        self.plan.cotangent(value).map_or(&mut [], |region| unsafe { self.region(region) })
+    }
+
+    /// A result's cotangent, to read.
+    fn pulled(&self, value: Value) -> &'a [F] {
+        self.cotangent(value)
+    }
+
+    fn parameter(&self, param: Param) -> &'a [F] {
+        &self.parameters[self.graph.layout().slice(param).range()]
+    }
+
+    /// The integer of a row, counted over all items of the block.
+    fn index(&self, index: Index) -> impl Fn(usize) -> i32 + 'a {
+        let (entries, period) = match &self.graph.index_sources()[index.position()] {
+            IndexSource::Constant(entries) => (entries.as_slice(), entries.len()),
+            IndexSource::Input { rows, .. } => {
+                (self.part(&self.inputs.indices[index.position()], *rows), rows * self.items())
+            }
+        };
+        move |row| entries[row % period]
+    }
+
+    fn mask(&self, mask: Mask) -> &'a [u8] {
+        let shape = self.graph.masks()[mask.position()].what;
+        self.part(&self.inputs.masks[mask.position()], shape.size())
+    }
+
+    /// The block's part of a buffer `[member, item, size]`.
+    fn part<T>(&self, data: &'a [T], size: usize) -> &'a [T] {
+        let Extent { member, items, total, .. } = &self.extent;
+        &data[(member * total + items.start) * size..(member * total + items.end) * size]
+    }
+
+    /// Runs of rows that this pass computes, of a value with `rows` rows per item.
+    fn spans(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<'a, F> {
+        let items = self.items();
+        let (count, first, length, stride) = match self.extent.row {
+            None => (1, 0, rows * items, 0),
+            Some(row) => (items, row, 1, rows),
+        };
+        (0..count).map(move |place| first + place * stride..first + place * stride + length)
+    }
+
+    /// The sizes of an attention and the mask of one item.
+    fn heads(&self, a: &Attention, item: usize) -> super::attention::Heads<'a> {
+        let (query_rows, key_rows) =
+            (self.graph.shape(a.query.value).rows, self.graph.shape(a.key.value).rows);
+        let mask = match a.visible {
+            Visible::Masked(mask) => {
+                Some(&self.mask(mask)[item * query_rows * key_rows..][..query_rows * key_rows])
+            }
+            Visible::All | Visible::Causal => None,
+        };
+        super::attention::Heads {
+            heads: a.heads,
+            key_heads: a.key_heads,
+            width: a.head_width,
+            query_rows,
+            key_rows,
+            causal: a.visible == Visible::Causal,
+            mask,
+        }
+    }
+}
+
+/// Columns of rows as the range of scalars.
+fn scale_range(rows: &Range<usize>, width: usize) -> Range<usize> {
+    rows.start * width..rows.end * width
+}

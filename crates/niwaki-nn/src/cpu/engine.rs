@@ -1,0 +1,328 @@
+//! The members of a population on the CPU, and the loop over members and blocks.
+
+use super::Real;
+use super::block::{Block, Extent, Inputs, Workspace};
+use super::step::step;
+use crate::engine::{Engine, Span, Surrogate, check_members};
+use crate::graph::{Graph, Index, IndexSource, Mask, Value};
+use crate::optimiser::Optimiser;
+use crate::plan::Plan;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Rows of the tallest value in a block: enough for products to run at full speed, few enough for the cache.
+const BLOCK_ROWS: usize = 256;
+
+/// A population on the CPU.
+#[derive(Debug)]
+pub struct Cpu<F> {
+    graph: Graph,
+    training: Plan,
+    forward: Plan,
+    /// Made on first use: not every program can run row by row.
+    stepping: Option<Plan>,
+    inputs: Inputs<F>,
+    members: Vec<Member<F>>,
+    items: usize,
+    /// Those that no thread is using; there are never more than threads.
+    workspaces: Mutex<Vec<Workspace<F>>>,
+}
+
+#[derive(Debug)]
+struct Member<F> {
+    parameters: Vec<F>,
+    gradient: Vec<F>,
+    moments: Vec<Vec<F>>,
+    steps: u64,
+    outputs: Vec<Vec<F>>,
+    /// Keys and values of the rows so far; empty until the first row is run.
+    cache: Workspace<F>,
+}
+
+impl<F: Real> Cpu<F> {
+    /// A population whose parameters are zero, with no items yet.
+    #[must_use]
+    pub fn new(graph: &Graph, outputs: &[Value], members: usize) -> Self {
+        let length = graph.layout().len();
+        let member = || Member {
+            parameters: vec![F::ZERO; length],
+            gradient: vec![F::ZERO; length],
+            moments: Vec::new(),
+            steps: 0,
+            outputs: vec![Vec::new(); outputs.len()],
+            cache: Workspace::default(),
+        };
+        Self {
+            training: Plan::training(graph, outputs),
+            forward: Plan::forward_only(graph, outputs),
+            stepping: None,
+            inputs: Inputs {
+                scalars: vec![Vec::new(); graph.inputs().len()],
+                indices: vec![Vec::new(); graph.index_sources().len()],
+                masks: vec![Vec::new(); graph.masks().len()],
+            },
+            graph: graph.clone(),
+            members: (0..members).map(|_| member()).collect(),
+            items: 0,
+            workspaces: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Items of each block but the last.
+    fn block_items(&self) -> usize {
+        let tallest = self.graph.tallest();
+        (BLOCK_ROWS / tallest.max(1)).clamp(1, self.items.max(1))
+    }
+
+    /// Runs `work` on every member in parallel, each with a workspace that has room for a block of `plan`.
+    fn each_member(
+        &mut self,
+        training: bool,
+        work: impl Fn(usize, &mut Member<F>, &mut Workspace<F>, &Shared<'_, F>) + Sync,
+    ) {
+        let block = self.block_items();
+        let Self { graph, inputs, members, items, workspaces, .. } = self;
+        let plan = if training { &self.training } else { &self.forward };
+        let shared = Shared { graph, plan, inputs, items: *items, block };
+        let workspaces = &*workspaces;
+        let free = || workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        members.par_iter_mut().enumerate().for_each(|(index, member)| {
+            let mut workspace = free().pop().unwrap_or_default();
+            workspace.reserve(graph, plan, block);
+            work(index, member, &mut workspace, &shared);
+            free().push(workspace);
+        });
+    }
+}
+
+/// What the members of a run have in common.
+struct Shared<'a, F> {
+    graph: &'a Graph,
+    plan: &'a Plan,
+    inputs: &'a Inputs<F>,
+    items: usize,
+    block: usize,
+}
+
+impl<F: Real> Shared<'_, F> {
+    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<F> {
+        let (items, block) = (self.items, self.block);
+        (0..items).step_by(block).map(move |start| start..(start + block).min(items))
+    }
+
+    /// Scalars per item of each output.
+    fn sizes(&self) -> impl Iterator<Item = (Value, usize)> {
+        self.plan.outputs().iter().map(|&output| (output, self.graph.shape(output).size()))
+    }
+
+    /// Copies a block's outputs, all rows or one, to where the caller reads them.
+    fn keep(&self, block: &Block<'_, F>, extent: &Extent, outputs: &mut [Vec<F>]) {
+        for ((value, size), kept) in self.sizes().zip(outputs) {
+            let width = self.graph.shape(value).width;
+            let rows = extent.row.map_or(0..size, |row| row * width..(row + 1) * width);
+            for (item, from) in extent.items.clone().zip(block.value(value).chunks_exact(size)) {
+                kept[item * size..(item + 1) * size][rows.clone()].copy_from_slice(&from[rows.clone()]);
+            }
+        }
+    }
+}
+
+impl<F: Real> Engine for Cpu<F> {
+    type Scalar = F;
+
+    fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn set_items(&mut self, items: usize) -> Result<()> {
+        self.items = items;
+        for member in &mut self.members {
+            for (kept, &output) in member.outputs.iter_mut().zip(self.forward.outputs()) {
+                kept.resize(items * self.graph.shape(output).size(), F::ZERO);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_scalars(&mut self, input: Value, data: &[F]) -> Result<()> {
+        let size = self.graph.shape(input).size();
+        let slot = self.graph.inputs().iter().position(|named| named.what == input);
+        let Some(slot) = slot else {
+            let reason = "the value is computed, not an input".to_owned();
+            return Err(Error::Unsupported { op: "load_scalars", reason });
+        };
+        let name = &self.graph.inputs()[slot].name;
+        load(&mut self.inputs.scalars[slot], data, name, self.members.len() * self.items * size)
+    }
+
+    fn load_indices(&mut self, index: Index, data: &[i32]) -> Result<()> {
+        let IndexSource::Input { name, rows, bound } = &self.graph.index_sources()[index.position()] else {
+            let reason = "constant indices are part of the program".to_owned();
+            return Err(Error::Unsupported { op: "load_indices", reason });
+        };
+        if let Some(position) = data.iter().position(|&entry| i64::from(entry) >= *bound as i64) {
+            let name = name.clone();
+            return Err(Error::IndexRange { name, position, got: data[position], bound: *bound });
+        }
+        let expected = self.members.len() * self.items * rows;
+        load(&mut self.inputs.indices[index.position()], data, name, expected)
+    }
+
+    fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()> {
+        let named = &self.graph.masks()[mask.position()];
+        let expected = self.members.len() * self.items * named.what.size();
+        load(&mut self.inputs.masks[mask.position()], data, &named.name, expected)
+    }
+
+    fn set_parameters(&mut self, member: usize, flat: &[F]) -> Result<()> {
+        load(&mut self.members[member].parameters, flat, "parameters", self.graph.layout().len())
+    }
+
+    fn parameters(&self, member: usize) -> Result<Vec<F>> {
+        Ok(self.members[member].parameters.clone())
+    }
+
+    fn forward(&mut self) -> Result<()> {
+        self.check_loaded(self.forward.forward())?;
+        self.each_member(false, |index, member, workspace, shared| {
+            for items in shared.blocks() {
+                let extent = Extent { member: index, items, total: shared.items, row: None };
+                let Shared { graph, plan, inputs, .. } = shared;
+                let mut block =
+                    Block::new(graph, plan, inputs, &member.parameters, extent.clone(), workspace);
+                block.forward();
+                shared.keep(&block, &extent, &mut member.outputs);
+            }
+        });
+        Ok(())
+    }
+
+    fn forward_row(&mut self, row: usize) -> Result<()> {
+        if self.stepping.is_none() {
+            self.stepping = Some(Plan::stepping(&self.graph, self.forward.outputs())?);
+        }
+        self.check_loaded(self.forward.forward())?;
+        let Self { graph, inputs, members, items, stepping, .. } = self;
+        let Some(plan) = stepping else { return Ok(()) };
+        let shared = Shared { graph, plan, inputs, items: *items, block: *items };
+        members.par_iter_mut().enumerate().for_each(|(index, member)| {
+            let extent =
+                Extent { member: index, items: 0..shared.items, total: shared.items, row: Some(row) };
+            member.cache.reserve(shared.graph, shared.plan, shared.items);
+            let Member { parameters, cache, outputs, .. } = member;
+            let mut block = Block::new(shared.graph, shared.plan, inputs, parameters, extent.clone(), cache);
+            block.forward();
+            shared.keep(&block, &extent, outputs);
+        });
+        Ok(())
+    }
+
+    fn pull_back(&mut self, surrogate: &Surrogate<'_, F>) -> Result<()> {
+        self.check_loaded(self.training.forward())?;
+        self.each_member(true, |index, member, workspace, shared| {
+            let Member { parameters, gradient, outputs, .. } = member;
+            gradient.fill(F::ZERO);
+            workspace.turn_weights(shared.graph, shared.plan, parameters);
+            for items in shared.blocks() {
+                let extent = Extent { member: index, items: items.clone(), total: shared.items, row: None };
+                let Shared { graph, plan, inputs, .. } = shared;
+                let mut block = Block::new(graph, plan, inputs, parameters, extent.clone(), workspace);
+                block.forward();
+                shared.keep(&block, &extent, outputs);
+                let seen: Vec<&[F]> = shared
+                    .sizes()
+                    .zip(outputs.iter())
+                    .map(|((_, size), kept)| &kept[items.start * size..items.end * size])
+                    .collect();
+                let mut cotangents: Vec<&mut [F]> =
+                    shared.sizes().map(|(output, _)| block.cotangent(output)).collect();
+                surrogate(Span { member: index, items }, &seen, &mut cotangents);
+                block.backward(gradient);
+            }
+        });
+        Ok(())
+    }
+
+    fn output(&self, member: usize, output: usize) -> &[F] {
+        &self.members[member].outputs[output]
+    }
+
+    fn gradient(&self, member: usize) -> Result<Vec<F>> {
+        Ok(self.members[member].gradient.clone())
+    }
+
+    fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {
+        check_members("learning rates", self.members.len(), rates.len())?;
+        let length = self.graph.layout().len();
+        let stepped = self.members.par_iter_mut().zip(rates).map(|(member, &rate)| {
+            let Member { parameters, gradient, moments, steps, .. } = member;
+            moments.resize_with(optimiser.moments(), || vec![F::ZERO; length]);
+            step(optimiser, rate, parameters, gradient, moments, steps)
+        });
+        Ok(stepped.collect())
+    }
+
+    fn state(&self, member: usize) -> Result<(u64, Vec<Vec<F>>)> {
+        Ok((self.members[member].steps, self.members[member].moments.clone()))
+    }
+
+    fn set_state(&mut self, member: usize, steps: u64, moments: &[Vec<F>]) -> Result<()> {
+        for moment in moments {
+            check_length("moments", self.graph.layout().len(), moment.len())?;
+        }
+        self.members[member].steps = steps;
+        self.members[member].moments = moments.to_vec();
+        Ok(())
+    }
+}
+
+impl<F: Real> Cpu<F> {
+    /// Refuses to run ops whose inputs were not loaded for the present number of items.
+    fn check_loaded(&self, ops: &[usize]) -> Result<()> {
+        let count = self.members.len() * self.items;
+        for &position in ops {
+            let op = &self.graph.ops()[position];
+            for operand in op.operands() {
+                if let Some(slot) = self.graph.inputs().iter().position(|input| input.what == operand) {
+                    let expected = count * self.graph.shape(operand).size();
+                    check_length(&self.graph.inputs()[slot].name, expected, self.inputs.scalars[slot].len())?;
+                }
+            }
+            if let Some(index) = op.index()
+                && let IndexSource::Input { name, rows, .. } = &self.graph.index_sources()[index.position()]
+            {
+                check_length(name, count * rows, self.inputs.indices[index.position()].len())?;
+            }
+            if let Some(mask) = op.mask() {
+                let named = &self.graph.masks()[mask.position()];
+                check_length(
+                    &named.name,
+                    count * named.what.size(),
+                    self.inputs.masks[mask.position()].len(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn load<T: Copy>(to: &mut Vec<T>, data: &[T], name: &str, expected: usize) -> Result<()> {
+    check_length(name, expected, data.len())?;
+    to.clear();
+    to.extend_from_slice(data);
+    Ok(())
+}
+
+fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
+}

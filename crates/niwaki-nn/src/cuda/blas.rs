@@ -1,0 +1,269 @@
+//! Products batched over members: cuBLASLt's strided-batched matrix products, planned once and replayed.
+//!
+//! Knows rows, columns and members; nothing of ops.
+
+use super::device::{Buffer, Device, refused};
+use crate::Result;
+use cudarc::cublaslt::{result, sys};
+use std::ffi::c_void;
+
+/// How products round their operands. Sums are always f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Operands and sums in f32.
+    F32,
+    /// Operands rounded to tf32 (10 mantissa bits).
+    #[default]
+    Tf32,
+    /// Operands of the library's products rounded to bf16 (7 mantissa bits); products fused with GELU keep tf32's ten.
+    Bf16,
+}
+
+/// One operand of a product, row-major `[rows, columns]` per member.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operand {
+    /// Rows as stored.
+    pub(crate) rows: usize,
+    /// Columns as stored, contiguous.
+    pub(crate) columns: usize,
+    /// Elements from one row to the next.
+    pub(crate) pitch: usize,
+    /// Elements from one member to the next.
+    pub(crate) stride: usize,
+    /// Whether the product reads it transposed.
+    pub(crate) transposed: bool,
+}
+
+const WORKSPACE: usize = 32 << 20;
+
+/// The library's handle with its scratch memory.
+pub(crate) struct Blas {
+    handle: sys::cublasLtHandle_t,
+    workspace: Buffer,
+}
+
+/// Where a product's operands lie on the device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    pub(crate) left: u64,
+    pub(crate) right: u64,
+    /// The matrix that is added; the result itself where none is.
+    pub(crate) onto: u64,
+    pub(crate) out: u64,
+}
+
+/// Bytes to which every member's operand is aligned, 256 at most.
+fn alignment(at: u64, stride: usize) -> u32 {
+    let bits = at | (stride as u64 * 4) | 256;
+    1 << bits.trailing_zeros()
+}
+
+/// What is added to a product as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Onto {
+    /// Nothing: the result replaces what is there.
+    Nothing,
+    /// Another matrix of the result's shape, which may be the result itself.
+    Matrix,
+}
+
+/// A product with its algorithm chosen.
+pub(crate) struct Product {
+    desc: sys::cublasLtMatmulDesc_t,
+    layouts: [sys::cublasLtMatrixLayout_t; 3],
+    algorithm: sys::cublasLtMatmulAlgo_t,
+    onto: f32,
+}
+
+fn fail(what: &'static str) -> impl Fn(result::CublasError) -> crate::Error {
+    move |error| refused(format!("{what}: {error:?}"))
+}
+
+impl Blas {
+    /// Opens the library on `device`.
+    pub(crate) fn open(device: &Device) -> Result<Self> {
+        let handle = result::create_handle().map_err(fail("create"))?;
+        Ok(Self { handle, workspace: device.allocate(WORKSPACE)? })
+    }
+
+    /// Plans `out[rows, columns] = left · right (+ onto) (+ bias)` for `members` members. A bias is an address and the
+    /// elements from one member's to the next.
+    pub(crate) fn plan(
+        &self,
+        precision: Precision,
+        members: usize,
+        (left, right, out): (Operand, Operand, Operand),
+        places: Places,
+        onto: Onto,
+        bias: Option<(u64, usize)>,
+    ) -> Result<Product> {
+        use sys::cublasComputeType_t as Compute;
+        let compute = match precision {
+            Precision::F32 => Compute::CUBLAS_COMPUTE_32F,
+            Precision::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
+            Precision::Bf16 => Compute::CUBLAS_COMPUTE_32F_FAST_16BF,
+        };
+        let desc =
+            result::create_matmul_desc(compute, sys::cudaDataType_t::CUDA_R_32F).map_err(fail("desc"))?;
+        // cuBLAS is column-major: a row-major product `L · R` is the column-major `Rᵀ · Lᵀ`, so the operands swap.
+        let transposes = [
+            (sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSA, right.transposed),
+            (sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_TRANSB, left.transposed),
+        ];
+        // SAFETY: each attribute's buffer has the size cuBLASLt documents for it and outlives the call.
+        unsafe {
+            for (attribute, transposed) in transposes {
+                let value = i32::from(transposed);
+                result::set_matmul_desc_attribute(desc, attribute, (&raw const value).cast(), 4)
+                    .map_err(fail("transpose"))?;
+            }
+            if let Some((address, stride)) = bias {
+                use sys::cublasLtMatmulDescAttributes_t as Attribute;
+                let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
+                let stride = stride as i64;
+                let settings: [(_, *const c_void, usize); 3] = [
+                    (Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, (&raw const epilogue).cast(), 4),
+                    (Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, (&raw const address).cast(), 8),
+                    (Attribute::CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, (&raw const stride).cast(), 8),
+                ];
+                for (attribute, value, size) in settings {
+                    result::set_matmul_desc_attribute(desc, attribute, value, size).map_err(fail("bias"))?;
+                }
+            }
+            let layout = |operand: Operand| -> Result<_> {
+                let layout = result::create_matrix_layout(
+                    sys::cudaDataType_t::CUDA_R_32F,
+                    operand.columns as u64,
+                    operand.rows as u64,
+                    operand.pitch as i64,
+                )
+                .map_err(fail("layout"))?;
+                use sys::cublasLtMatrixLayoutAttribute_t as Attribute;
+                let (count, stride) = (members as i32, operand.stride as i64);
+                result::set_matrix_layout_attribute(
+                    layout,
+                    Attribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                    (&raw const count).cast(),
+                    4,
+                )
+                .map_err(fail("batch"))?;
+                result::set_matrix_layout_attribute(
+                    layout,
+                    Attribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                    (&raw const stride).cast(),
+                    8,
+                )
+                .map_err(fail("stride"))?;
+                Ok(layout)
+            };
+            let layouts = [layout(right)?, layout(left)?, layout(out)?];
+            let preference = result::create_matmul_pref().map_err(fail("preference"))?;
+            let workspace = WORKSPACE;
+            result::set_matmul_pref_attribute(
+                preference,
+                sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                (&raw const workspace).cast(),
+                8,
+            )
+            .map_err(fail("workspace"))?;
+            // The library's default promise of 256 bytes does not hold for every parameter.
+            use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
+            for (side, at, operand) in [
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, places.right, right),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, places.left, left),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, places.onto, out),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, places.out, out),
+            ] {
+                let alignment = alignment(at, operand.stride);
+                result::set_matmul_pref_attribute(preference, side, (&raw const alignment).cast(), 4)
+                    .map_err(fail("alignment"))?;
+            }
+            let found = result::get_matmul_algo_heuristic(
+                self.handle,
+                desc,
+                layouts[0],
+                layouts[1],
+                layouts[2],
+                layouts[2],
+                preference,
+            )
+            .map_err(fail("no algorithm for this product"));
+            let _ = result::destroy_matmul_pref(preference);
+            Ok(Product {
+                desc,
+                layouts,
+                algorithm: found?.algo,
+                onto: if onto == Onto::Matrix { 1.0 } else { 0.0 },
+            })
+        }
+    }
+
+    /// Queues the product on `device`'s stream.
+    ///
+    /// # Safety
+    /// The addresses must hold `members` operands of the planned shapes.
+    pub(crate) unsafe fn run(
+        &self,
+        device: &Device,
+        product: &Product,
+        Places { left, right, onto, out }: Places,
+    ) -> Result<()> {
+        let (one, keep) = (1.0_f32, product.onto);
+        // SAFETY: the plan's descriptors are live; addresses are the caller's word.
+        unsafe {
+            result::matmul(
+                self.handle,
+                product.desc,
+                (&raw const one).cast(),
+                (&raw const keep).cast(),
+                right as *const c_void,
+                product.layouts[0],
+                left as *const c_void,
+                product.layouts[1],
+                onto as *const c_void,
+                product.layouts[2],
+                out as *mut c_void,
+                product.layouts[2],
+                &raw const product.algorithm,
+                self.workspace.at as *mut c_void,
+                WORKSPACE,
+                device.stream as sys::cudaStream_t,
+            )
+        }
+        .map_err(fail("product"))
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        // SAFETY: created in `open`, destroyed once.
+        unsafe {
+            let _ = result::destroy_handle(self.handle);
+        }
+    }
+}
+
+impl Drop for Product {
+    fn drop(&mut self) {
+        // SAFETY: created in `plan`, destroyed once.
+        unsafe {
+            for layout in self.layouts {
+                let _ = result::destroy_matrix_layout(layout);
+            }
+            let _ = result::destroy_matmul_desc(self.desc);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alignments() {
+        // 4096 is 2^12, capped at 256; a stride of 6 scalars is 24 = 8 · 3 bytes; an address ending in 0x10.
+        assert_eq!(alignment(4096, 64), 256);
+        assert_eq!(alignment(4096, 6), 8);
+        assert_eq!(alignment(0x1010, 1024), 16);
+    }
+}

@@ -1,0 +1,295 @@
+//! The device itself: finding the driver and its libraries at run time, one context, one stream, plain allocations.
+//!
+//! Nothing here is linked: a machine without a GPU loads the same binary and gets one clear line as its
+//! error. It knows nothing about graphs or parameters.
+
+use crate::{Error, Result};
+use cudarc::driver::{result, sys};
+use std::ffi::c_void;
+use std::path::PathBuf;
+
+/// The one error of this engine: the device's name and a line with the mend.
+pub(crate) fn refused(reason: impl Into<String>) -> Error {
+    Error::Device { device: "cuda", reason: reason.into() }
+}
+
+fn missing(library: &str, mend: &str) -> Error {
+    refused(format!("{library} is not on this machine; install {mend}, or use --device cpu"))
+}
+
+pub(crate) trait Named<T> {
+    fn named(self, call: &'static str) -> Result<T>;
+}
+
+impl<T> Named<T> for std::result::Result<T, result::DriverError> {
+    fn named(self, call: &'static str) -> Result<T> {
+        self.map_err(|error| refused(format!("{call} failed: {error:?}")))
+    }
+}
+
+/// Folders beside the loader's own path in which CUDA's libraries are looked for.
+fn library_folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"] {
+        if let Some(root) = std::env::var_os(variable) {
+            let root = PathBuf::from(root);
+            folders.extend([root.join("lib64"), root.join("lib"), root.join("targets/x86_64-linux/lib")]);
+        }
+    }
+    folders.push(PathBuf::from("/usr/local/cuda/lib64"));
+    folders.push(PathBuf::from("/usr/local/nvidia/lib64"));
+    // A Python environment with a CUDA wheel is often the only toolkit on a machine.
+    if let Some(python) = std::env::var_os("VIRTUAL_ENV") {
+        let lib = PathBuf::from(python).join("lib");
+        for version in std::fs::read_dir(&lib).into_iter().flatten().flatten() {
+            let wheels = version.path().join("site-packages/nvidia");
+            for part in ["cu13", "cublas", "cuda_nvrtc"] {
+                folders.push(wheels.join(part).join("lib"));
+            }
+        }
+    }
+    folders
+}
+
+/// Opens one of the run-time libraries so that the later look-up by name finds it already in the process.
+fn preload(stem: &'static str, mend: &'static str) -> Result<()> {
+    let names = [format!("lib{stem}.so.13"), format!("lib{stem}.so.12"), format!("lib{stem}.so")];
+    let mut places: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+    for folder in library_folders() {
+        places.extend(names.iter().map(|name| folder.join(name)));
+    }
+    for place in &places {
+        // SAFETY: loading CUDA's own libraries runs their initialisers, which have no preconditions.
+        if let Ok(library) = unsafe { libloading::Library::new(place) } {
+            // It must outlive every call into it: keep it for the whole process.
+            std::mem::forget(library);
+            return Ok(());
+        }
+    }
+    Err(missing(&format!("lib{stem}"), mend))
+}
+
+/// One GPU with its context and stream. Not shared between threads.
+pub(crate) struct Device {
+    handle: sys::CUdevice,
+    /// The stream that all work of this device is queued on.
+    pub(crate) stream: sys::CUstream,
+    /// Marketing name, for reports.
+    pub(crate) name: String,
+    /// Compute capability, major and minor.
+    pub(crate) capability: (i32, i32),
+    /// Multiprocessors.
+    pub(crate) multiprocessors: i32,
+    /// Driver version as `major * 1000 + minor * 10`.
+    pub(crate) driver_version: i32,
+}
+
+impl Device {
+    /// Opens GPU `ordinal`.
+    ///
+    /// # Errors
+    /// If the driver, NVRTC, cuBLASLt or the GPU is not on this machine.
+    pub(crate) fn open(ordinal: i32) -> Result<Self> {
+        // SAFETY: only probes for the library.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(missing("the NVIDIA driver (libcuda)", "the driver of an NVIDIA GPU"));
+        }
+        result::init().named("cuInit")?;
+        let count = result::device::get_count().named("cuDeviceGetCount")?;
+        if ordinal >= count {
+            return Err(refused(format!(
+                "GPU {ordinal} was asked for and {count} are here; use --device cpu"
+            )));
+        }
+        preload("nvrtc", "the CUDA runtime compiler (libnvrtc, CUDA 12 or 13)")?;
+        preload("cublasLt", "cuBLAS (libcublasLt, CUDA 12 or 13)")?;
+        let handle = result::device::get(ordinal).named("cuDeviceGet")?;
+        // SAFETY: `handle` came from the driver, and the primary context is retained until drop.
+        unsafe {
+            let context = result::primary_ctx::retain(handle).named("cuDevicePrimaryCtxRetain")?;
+            result::ctx::set_current(context).named("cuCtxSetCurrent")?;
+            let attribute =
+                |which| result::device::get_attribute(handle, which).named("cuDeviceGetAttribute");
+            use sys::CUdevice_attribute as Attribute;
+            let capability = (
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            );
+            let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+            let mut driver_version = 0;
+            sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;
+            let stream =
+                result::stream::create(result::stream::StreamKind::NonBlocking).named("cuStreamCreate")?;
+            let name = result::device::get_name(handle).named("cuDeviceGetName")?;
+            Ok(Self { handle, stream, name, capability, multiprocessors, driver_version })
+        }
+    }
+
+    /// Waits for everything queued.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        // SAFETY: the stream lives as long as `self`.
+        unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize") }
+    }
+
+    /// Free and total bytes.
+    pub(crate) fn memory(&self) -> Result<(usize, usize)> {
+        result::mem_get_info().named("cuMemGetInfo")
+    }
+
+    /// Takes `bytes` of device memory (at least one), uninitialised.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<Buffer> {
+        let (free, _) = self.memory()?;
+        if bytes > free {
+            return Err(refused(format!(
+                "{bytes} bytes of memory needed, {free} free; use fewer members or lanes"
+            )));
+        }
+        // SAFETY: a plain allocation in the current context; freed by `Buffer`.
+        let at = unsafe { result::malloc_sync(bytes.max(256)).named("cuMemAlloc")? };
+        Ok(Buffer { at })
+    }
+
+    /// Copies host values to `at`, and waits until the host memory may be reused.
+    pub(crate) fn write<T: Copy>(&self, at: u64, values: &[T]) -> Result<()> {
+        // SAFETY: the caller's address is inside one of this device's buffers; the stream is drained before `values` ends.
+        unsafe { result::memcpy_htod_async(at, values, self.stream).named("cuMemcpyHtoD")? };
+        self.synchronize()
+    }
+
+    /// Copies from `at` to host values after all queued work.
+    pub(crate) fn read<T: Copy>(&self, at: u64, values: &mut [T]) -> Result<()> {
+        // SAFETY: as in `write`; the stream is drained before `values` is read.
+        unsafe { result::memcpy_dtoh_async(values, at, self.stream).named("cuMemcpyDtoH")? };
+        self.synchronize()
+    }
+
+    /// Queues a copy from `at` to pinned values, which must not be read before [`Device::synchronize`].
+    pub(crate) fn fetch<T: Copy>(&self, at: u64, values: &mut [T]) -> Result<()> {
+        // SAFETY: the caller's range is inside one of this device's buffers and outlives the copy.
+        unsafe { result::memcpy_dtoh_async(values, at, self.stream).named("cuMemcpyDtoH") }
+    }
+
+    /// Queues a copy of pinned values to `at`; they must not change before [`Device::synchronize`].
+    pub(crate) fn send<T: Copy>(&self, at: u64, values: &[T]) -> Result<()> {
+        // SAFETY: as in `fetch`.
+        unsafe { result::memcpy_htod_async(at, values, self.stream).named("cuMemcpyHtoD") }
+    }
+
+    /// Queues a fill with zero bytes.
+    pub(crate) fn zero(&self, at: u64, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's range is inside one of this device's buffers.
+        unsafe { result::memset_d8_async(at, 0, bytes, self.stream).named("cuMemsetD8") }
+    }
+
+    /// Queues one kernel.
+    ///
+    /// # Safety
+    /// `arguments` must match the kernel's parameters in number, size and order, and every address in them must be
+    /// inside a live buffer of this device.
+    pub(crate) unsafe fn launch(
+        &self,
+        kernel: sys::CUfunction,
+        grid: (u32, u32, u32),
+        block: u32,
+        shared: u32,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            result::launch_kernel(kernel, grid, (block, 1, 1), shared, self.stream, arguments)
+                .named("cuLaunchKernel")
+        }
+    }
+
+    /// Milliseconds that `work` takes on the device, by events around it.
+    pub(crate) fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f32> {
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+        let start = result::event::create(flags).named("cuEventCreate")?;
+        let end = result::event::create(flags).named("cuEventCreate")?;
+        // SAFETY: both events and the stream are live; the events are destroyed once, at the end.
+        unsafe {
+            result::event::record(start, self.stream).named("cuEventRecord")?;
+            work()?;
+            result::event::record(end, self.stream).named("cuEventRecord")?;
+            result::event::synchronize(end).named("cuEventSynchronize")?;
+            let took = result::event::elapsed(start, end).named("cuEventElapsedTime")?;
+            result::event::destroy(start).named("cuEventDestroy")?;
+            result::event::destroy(end).named("cuEventDestroy")?;
+            Ok(took)
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: created in `open`, released once. A failure at exit has nobody left to hear it.
+        unsafe {
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::primary_ctx::release(self.handle);
+        }
+    }
+}
+
+/// A stretch of device memory, given back on drop.
+pub(crate) struct Buffer {
+    /// Address on the device.
+    pub(crate) at: u64,
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `Device::allocate`, freed once.
+        unsafe {
+            let _ = result::free_sync(self.at);
+        }
+    }
+}
+
+/// Host memory that the device copies to and from without a detour, `count` values.
+pub(crate) struct Pinned<T> {
+    at: *mut T,
+    count: usize,
+}
+
+// SAFETY: plain memory owned by this value alone; nothing about it belongs to a thread.
+unsafe impl<T: Send> Send for Pinned<T> {}
+// SAFETY: as above; shared references only read.
+unsafe impl<T: Sync> Sync for Pinned<T> {}
+
+impl<T: Copy + Default> Pinned<T> {
+    /// Takes room for `count` values and fills it with the default.
+    ///
+    /// # Errors
+    /// If the host has no room.
+    pub(crate) fn new(count: usize) -> Result<Self> {
+        let bytes = (count * size_of::<T>()).max(64);
+        // SAFETY: a fresh allocation of `bytes` in the current context, freed in drop.
+        let at = unsafe { result::malloc_host(bytes, 0).named("cuMemHostAlloc")? }.cast::<T>();
+        for index in 0..count {
+            // SAFETY: inside the allocation, which the driver aligns to a page.
+            unsafe { at.add(index).write(T::default()) };
+        }
+        Ok(Self { at, count })
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> &[T] {
+        // SAFETY: `count` initialised values, and no device copy is in flight while the engine lends them.
+        unsafe { std::slice::from_raw_parts(self.at, self.count) }
+    }
+
+    /// The values, to change.
+    pub(crate) fn values_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `values`, and borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.count) }
+    }
+}
+
+impl<T> Drop for Pinned<T> {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, freed once.
+        unsafe {
+            let _ = result::free_host(self.at.cast());
+        }
+    }
+}

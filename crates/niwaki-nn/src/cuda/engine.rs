@@ -1,0 +1,394 @@
+//! The population on the device, as a policy sees it.
+
+use super::blas::{Blas, Precision};
+use super::compile::{Target, cache_folder};
+use super::device::{Buffer, Device, refused};
+use super::kernels::Kernels;
+use super::lower::{Lowering, SCALAR, Tools, padded};
+use super::session::{Flat, Session, Wanted};
+use super::update::Update;
+use crate::engine::{Engine, Span, Surrogate};
+use crate::graph::{Graph, Index, IndexSource, Mask, Value};
+use crate::limits::Limits;
+use crate::optimiser::Optimiser;
+use crate::plan::Plan;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::path::PathBuf;
+
+/// How to run on the device.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which GPU, counted from 0.
+    pub ordinal: usize,
+    /// How products round their operands.
+    pub precision: Precision,
+    /// Bytes that activations may take; the device's free memory where absent. A cohort beyond it runs in groups.
+    pub memory: Option<usize>,
+    /// Where compiled kernels are kept; `NIWAKI_CACHE` or the user's cache folder where absent.
+    pub cache: Option<PathBuf>,
+}
+
+/// A population on one GPU.
+pub struct Cuda {
+    graph: Graph,
+    training: Plan,
+    alone: Plan,
+    members: usize,
+    items: usize,
+    options: Options,
+    hopper: bool,
+    // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
+    session: Option<Session>,
+    parameters: Buffer,
+    gradient: Buffer,
+    update: Update,
+    kernels: Kernels,
+    blas: Blas,
+    device: Device,
+}
+
+impl Cuda {
+    /// A population whose parameters are zero, with no items yet.
+    ///
+    /// # Errors
+    /// If there is no GPU, a library is missing, or an op is beyond the kernels: one line each, with the mend.
+    pub fn new(graph: &Graph, outputs: &[Value], members: usize, options: &Options) -> Result<Self> {
+        let device = Device::open(options.ordinal as i32)?;
+        let hopper = device.capability == (9, 0);
+        let target = Target { capability: device.capability, driver: device.driver_version };
+        let cache = options.cache.clone().or_else(cache_folder);
+        let units = Lowering::units(graph, hopper && options.precision != Precision::F32)?;
+        let kernels = Kernels::load(target, &units, cache.as_deref())?;
+        let blas = Blas::open(&device)?;
+        let bytes = members * padded(graph) * SCALAR;
+        let (parameters, gradient) = (device.allocate(bytes)?, device.allocate(bytes)?);
+        device.zero(parameters.at, bytes)?;
+        // Parameters that no output reaches, and the gaps between parameters, keep a gradient of zero.
+        device.zero(gradient.at, bytes)?;
+        let update = Update::new(&device, members)?;
+        Ok(Self {
+            training: Plan::training(graph, outputs),
+            alone: Plan::forward_only(graph, outputs),
+            graph: graph.clone(),
+            members,
+            items: 0,
+            options: options.clone(),
+            hopper,
+            session: None,
+            parameters,
+            gradient,
+            update,
+            kernels,
+            blas,
+            device,
+        })
+    }
+
+    /// The device in words: name, compute capability, multiprocessors.
+    #[must_use]
+    pub fn device_name(&self) -> String {
+        let (major, minor) = self.device.capability;
+        format!("{} (sm_{major}{minor}, {} multiprocessors)", self.device.name, self.device.multiprocessors)
+    }
+
+    /// Free and total bytes of the device.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn device_memory(&self) -> Result<(usize, usize)> {
+        self.device.memory()
+    }
+
+    /// What the device can do at best in this engine's precision, measured now; takes about 2.5 GB
+    /// for a moment.
+    ///
+    /// # Errors
+    /// If there is no room for them, or the device fails.
+    pub fn limits(&self) -> Result<Limits> {
+        super::limits::measure(&self.device, &self.blas, self.options.precision)
+    }
+
+    /// How many kernel files had to be compiled when the engine was made; 0 with a warm cache.
+    #[must_use]
+    pub fn compiled(&self) -> usize {
+        self.kernels.compiled
+    }
+
+    /// The line to show where the cohort was split because it exceeds memory.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.session.as_ref()?.notice.as_deref()
+    }
+
+    /// Waits until everything queued has run.
+    ///
+    /// # Errors
+    /// If something queued failed.
+    pub fn synchronize(&self) -> Result<()> {
+        self.device.synchronize()
+    }
+
+    /// Runs the training passes once, work by work, and gives each one's label and milliseconds: forward, then
+    /// backward with the cotangents as they are.
+    ///
+    /// # Errors
+    /// If no items are set, or the device fails.
+    pub fn profile(&mut self) -> Result<Vec<(&'static str, f32)>> {
+        let Self { session, device, blas, .. } = self;
+        let session = session.as_mut().ok_or_else(no_items)?;
+        let mut times = Vec::new();
+        for pass in &mut session.passes {
+            times.extend(pass.forward.profile(device, blas)?);
+            times.extend(pass.backward.profile(device, blas)?);
+        }
+        Ok(times)
+    }
+
+    fn member_at(&self, buffer: &Buffer, member: usize) -> u64 {
+        buffer.at + (member * padded(&self.graph) * SCALAR) as u64
+    }
+
+    fn read_member(&self, buffer: &Buffer, member: usize) -> Result<Vec<f32>> {
+        let mut flat = vec![0.0; self.graph.layout().len()];
+        self.device.read(self.member_at(buffer, member), &mut flat)?;
+        Ok(flat)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            tools: Tools {
+                graph: &self.graph,
+                plan: &self.training,
+                blas: &self.blas,
+                kernels: &self.kernels,
+                precision: self.options.precision,
+                hopper: self.hopper,
+            },
+            alone: &self.alone,
+            flat: Flat { parameters: self.parameters.at, gradient: self.gradient.at },
+            members: self.members,
+            items: self.items,
+            memory: self.options.memory,
+        }
+    }
+
+    fn load<T: Copy>(&self, name: &str, at: u64, data: &[T], per_item: usize) -> Result<()> {
+        check_length(name, self.members * self.items * per_item, data.len())?;
+        self.device.write(at, data)
+    }
+}
+
+/// One member's outputs and the cotangents that the surrogate owes for them.
+struct Share<'a> {
+    member: usize,
+    seen: Vec<&'a [f32]>,
+    wanted: Vec<&'a mut [f32]>,
+}
+
+fn no_items() -> Error {
+    refused("set the number of items and load the inputs before running")
+}
+
+fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
+}
+
+/// Queues copies of some members' outputs from the arena to the host.
+fn fetch_outputs(
+    device: &Device,
+    graph: &Graph,
+    plan: &Plan,
+    arena: u64,
+    members: &std::ops::Range<usize>,
+    items: usize,
+    outputs: &mut [super::device::Pinned<f32>],
+) -> Result<()> {
+    for (&output, host) in plan.outputs().iter().zip(outputs) {
+        let Some(region) = plan.value(output) else { continue };
+        let size = items * graph.shape(output).size();
+        let at = arena + (region.offset * members.len() * items * SCALAR) as u64;
+        device.fetch(at, &mut host.values_mut()[members.start * size..members.end * size])?;
+    }
+    Ok(())
+}
+
+impl Engine for Cuda {
+    type Scalar = f32;
+
+    fn members(&self) -> usize {
+        self.members
+    }
+
+    fn items(&self) -> usize {
+        self.items
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn set_items(&mut self, items: usize) -> Result<()> {
+        if self.items == items && self.session.is_some() {
+            return Ok(());
+        }
+        self.device.synchronize()?;
+        self.session = None;
+        self.items = items;
+        self.session = Some(Session::new(&self.device, &self.wanted())?);
+        Ok(())
+    }
+
+    fn load_scalars(&mut self, input: Value, data: &[f32]) -> Result<()> {
+        let session = self.session.as_ref().ok_or_else(no_items)?;
+        let named = self.graph.inputs().iter().find(|named| named.what == input);
+        let (Some(named), Some(buffer)) = (named, &session.inputs.scalars[input.position()]) else {
+            let reason = "the value is computed, not an input".to_owned();
+            return Err(Error::Unsupported { op: "load_scalars", reason });
+        };
+        self.load(&named.name, buffer.at, data, self.graph.shape(input).size())
+    }
+
+    fn load_indices(&mut self, index: Index, data: &[i32]) -> Result<()> {
+        let session = self.session.as_ref().ok_or_else(no_items)?;
+        let IndexSource::Input { name, rows, bound } = &self.graph.index_sources()[index.position()] else {
+            let reason = "constant indices are part of the program".to_owned();
+            return Err(Error::Unsupported { op: "load_indices", reason });
+        };
+        if let Some(position) = data.iter().position(|&entry| i64::from(entry) >= *bound as i64) {
+            let name = name.clone();
+            return Err(Error::IndexRange { name, position, got: data[position], bound: *bound });
+        }
+        self.load(name, session.inputs.indices[index.position()].at, data, *rows)
+    }
+
+    fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()> {
+        let session = self.session.as_ref().ok_or_else(no_items)?;
+        let named = &self.graph.masks()[mask.position()];
+        self.load(&named.name, session.inputs.masks[mask.position()].at, data, named.what.size())
+    }
+
+    fn set_parameters(&mut self, member: usize, flat: &[f32]) -> Result<()> {
+        check_length("parameters", self.graph.layout().len(), flat.len())?;
+        self.device.write(self.member_at(&self.parameters, member), flat)
+    }
+
+    fn parameters(&self, member: usize) -> Result<Vec<f32>> {
+        self.read_member(&self.parameters, member)
+    }
+
+    fn forward(&mut self) -> Result<()> {
+        let Self { session, device, blas, graph, alone, items, .. } = self;
+        let session = session.as_mut().ok_or_else(no_items)?;
+        for pass in &mut session.passes {
+            pass.alone.replay(device, blas)?;
+            let arena = session.arena.at;
+            fetch_outputs(device, graph, alone, arena, &pass.members, *items, &mut session.outputs)?;
+        }
+        device.synchronize()
+    }
+
+    fn forward_row(&mut self, row: usize) -> Result<()> {
+        let Some(mut session) = self.session.take() else { return Err(no_items()) };
+        let made =
+            if session.rows.is_none() { session.make_rows(&self.device, &self.wanted()) } else { Ok(()) };
+        self.session = Some(session);
+        made?;
+        let Self { session: Some(session), device, blas, graph, training, .. } = self else {
+            return Err(no_items());
+        };
+        let Session { rows, outputs, .. } = session;
+        let rows = rows.as_mut().ok_or_else(no_items)?;
+        let Some(tape) = rows.tapes.get_mut(row) else {
+            return Err(Error::Shape {
+                op: "forward_row",
+                axis: "row, below",
+                expected: rows.tapes.len(),
+                got: row,
+            });
+        };
+        tape.replay(device, blas)?;
+        for (buffer, host) in &mut rows.packed {
+            device.fetch(buffer.at, host.values_mut())?;
+        }
+        device.synchronize()?;
+        for ((&output, (_, packed)), host) in training.outputs().iter().zip(&rows.packed).zip(outputs) {
+            let shape = graph.shape(output);
+            let place = row * shape.width..(row + 1) * shape.width;
+            for (to, from) in host
+                .values_mut()
+                .chunks_exact_mut(shape.size())
+                .zip(packed.values().chunks_exact(shape.width))
+            {
+                to[place.clone()].copy_from_slice(from);
+            }
+        }
+        Ok(())
+    }
+
+    fn pull_back(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {
+        let Self { session, device, blas, graph, training, items, .. } = self;
+        let session = session.as_mut().ok_or_else(no_items)?;
+        let Session { passes, arena, outputs, cotangents, .. } = session;
+        let sizes: Vec<usize> =
+            training.outputs().iter().map(|&output| *items * graph.shape(output).size()).collect();
+        for pass in passes {
+            let members = pass.members.clone();
+            pass.forward.replay(device, blas)?;
+            fetch_outputs(device, graph, training, arena.at, &members, *items, outputs)?;
+            device.synchronize()?;
+            let mut work: Vec<Share<'_>> = members
+                .clone()
+                .map(|member| Share { member, seen: Vec::new(), wanted: Vec::new() })
+                .collect();
+            for ((seen, wanted), &size) in outputs.iter().zip(cotangents.iter_mut()).zip(&sizes) {
+                let range = members.start * size..members.end * size;
+                let empty = wanted.values().is_empty();
+                let mut rest = if empty { &mut [][..] } else { &mut wanted.values_mut()[range.clone()] };
+                for (share, seen) in work.iter_mut().zip(seen.values()[range].chunks_exact(size.max(1))) {
+                    let (mine, others) = rest.split_at_mut(if empty { 0 } else { size });
+                    rest = others;
+                    share.seen.push(seen);
+                    share.wanted.push(mine);
+                }
+            }
+            work.par_iter_mut().for_each(|Share { member, seen, wanted }| {
+                surrogate(Span { member: *member, items: 0..*items }, seen, wanted);
+            });
+            for ((&output, host), &size) in training.outputs().iter().zip(cotangents.iter()).zip(&sizes) {
+                let Some(region) = training.cotangent(output) else { continue };
+                let at = arena.at + (region.offset * members.len() * *items * SCALAR) as u64;
+                device.send(at, &host.values()[members.start * size..members.end * size])?;
+            }
+            pass.backward.replay(device, blas)?;
+        }
+        Ok(())
+    }
+
+    fn output(&self, member: usize, output: usize) -> &[f32] {
+        let Some(session) = &self.session else { return &[] };
+        let size = self.items * self.graph.shape(self.training.outputs()[output]).size();
+        &session.outputs[output].values()[member * size..(member + 1) * size]
+    }
+
+    fn gradient(&self, member: usize) -> Result<Vec<f32>> {
+        self.read_member(&self.gradient, member)
+    }
+
+    fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {
+        let Self { update, device, kernels, parameters, gradient, graph, .. } = self;
+        update.step(device, kernels, optimiser, rates, parameters.at, gradient.at, padded(graph))
+    }
+
+    fn state(&self, member: usize) -> Result<(u64, Vec<Vec<f32>>)> {
+        self.update.state(&self.device, member, self.graph.layout().len(), padded(&self.graph))
+    }
+
+    fn set_state(&mut self, member: usize, steps: u64, moments: &[Vec<f32>]) -> Result<()> {
+        let length = self.graph.layout().len();
+        for moment in moments {
+            check_length("moments", length, moment.len())?;
+        }
+        self.update.set_state(&self.device, member, steps, moments, padded(&self.graph))
+    }
+}

@@ -1,0 +1,41 @@
+// Shared by every kernel file: activations with their derivatives, sums over warps.
+
+#define NONE_ 0
+#define GELU_ 1
+#define RELU_ 2
+#define TANH_ 3
+#define SILU_ 4
+
+// z Phi(z), and its derivative Phi(z) + z phi(z). One exponential serves both: with x = |z|/sqrt 2 and t = 1/(1 + p x),
+// erfc(x) = (a1 t + ... + a5 t^5) exp(-x^2) to 1.5e-7 (Abramowitz and Stegun 7.1.26), which is f32's own rounding.
+__device__ __forceinline__ float gelu_with_slope(float z, float& slope) {
+  const float e = __expf(-0.5f * z * z);
+  const float t = __fdividef(1.f, fmaf(0.3275911f * 0.70710678118654752f, fabsf(z), 1.f));
+  const float p = t * fmaf(t, fmaf(t, fmaf(t, fmaf(t, 1.061405429f, -1.453152027f), 1.421413741f), -0.284496736f), 0.254829592f);
+  const float tail = 0.5f * p * e;
+  const float cumulative = z < 0.f ? tail : 1.f - tail;
+  slope = fmaf(z * 0.39894228040143268f, e, cumulative);
+  return z * cumulative;
+}
+
+__device__ __forceinline__ float activate(int kind, float z, float& slope) {
+  switch (kind) {
+    case GELU_: return gelu_with_slope(z, slope);
+    case RELU_: slope = z > 0.f ? 1.f : 0.f; return fmaxf(z, 0.f);
+    case TANH_: { const float y = tanhf(z); slope = 1.f - y * y; return y; }
+    case SILU_: { const float s = 1.f / (1.f + expf(-z)); slope = s + z * s * (1.f - s); return z * s; }
+    default: slope = 1.f; return z;
+  }
+}
+
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int hop = 16; hop; hop >>= 1) x += __shfl_xor_sync(~0u, x, hop);
+  return x;
+}
+
+__device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+  for (int hop = 16; hop; hop >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, hop));
+  return x;
+}

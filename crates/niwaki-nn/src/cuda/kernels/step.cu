@@ -1,0 +1,86 @@
+// Optimisers over the flat buffers [member, length]: the gradient's norm, then one pass that takes the step.
+
+// partial[member, block] = sum of squares of the block's share. Threads add floats of a few entries, then doubles.
+extern "C" __global__ void __launch_bounds__(256) norm_partials(const float* gradient, double* partial, int length) {
+  __shared__ double sums[8];
+  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
+  const int quads = length >> 2;
+  double sum = 0.0;
+#pragma unroll 4
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+    const float4 v = g[i];
+    sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
+  }
+#pragma unroll
+  for (int hop = 16; hop; hop >>= 1) sum += __shfl_xor_sync(~0u, sum, hop);
+  if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int w = 1; w < 8; ++w) sum += sums[w];
+    partial[blockIdx.y * gridDim.x + blockIdx.x] = sum;
+  }
+}
+
+// Per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
+// settings[member] = (rate, 1/(1 - first^n), 1/(1 - second^n)).
+extern "C" __global__ void norm_finish(const double* partial, int blocks, const double* settings, int rule, double clip,
+                                       double smallest, double* norms, float* factors, int members) {
+  const int member = blockIdx.x * blockDim.x + threadIdx.x;
+  if (member >= members) return;
+  double sum = 0.0;
+  for (int b = 0; b < blocks; ++b) sum += partial[member * blocks + b];
+  const double norm = sqrt(sum), rate = settings[member * 3];
+  norms[member] = norm;
+  const double kept = clip > 0.0 && norm > clip ? clip / norm : 1.0;
+  double factor = kept;
+  if (rule == 0) factor = norm < smallest ? 0.0 : rate / norm;
+  if (rule == 1) factor = rate * kept;
+  factors[member] = (float)factor;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    step_sgd(float* parameters, const float* gradient, const float* factors, int length) {
+  const float factor = factors[blockIdx.y];
+  if (factor == 0.f) return;
+  float4* p = (float4*)(parameters + (long)blockIdx.y * length);
+  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
+  const int quads = length >> 2;
+#pragma unroll 4
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+    float4 x = p[i];
+    const float4 d = g[i];
+    x.x = fmaf(factor, d.x, x.x); x.y = fmaf(factor, d.y, x.y);
+    x.z = fmaf(factor, d.z, x.z); x.w = fmaf(factor, d.w, x.w);
+    p[i] = x;
+  }
+}
+
+__device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v, float first, float second,
+                                           float epsilon, float decay, float rate, float scale1, float scale2) {
+  m = first * m + (1.f - first) * d;
+  v = second * v + (1.f - second) * d * d;
+  x -= rate * decay * x;
+  x += rate * (m * scale1) / (sqrtf(v * scale2) + epsilon);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    step_adam(float* parameters, const float* gradient, float* moments, long second_at, const float* factors,
+              const double* settings, float first, float second, float epsilon, float decay, int length) {
+  const int member = blockIdx.y;
+  const float factor = factors[member], rate = (float)settings[member * 3];
+  const float scale1 = (float)settings[member * 3 + 1], scale2 = (float)settings[member * 3 + 2];
+  float4* p = (float4*)(parameters + (long)member * length);
+  const float4* g = (const float4*)(gradient + (long)member * length);
+  float4* m = (float4*)(moments + (long)member * length);
+  float4* v = (float4*)(moments + second_at + (long)member * length);
+  const int quads = length >> 2;
+  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+    float4 x = p[i], mean = m[i], square = v[i];
+    const float4 d = g[i];
+    adam_entry(x.x, factor * d.x, mean.x, square.x, first, second, epsilon, decay, rate, scale1, scale2);
+    adam_entry(x.y, factor * d.y, mean.y, square.y, first, second, epsilon, decay, rate, scale1, scale2);
+    adam_entry(x.z, factor * d.z, mean.z, square.z, first, second, epsilon, decay, rate, scale1, scale2);
+    adam_entry(x.w, factor * d.w, mean.w, square.w, first, second, epsilon, decay, rate, scale1, scale2);
+    p[i] = x; m[i] = mean; v[i] = square;
+  }
+}

@@ -1,0 +1,159 @@
+//! `attention`: the fused kernel for 8 rows of 32-wide heads, and the general one.
+
+use super::{Lowering, SCALAR, visible_code};
+use crate::cuda::kernels::{SHARED_LIMIT, Unit};
+use crate::cuda::tape::arguments;
+use crate::graph::{Attention, Columns, Graph, Value, Visible};
+use crate::plan::Backward;
+use crate::{Error, Result};
+
+/// Rows and head width of the small kernel.
+const SMALL: (usize, usize) = (8, 32);
+
+/// Whether the small kernel serves this attention.
+pub(super) fn is_small(graph: &Graph, attention: &Attention) -> bool {
+    let columns = [attention.query, attention.key, attention.value];
+    attention.head_width == SMALL.1
+        && attention.heads == attention.key_heads
+        && !matches!(attention.visible, Visible::Masked(_))
+        && columns.iter().all(|c| {
+            graph.shape(c.value).rows == SMALL.0
+                && c.start.is_multiple_of(4)
+                && graph.shape(c.value).width.is_multiple_of(4)
+        })
+}
+
+fn too_large(shared: usize) -> Error {
+    let reason =
+        format!("{shared} bytes of shared memory are needed on this device and {SHARED_LIMIT} are there");
+    Error::Unsupported { op: "attention", reason }
+}
+
+impl Lowering<'_> {
+    /// Where a run of columns starts in its value, all rows, and the value's width.
+    fn columns(&self, columns: Columns) -> Result<(u64, usize)> {
+        let at = self.base(columns.value)? + (columns.start * SCALAR) as u64;
+        Ok((at, self.shape(columns.value).width))
+    }
+
+    pub(super) fn attention_forward(&mut self, position: usize, a: &Attention, output: Value) -> Result<()> {
+        let ((query, q), (key, k), (value, v)) =
+            (self.columns(a.query)?, self.columns(a.key)?, self.columns(a.value)?);
+        let (out, width) = (self.base(output)?, self.shape(output).width);
+        let scale = a.scale as f32;
+        if is_small(self.tools.graph, a) && self.row.is_none() {
+            let causal = a.visible == Visible::Causal;
+            let arguments =
+                arguments![query, q, key, k, value, v, out, width, self.items(), a.heads, scale, causal];
+            let grid = ((self.items() * a.heads).div_ceil(8), 1, 1);
+            let kernel = (Unit::AttentionSmall, "attention_small_forward");
+            return self.launch("attention", kernel, grid, 256, 0, arguments);
+        }
+        let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
+        let (first, count) = self.row.map_or((0, rows), |row| (row, 1));
+        let shared = ((2 * keys + count) * (a.head_width + 1) + count * keys) * SCALAR;
+        if shared > SHARED_LIMIT as usize {
+            return Err(too_large(shared));
+        }
+        let mask = match a.visible {
+            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
+            _ => None,
+        };
+        let arguments = arguments![
+            query,
+            q,
+            key,
+            k,
+            value,
+            v,
+            out,
+            width,
+            self.saved(position),
+            mask,
+            visible_code(a.visible),
+            a.heads,
+            a.key_heads,
+            a.head_width,
+            rows,
+            keys,
+            first,
+            count,
+            scale,
+        ];
+        let kernel = (Unit::AttentionAny, "attention_any_forward");
+        self.launch("attention", kernel, (self.items(), a.heads, 1), 128, shared as u32, arguments)
+    }
+
+    pub(super) fn attention_backward(&mut self, step: &Backward, a: &Attention, output: Value) -> Result<()> {
+        let ((query, q), (key, k), (value, v)) =
+            (self.columns(a.query)?, self.columns(a.key)?, self.columns(a.value)?);
+        let (dout, width) = (self.cotangent(output)?, self.shape(output).width);
+        let narrow = a.key_heads * a.head_width;
+        let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
+        let targets = self.column_targets("attention", &operands, &step.writes)?;
+        let at = |place: usize| targets[place].map(|(at, _)| at);
+        let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
+        let scale = a.scale as f32;
+        if is_small(self.tools.graph, a) {
+            if targets.contains(&None) {
+                let reason =
+                    "queries, keys and values must all lead back to parameters on this device".to_owned();
+                return Err(Error::Unsupported { op: "attention", reason });
+            }
+            let causal = a.visible == Visible::Causal;
+            let arguments = arguments![
+                query,
+                q,
+                key,
+                k,
+                value,
+                v,
+                dout,
+                width,
+                at(0),
+                at(1),
+                at(2),
+                add(0),
+                add(1),
+                add(2),
+                self.items(),
+                a.heads,
+                scale,
+                causal,
+            ];
+            let grid = ((self.items() * a.heads).div_ceil(4), 1, 1);
+            let kernel = (Unit::AttentionSmall, "attention_small_backward");
+            return self.launch("attention'", kernel, grid, 128, 0, arguments);
+        }
+        let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
+        let shared = ((4 * keys + 2 * rows) * (a.head_width + 1) + rows * keys) * SCALAR;
+        if shared > SHARED_LIMIT as usize {
+            return Err(too_large(shared));
+        }
+        let arguments = arguments![
+            query,
+            q,
+            key,
+            k,
+            value,
+            v,
+            dout,
+            width,
+            self.must_saved(step.op)?,
+            at(0),
+            at(1),
+            at(2),
+            add(0),
+            add(1),
+            add(2),
+            a.heads,
+            a.key_heads,
+            a.head_width,
+            rows,
+            keys,
+            scale,
+        ];
+        let kernel = (Unit::AttentionAny, "attention_any_backward");
+        self.launch("attention'", kernel, (self.items(), a.key_heads, 1), 128, shared as u32, arguments)
+    }
+}

@@ -1,0 +1,233 @@
+//! Memory and tapes for one number of items: how many members run together, where their arena lies, what to replay.
+//!
+//! Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in the same arena.
+
+use super::device::{Buffer, Device, Pinned, refused};
+use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
+use super::tape::Tape;
+use crate::Result;
+use crate::graph::{Graph, IndexSource};
+use crate::plan::Plan;
+use std::ops::Range;
+
+/// Device copies of a program's inputs, for all members.
+pub(super) struct Inputs {
+    /// By position of the value; `None` for values that are computed.
+    pub(super) scalars: Vec<Option<Buffer>>,
+    /// By position of the index; constants are repeated for every item.
+    pub(super) indices: Vec<Buffer>,
+    /// By position of the mask.
+    pub(super) masks: Vec<Buffer>,
+}
+
+impl Inputs {
+    pub(super) fn new(device: &Device, graph: &Graph, count: usize) -> Result<Self> {
+        let mut scalars: Vec<Option<Buffer>> = (0..graph.values()).map(|_| None).collect();
+        for input in graph.inputs() {
+            let bytes = count * graph.shape(input.what).size() * SCALAR;
+            scalars[input.what.position()] = Some(device.allocate(bytes)?);
+        }
+        let mut indices = Vec::new();
+        for source in graph.index_sources() {
+            let buffer = device.allocate(count * source.rows() * SCALAR)?;
+            if let IndexSource::Constant(entries) = source {
+                device.write(buffer.at, &entries.repeat(count))?;
+            }
+            indices.push(buffer);
+        }
+        let masks = graph.masks().iter().map(|mask| device.allocate(count * mask.what.size()));
+        Ok(Self { scalars, indices, masks: masks.collect::<Result<_>>()? })
+    }
+}
+
+/// One group of members: the tapes of its passes.
+pub(super) struct Pass {
+    pub(super) members: Range<usize>,
+    /// The training plan's forward pass.
+    pub(super) forward: Tape,
+    pub(super) backward: Tape,
+    /// The forward-only plan.
+    pub(super) alone: Tape,
+}
+
+/// Row-by-row passes, with the arena that holds keys and values from row to row.
+pub(super) struct Rows {
+    _arena: Buffer,
+    pub(super) tapes: Vec<Tape>,
+    /// One row of each output of every item, packed: on the device and on the host.
+    pub(super) packed: Vec<(Buffer, Pinned<f32>)>,
+}
+
+/// Everything that depends on the number of items.
+pub(super) struct Session {
+    pub(super) inputs: Inputs,
+    pub(super) arena: Buffer,
+    _scratch: Buffer,
+    _turned: Buffer,
+    pub(super) passes: Vec<Pass>,
+    pub(super) rows: Option<Rows>,
+    /// Host copies of the outputs and of their cotangents, `[member, item, rows, width]` each; a cotangent that no
+    /// parameter wants is empty.
+    pub(super) outputs: Vec<Pinned<f32>>,
+    pub(super) cotangents: Vec<Pinned<f32>>,
+    /// Said once where a cohort was split.
+    pub(super) notice: Option<String>,
+}
+
+/// Where the flat buffers of all members lie.
+#[derive(Clone, Copy)]
+pub(super) struct Flat {
+    pub(super) parameters: u64,
+    pub(super) gradient: u64,
+}
+
+/// Addresses of the inputs, parameters and gradients of a group.
+fn ground(graph: &Graph, inputs: &Inputs, flat: Flat, members: &Range<usize>, items: usize) -> Ground {
+    let skip = members.start * items;
+    let values = (0..graph.values()).map(|position| {
+        inputs.scalars[position].as_ref().map_or(0, |buffer| {
+            let named = graph.inputs().iter().find(|input| input.what.position() == position);
+            buffer.at + named.map_or(0, |input| skip * graph.shape(input.what).size() * SCALAR) as u64
+        })
+    });
+    let integers = graph.index_sources().iter().zip(&inputs.indices);
+    let masks = graph.masks().iter().zip(&inputs.masks);
+    let length = padded(graph);
+    Ground {
+        members: members.len(),
+        items,
+        parameters: flat.parameters + (members.start * length * SCALAR) as u64,
+        gradient: flat.gradient + (members.start * length * SCALAR) as u64,
+        inputs: values.collect(),
+        indices: integers
+            .map(|(source, buffer)| buffer.at + (skip * source.rows() * SCALAR) as u64)
+            .collect(),
+        masks: masks.map(|(mask, buffer)| buffer.at + (skip * mask.what.size()) as u64).collect(),
+        ..Ground::default()
+    }
+}
+
+/// What a session is laid out for.
+pub(super) struct Wanted<'a> {
+    pub(super) tools: Tools<'a>,
+    /// The plan of forward passes alone; the tools' plan is the training one.
+    pub(super) alone: &'a Plan,
+    pub(super) flat: Flat,
+    pub(super) members: usize,
+    pub(super) items: usize,
+    /// Bytes that arena and scratch may take; the device's free memory where absent.
+    pub(super) memory: Option<usize>,
+}
+
+impl Wanted<'_> {
+    fn alone_tools(&self) -> Tools<'_> {
+        Tools { plan: self.alone, ..self.tools }
+    }
+
+    /// Bytes of arena, scratch and transposed weights that `members` members need together.
+    fn needs(&self, inputs: &Inputs, members: usize) -> Result<[usize; 3]> {
+        let ground = ground(self.tools.graph, inputs, self.flat, &(0..members), self.items);
+        let forward = Lowering::forward(self.tools, &ground)?;
+        let backward = Lowering::backward(self.tools, &ground)?;
+        let alone = Lowering::forward(self.alone_tools(), &ground)?;
+        let arena = self.tools.plan.arena().max(self.alone.arena()) * members * self.items * SCALAR;
+        let scratch = forward.scratch.max(backward.scratch).max(alone.scratch);
+        Ok([arena, scratch, forward.turned.max(alone.turned)])
+    }
+}
+
+impl Session {
+    /// Lays out memory and writes the tapes.
+    ///
+    /// # Errors
+    /// If not even one member fits, or an op is beyond the kernels.
+    pub(super) fn new(device: &Device, wanted: &Wanted<'_>) -> Result<Self> {
+        let Wanted { tools, members, items, flat, .. } = *wanted;
+        let graph = tools.graph;
+        let inputs = Inputs::new(device, graph, members * items)?;
+        let free = device.memory()?.0;
+        // Leave room for what the driver takes when it captures graphs.
+        let room = wanted.memory.unwrap_or(free - free / 16).min(free);
+        let one: usize = wanted.needs(&inputs, 1)?.iter().sum();
+        if one > room {
+            let mend = "use fewer lanes";
+            return Err(refused(format!("one member needs {one} bytes and {room} are free; {mend}")));
+        }
+        let groups = members.div_ceil((room / one.max(1)).clamp(1, members.max(1)));
+        let size = members.div_ceil(groups.max(1));
+        let notice = (groups > 1).then(|| {
+            format!(
+                "{members} members of {items} items need about {} MB and {} MB are free: they run in {groups} groups of up to {size}",
+                (one * members) >> 20,
+                room >> 20
+            )
+        });
+        let [arena, scratch, turned] = wanted.needs(&inputs, size)?;
+        let (arena, scratch, turned) =
+            (device.allocate(arena)?, device.allocate(scratch)?, device.allocate(turned)?);
+        let mut passes = Vec::new();
+        for start in (0..members).step_by(size.max(1)) {
+            let members = start..(start + size).min(members);
+            let ground = Ground {
+                arena: arena.at,
+                scratch: scratch.at,
+                turned: turned.at,
+                ..ground(graph, &inputs, flat, &members, items)
+            };
+            passes.push(Pass {
+                members,
+                forward: Lowering::forward(tools, &ground)?.tape,
+                backward: Lowering::backward(tools, &ground)?.tape,
+                alone: Lowering::forward(wanted.alone_tools(), &ground)?.tape,
+            });
+        }
+        let count = members * items;
+        let size = |output: &crate::Value| count * graph.shape(*output).size();
+        let outputs = tools.plan.outputs().iter().map(|output| Pinned::new(size(output)));
+        let cotangents = tools.plan.outputs().iter().map(|output| {
+            let wanted = tools.plan.cotangent(*output).is_some();
+            Pinned::new(if wanted { size(output) } else { 0 })
+        });
+        Ok(Self {
+            outputs: outputs.collect::<Result<_>>()?,
+            cotangents: cotangents.collect::<Result<_>>()?,
+            inputs,
+            arena,
+            _scratch: scratch,
+            _turned: turned,
+            passes,
+            rows: None,
+            notice,
+        })
+    }
+
+    /// Makes the row-by-row passes for all members at once.
+    ///
+    /// # Errors
+    /// If the program mixes rows, or their arena does not fit.
+    pub(super) fn make_rows(&mut self, device: &Device, wanted: &Wanted<'_>) -> Result<()> {
+        let Wanted { tools, members, items, flat, .. } = *wanted;
+        let plan = Plan::stepping(tools.graph, tools.plan.outputs())?;
+        let arena = device.allocate(plan.arena() * members * items * SCALAR)?;
+        // No op of a forward pass sums over rows of the batch, and weights are multiplied as they are stored: there is
+        // no scratch to give.
+        let ground =
+            Ground { arena: arena.at, ..ground(tools.graph, &self.inputs, flat, &(0..members), items) };
+        let mut packed = Vec::new();
+        for output in plan.outputs() {
+            let count = members * items * tools.graph.shape(*output).width;
+            packed.push((device.allocate(count * SCALAR)?, Pinned::new(count)?));
+        }
+        let places: Vec<u64> = packed.iter().map(|(buffer, _)| buffer.at).collect();
+        let mut tapes = Vec::new();
+        for row in 0..tools.graph.tallest() {
+            let lowered = Lowering::forward_row(Tools { plan: &plan, ..tools }, &ground, row, &places)?;
+            if lowered.scratch + lowered.turned > 0 {
+                return Err(refused("a pass over one row asked for scratch memory"));
+            }
+            tapes.push(lowered.tape);
+        }
+        self.rows = Some(Rows { tapes, packed, _arena: arena });
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! Device work written down once and replayed: kernels, products and fills, then one CUDA graph of them all.
+//!
+//! Knows addresses and launch shapes; nothing of ops or members.
+
+use super::blas::{Blas, Places, Product};
+use super::device::{Device, Named, refused};
+use crate::Result;
+use cudarc::driver::{result, sys};
+use std::ffi::c_void;
+
+/// Arguments of a kernel, eight bytes each; a kernel reads the low bytes of what it declares smaller.
+#[derive(Default)]
+pub(crate) struct Arguments(Vec<u64>);
+
+/// Something that a kernel takes by value.
+pub(crate) trait Argument {
+    /// Its bits, low bytes first.
+    fn bits(self) -> u64;
+}
+
+impl Argument for u64 {
+    fn bits(self) -> u64 {
+        self
+    }
+}
+
+impl Argument for usize {
+    fn bits(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Argument for bool {
+    fn bits(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Argument for f32 {
+    fn bits(self) -> u64 {
+        u64::from(self.to_bits())
+    }
+}
+
+impl Argument for f64 {
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+/// An address that may be absent.
+impl Argument for Option<u64> {
+    fn bits(self) -> u64 {
+        self.unwrap_or(0)
+    }
+}
+
+impl Arguments {
+    /// Adds one.
+    #[must_use]
+    pub(crate) fn with(mut self, argument: impl Argument) -> Self {
+        self.0.push(argument.bits());
+        self
+    }
+}
+
+/// Packs a kernel's arguments in order.
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { $crate::cuda::tape::Arguments::default()$(.with($argument))* };
+}
+pub(crate) use arguments;
+
+enum Work {
+    Kernel { function: sys::CUfunction, grid: (u32, u32, u32), block: u32, shared: u32, arguments: Vec<u64> },
+    Product { product: Product, places: Places },
+    Zero { at: u64, bytes: usize },
+}
+
+/// A list of device work with a label each, and its CUDA graph once captured.
+#[derive(Default)]
+pub(crate) struct Tape {
+    works: Vec<(&'static str, Work)>,
+    graph: Option<Captured>,
+}
+
+impl Tape {
+    /// Adds a kernel.
+    pub(crate) fn kernel(
+        &mut self,
+        label: &'static str,
+        function: sys::CUfunction,
+        grid: (usize, usize, usize),
+        block: u32,
+        shared: u32,
+        arguments: Arguments,
+    ) -> Result<()> {
+        let (x, y, z) = grid;
+        if x == 0 || y == 0 || z == 0 {
+            return Ok(());
+        }
+        if x > i32::MAX as usize || y > 65_535 || z > 65_535 {
+            return Err(refused(format!("{label}: {x} × {y} × {z} blocks; use fewer members or lanes")));
+        }
+        let grid = (x as u32, y as u32, z as u32);
+        self.works.push((label, Work::Kernel { function, grid, block, shared, arguments: arguments.0 }));
+        Ok(())
+    }
+
+    /// Adds a product.
+    pub(crate) fn product(&mut self, label: &'static str, product: Product, places: Places) {
+        self.works.push((label, Work::Product { product, places }));
+    }
+
+    /// Adds a fill with zeros.
+    pub(crate) fn zero(&mut self, label: &'static str, at: u64, bytes: usize) {
+        self.works.push((label, Work::Zero { at, bytes }));
+    }
+
+    fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work) -> Result<()> {
+        match work {
+            Work::Kernel { function, grid, block, shared, arguments } => {
+                let mut pointers: Vec<*mut c_void> =
+                    arguments.iter_mut().map(|argument| std::ptr::from_mut(argument).cast()).collect();
+                // SAFETY: lowering packed the arguments for this kernel, with addresses inside the engine's buffers.
+                unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers) }
+            }
+            Work::Product { product, places } => {
+                let Some(blas) = blas else { return Err(refused("a product without its library")) };
+                // SAFETY: lowering planned the product for the operands at these addresses.
+                unsafe { blas.run(device, product, *places) }
+            }
+            Work::Zero { at, bytes } => device.zero(*at, *bytes),
+        }
+    }
+
+    /// Queues a tape without products, work by work: for one that is written anew each time.
+    pub(crate) fn run(&mut self, device: &Device) -> Result<()> {
+        self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, None, work))
+    }
+
+    /// Queues everything: as a CUDA graph, captured on the first call.
+    pub(crate) fn replay(&mut self, device: &Device, blas: &Blas) -> Result<()> {
+        if self.works.is_empty() {
+            return Ok(());
+        }
+        if self.graph.is_none() {
+            let captured = Captured::record(device, || {
+                self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, Some(blas), work))
+            })?;
+            self.graph = Some(captured);
+        }
+        match &self.graph {
+            Some(graph) => graph.launch(device),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs everything once, work by work, and gives each one's milliseconds.
+    pub(crate) fn profile(&mut self, device: &Device, blas: &Blas) -> Result<Vec<(&'static str, f32)>> {
+        let mut times = Vec::with_capacity(self.works.len());
+        for (label, work) in &mut self.works {
+            let took = device.time(|| Self::queue(device, Some(blas), work))?;
+            times.push((*label, took));
+        }
+        Ok(times)
+    }
+}
+
+struct Captured {
+    graph: sys::CUgraph,
+    executable: sys::CUgraphExec,
+}
+
+impl Captured {
+    fn record(device: &Device, work: impl FnOnce() -> Result<()>) -> Result<Self> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is the device's own and is not capturing; graph and executable are destroyed once, in drop.
+        unsafe {
+            result::stream::begin_capture(device.stream, mode).named("cuStreamBeginCapture")?;
+            let queued = work();
+            let graph = result::stream::end_capture(device.stream).named("cuStreamEndCapture");
+            queued?;
+            let graph = graph?;
+            let flags = sys::CUgraphInstantiate_flags(0);
+            let executable = result::graph::instantiate(graph, flags).named("cuGraphInstantiate")?;
+            Ok(Self { graph, executable })
+        }
+    }
+
+    fn launch(&self, device: &Device) -> Result<()> {
+        // SAFETY: both are live.
+        unsafe { result::graph::launch(self.executable, device.stream).named("cuGraphLaunch") }
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        // SAFETY: made in `record`, destroyed once; a failure has nobody left to hear it.
+        unsafe {
+            let _ = result::graph::exec_destroy(self.executable);
+            let _ = result::graph::destroy(self.graph);
+        }
+    }
+}

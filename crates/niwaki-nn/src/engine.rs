@@ -1,0 +1,141 @@
+//! What every device offers: load, run forward, pull a cotangent back, step.
+//!
+//! A policy builds a [`crate::Graph`] and talks to an engine through this trait only, so it runs on every device.
+//! Buffers on this side are `[member, item, rows, width]`, row-major. An engine allocates when it is made and when
+//! the number of items changes, never in the hot loop.
+
+use crate::graph::{Graph, Index, Mask, Value};
+use crate::layout::Layout;
+use crate::optimiser::Optimiser;
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// Which part of the population a surrogate is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The member.
+    pub member: usize,
+    /// Items of that member.
+    pub items: Range<usize>,
+}
+
+/// Turns the outputs of some items of one member into the cotangents of those outputs.
+///
+/// Called with the span, one slice `[items, rows, width]` for each output of the plan, and one slice of the same
+/// shape for each cotangent, which it must fill whole (it holds rubbish before). An engine may call it once per
+/// member or once per block of items, in any order and from several threads: an item's cotangent may depend on
+/// that item's outputs only, and on what the caller knew before. The correction is such a function. The cotangent of an
+/// output that no parameter reaches is an empty slice.
+pub type Surrogate<'a, F> = dyn Fn(Span, &[&[F]], &mut [&mut [F]]) + Sync + 'a;
+
+/// A population of members that run one program on one device.
+///
+/// Outputs are those named when the engine was made; `output` is a position in that list.
+pub trait Engine {
+    /// The scalar type on the host's side.
+    type Scalar: Copy;
+
+    /// Members.
+    fn members(&self) -> usize;
+
+    /// Items per member, as last set.
+    fn items(&self) -> usize;
+
+    /// The program.
+    fn graph(&self) -> &Graph;
+
+    /// The layout of a member's parameters.
+    fn layout(&self) -> &Layout {
+        self.graph().layout()
+    }
+
+    /// Sets the number of items per member. Inputs must be loaded anew.
+    ///
+    /// # Errors
+    /// If the device has no room.
+    fn set_items(&mut self, items: usize) -> Result<()>;
+
+    /// Loads an input of scalars, `[member, item, rows, width]`.
+    ///
+    /// # Errors
+    /// If the length is wrong.
+    fn load_scalars(&mut self, input: Value, data: &[Self::Scalar]) -> Result<()>;
+
+    /// Loads integers, `[member, item, rows]`.
+    ///
+    /// # Errors
+    /// If the length is wrong or an index is out of bounds.
+    fn load_indices(&mut self, index: Index, data: &[i32]) -> Result<()>;
+
+    /// Loads a mask, `[member, item, rows, width]`.
+    ///
+    /// # Errors
+    /// If the length is wrong.
+    fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()>;
+
+    /// Writes a member's flat parameters, `[layout.len()]`.
+    ///
+    /// # Errors
+    /// If the length is wrong.
+    fn set_parameters(&mut self, member: usize, flat: &[Self::Scalar]) -> Result<()>;
+
+    /// Reads a member's flat parameters.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn parameters(&self, member: usize) -> Result<Vec<Self::Scalar>>;
+
+    /// Computes all outputs.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn forward(&mut self) -> Result<()>;
+
+    /// Computes all outputs for row `row` only, after rows `0..row` (see [`crate::Plan::stepping`]).
+    ///
+    /// # Errors
+    /// If the program cannot run row by row, or the device fails.
+    fn forward_row(&mut self, row: usize) -> Result<()>;
+
+    /// Computes all outputs, asks the surrogate for their cotangents, and pulls these back into the gradient.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn pull_back(&mut self, surrogate: &Surrogate<'_, Self::Scalar>) -> Result<()>;
+
+    /// A member's output of the last run, `[item, rows, width]`.
+    fn output(&self, member: usize, output: usize) -> &[Self::Scalar];
+
+    /// A member's flat gradient, as [`Engine::pull_back`] left it.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn gradient(&self, member: usize) -> Result<Vec<Self::Scalar>>;
+
+    /// One step of every member with its own learning rate; returns the norm of each member's gradient.
+    ///
+    /// # Errors
+    /// If there is not one rate per member, or the device fails.
+    fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>>;
+
+    /// A member's optimiser state: steps taken and its moments (see [`Optimiser::moments`]), each as long as the
+    /// parameters.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn state(&self, member: usize) -> Result<(u64, Vec<Vec<Self::Scalar>>)>;
+
+    /// Puts a member's optimiser state back.
+    ///
+    /// # Errors
+    /// If a moment's length is wrong, or the device fails.
+    fn set_state(&mut self, member: usize, steps: u64, moments: &[Vec<Self::Scalar>]) -> Result<()>;
+}
+
+/// Refuses per-member data of another length.
+///
+/// # Errors
+/// If `got` is not `members`.
+pub fn check_members(what: &'static str, members: usize, got: usize) -> Result<()> {
+    if members == got { Ok(()) } else { Err(Error::Members { what, members, got }) }
+}

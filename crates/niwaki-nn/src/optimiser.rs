@@ -1,0 +1,162 @@
+//! How a gradient becomes a step, member by member. Every optimiser **ascends**: the gradient is that of an
+//! objective to be raised.
+//!
+//! Each member has its own norm, its own learning rate and its own state; nothing crosses members.
+
+/// A rule that turns a member's flat gradient into a change of its flat parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// `θ += rate · g / ‖g‖₂` over the member's whole buffer; no step where `‖g‖₂ < 1e-12`.
+    NormalisedSgd,
+    /// `θ += rate · g`.
+    Sgd,
+    /// Adam with decoupled weight decay, as PyTorch's `AdamW` (and `Adam` at decay 0):
+    /// `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`, then `θ −= rate · decay · θ` and
+    /// `θ += rate · (m / (1 − β₁ⁿ)) / (√(v / (1 − β₂ⁿ)) + ε)` at the member's `n`-th step, counted from 1.
+    Adam {
+        /// β₁, as a rule 0.9.
+        first: f64,
+        /// β₂, as a rule 0.999.
+        second: f64,
+        /// ε, as a rule 1e-8.
+        epsilon: f64,
+        /// Decoupled weight decay.
+        decay: f64,
+    },
+}
+
+/// A norm below which normalised SGD takes no step.
+pub const SMALLEST_NORM: f64 = 1e-12;
+
+/// A rule, and the clipping before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optimiser {
+    /// The rule.
+    pub rule: Rule,
+    /// Scales the gradient to this global norm where it exceeds it, before the rule (PyTorch's
+    /// `clip_grad_norm_` without its 1e-6).
+    pub clip: Option<f64>,
+}
+
+impl Optimiser {
+    /// Adam with PyTorch's constants, without decay and clipping.
+    #[must_use]
+    pub const fn adam() -> Self {
+        let rule = Rule::Adam { first: 0.9, second: 0.999, epsilon: 1e-8, decay: 0.0 };
+        Self { rule, clip: None }
+    }
+
+    /// Normalised SGD.
+    #[must_use]
+    pub const fn normalised_sgd() -> Self {
+        Self { rule: Rule::NormalisedSgd, clip: None }
+    }
+
+    /// Plain SGD.
+    #[must_use]
+    pub const fn sgd() -> Self {
+        Self { rule: Rule::Sgd, clip: None }
+    }
+
+    /// The same with clipping at a global norm per member.
+    #[must_use]
+    pub const fn clipped(self, norm: f64) -> Self {
+        Self { clip: Some(norm), ..self }
+    }
+
+    /// Flat buffers of state that a member needs: Adam's two moments, else none.
+    #[must_use]
+    pub const fn moments(&self) -> usize {
+        match self.rule {
+            Rule::NormalisedSgd | Rule::Sgd => 0,
+            Rule::Adam { .. } => 2,
+        }
+    }
+
+    /// The factor on the gradient before the rule's own arithmetic: clipping, and N-SGD's normalisation.
+    ///
+    /// `None` means that the member takes no step.
+    #[must_use]
+    pub fn factor(&self, norm: f64) -> Option<f64> {
+        let clip = match self.clip {
+            Some(limit) if norm > limit => limit / norm,
+            _ => 1.0,
+        };
+        match self.rule {
+            Rule::NormalisedSgd if norm < SMALLEST_NORM => None,
+            Rule::NormalisedSgd => Some(1.0 / norm),
+            Rule::Sgd | Rule::Adam { .. } => Some(clip),
+        }
+    }
+}
+
+/// A learning rate as a function of the member's step, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// Always the same.
+    Constant(f64),
+    /// From `from` at step 0 in a straight line to `to` at step `steps`, then `to`.
+    Linear {
+        /// Rate at step 0.
+        from: f64,
+        /// Rate at step `steps` and after.
+        to: f64,
+        /// Length of the line.
+        steps: u64,
+    },
+    /// Rises from 0 over `warmup` steps to `peak`, then falls along half a cosine to `floor` at step `steps`.
+    Cosine {
+        /// Highest rate.
+        peak: f64,
+        /// Lowest rate.
+        floor: f64,
+        /// Steps of the rise.
+        warmup: u64,
+        /// Step at which the floor is reached.
+        steps: u64,
+    },
+}
+
+impl Schedule {
+    /// The rate at a step.
+    #[must_use]
+    pub fn rate(&self, step: u64) -> f64 {
+        match *self {
+            Self::Constant(rate) => rate,
+            Self::Linear { from, to, steps } if step < steps => {
+                from + (to - from) * step as f64 / steps as f64
+            }
+            Self::Linear { to, .. } => to,
+            Self::Cosine { peak, warmup, .. } if step < warmup => peak * (step + 1) as f64 / warmup as f64,
+            Self::Cosine { peak, floor, warmup, steps } if step < steps => {
+                let done = (step - warmup) as f64 / (steps - warmup) as f64;
+                floor + (peak - floor) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
+            }
+            Self::Cosine { floor, .. } => floor,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors() {
+        // ‖g‖ = 5, clipped at 2: 2/5. N-SGD ignores clipping: 1/5.
+        assert_eq!(Optimiser::sgd().clipped(2.0).factor(5.0), Some(0.4));
+        assert_eq!(Optimiser::sgd().clipped(9.0).factor(5.0), Some(1.0));
+        assert_eq!(Optimiser::normalised_sgd().factor(5.0), Some(0.2));
+        assert_eq!(Optimiser::normalised_sgd().factor(0.9e-12), None);
+    }
+
+    #[test]
+    fn schedules() {
+        let line = Schedule::Linear { from: 1.0, to: 0.0, steps: 4 };
+        assert_eq!([0, 1, 4, 9].map(|step| line.rate(step)), [1.0, 0.75, 0.0, 0.0]);
+        let wave = Schedule::Cosine { peak: 2.0, floor: 1.0, warmup: 2, steps: 6 };
+        // Rise: 2·1/2, 2·2/2; the middle of the fall (step 4 of 2..6) is (2 + 1)/2; then the floor.
+        assert_eq!([0, 1, 2, 6].map(|step| wave.rate(step)), [1.0, 2.0, 2.0, 1.0]);
+        assert!((wave.rate(4) - 1.5).abs() < 1e-15);
+    }
+}

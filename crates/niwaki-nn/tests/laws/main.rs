@@ -1,0 +1,9 @@
+//! Laws of the population engine.
+#![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
+
+mod checkpoints;
+mod gradients;
+mod harness;
+mod plans;
+mod population;
+mod soak;

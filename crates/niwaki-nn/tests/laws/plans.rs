@@ -1,0 +1,85 @@
+//! The arena: no two buffers that live at once share memory, whatever the program.
+
+use crate::harness::{loaded, param, pull};
+use niwaki_nn::{Activation, Engine, Graph, Plan, Value};
+use niwaki_stream::Key;
+
+/// A program with random wiring: each op reads values chosen at random among those before it.
+fn random_program(seed: u64) -> (Graph, Vec<Value>) {
+    let mut stream = Key::new(seed, "wiring").open();
+    let mut graph = Graph::new();
+    let mut values = vec![crate::harness::leaf(&mut graph, "x", 3, 4)];
+    for place in 0..14 {
+        let mut any = || values[stream.below(values.len() as u64) as usize];
+        let (a, b) = (any(), any());
+        let value = match stream.below(6) {
+            0 => graph.add(a, b).unwrap(),
+            1 => graph.mul(a, b).unwrap(),
+            2 => graph.scale(a, 0.5),
+            3 => {
+                let w = param(&mut graph, &format!("w{place}"), &[4, 4]);
+                graph.linear(a, w, None, Activation::Tanh).unwrap()
+            }
+            4 => {
+                let w = param(&mut graph, &format!("w{place}"), &[4, 4]);
+                graph.linear_onto(a, b, w, None).unwrap()
+            }
+            _ => {
+                let gain = param(&mut graph, &format!("g{place}"), &[4]);
+                let bias = param(&mut graph, &format!("b{place}"), &[4]);
+                graph.layer_norm(a, gain, bias).unwrap()
+            }
+        };
+        values.push(value);
+    }
+    let outputs = vec![values[values.len() - 1], values[values.len() / 2]];
+    (graph, outputs)
+}
+
+/// With reuse or without, the same bits: a program whose every value is also an output keeps all of them alive.
+#[test]
+fn reuse_of_memory_changes_nothing() {
+    for seed in 0..40 {
+        let (graph, outputs) = random_program(seed);
+        let all: Vec<Value> = graph.ops().iter().flat_map(|op| op.outputs()).collect();
+        let mut tight = loaded::<f64>(&graph, &outputs, &[1], 2);
+        let mut loose = loaded::<f64>(&graph, &all, &[1], 2);
+        tight.forward().unwrap();
+        loose.forward().unwrap();
+        let places: Vec<usize> =
+            outputs.iter().map(|output| all.iter().position(|other| other == output).unwrap()).collect();
+        for (output, &place) in places.iter().enumerate() {
+            assert_eq!(tight.output(0, output), loose.output(0, place), "seed {seed}");
+        }
+        pull(&mut tight, &graph, &outputs, &[1]);
+        let surrogate = |_, _: &[&[f64]], cotangents: &mut [&mut [f64]]| {
+            cotangents.iter_mut().for_each(|cotangent| cotangent.fill(0.0));
+            for (output, &place) in places.iter().enumerate() {
+                for (at, cotangent) in cotangents[place].iter_mut().enumerate() {
+                    // The two outputs may be one value.
+                    *cotangent += crate::harness::weight(output, 1, at);
+                }
+            }
+        };
+        loose.pull_back(&surrogate).unwrap();
+        let (a, b) = (tight.gradient(0).unwrap(), loose.gradient(0).unwrap());
+        let close = a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b.abs()));
+        assert!(close, "seed {seed}");
+    }
+}
+
+#[test]
+fn memory_is_reused_and_unneeded_ops_are_dropped() {
+    let mut graph = Graph::new();
+    let mut x = crate::harness::leaf(&mut graph, "x", 4, 8);
+    let early = x;
+    for _ in 0..20 {
+        x = graph.scale(x, 1.1);
+    }
+    // A chain of equal values needs two buffers at a time: 2 · 32 scalars.
+    let plan = Plan::forward_only(&graph, &[x]);
+    assert_eq!(plan.arena(), 64);
+    // Only the embedding and the addition lead to the chain's start.
+    assert_eq!(Plan::forward_only(&graph, &[early]).forward().len(), 2);
+    assert!(plan.backward().is_empty());
+}

@@ -1,0 +1,155 @@
+//! Laws of the population: nothing crosses members, and nothing depends on how the work was divided.
+
+use crate::harness::{columns, loaded, param, pull};
+use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, Rule, Value, Visible};
+
+/// A small program with products, norms, attention and a choice.
+pub(crate) fn program() -> (Graph, Vec<Value>, Value) {
+    let mut graph = Graph::new();
+    let tokens = graph.indices("tokens", 6, 5);
+    let actions = graph.indices("actions", 6, 5);
+    let table = param(&mut graph, "table", &[5, 32]);
+    let x = graph.embed(table, tokens).unwrap();
+    let (gain, bias) = (param(&mut graph, "gain", &[32]), param(&mut graph, "bias", &[32]));
+    let normed = graph.layer_norm(x, gain, bias).unwrap();
+    let w = param(&mut graph, "mix", &[32, 96]);
+    let mixed = graph.linear(normed, w, None, Activation::None).unwrap();
+    let attended = graph
+        .attention(Attention {
+            query: columns(mixed, 0),
+            key: columns(mixed, 32),
+            value: columns(mixed, 64),
+            heads: 2,
+            key_heads: 2,
+            head_width: 16,
+            scale: 0.25,
+            visible: Visible::Causal,
+        })
+        .unwrap();
+    let w = param(&mut graph, "out", &[32, 32]);
+    let x = graph.linear_onto(x, attended, w, None).unwrap();
+    let (w, b) = (param(&mut graph, "up", &[32, 64]), param(&mut graph, "up.bias", &[64]));
+    let raised = graph.linear(x, w, Some(b), Activation::Gelu).unwrap();
+    let w = param(&mut graph, "head", &[64, 5]);
+    let logits = graph.linear(raised, w, None, Activation::None).unwrap();
+    let (log_prob, entropy) = graph.pick_log_prob(logits, actions, None).unwrap();
+    (graph, vec![log_prob, entropy], logits)
+}
+
+const ITEMS: usize = 101;
+
+fn trained(seeds: &[u64], rates: &[f64], optimiser: Optimiser, steps: usize) -> Vec<Vec<f32>> {
+    let (graph, outputs, _) = program();
+    let mut engine = loaded::<f32>(&graph, &outputs, seeds, ITEMS);
+    for _ in 0..steps {
+        pull(&mut engine, &graph, &outputs, seeds);
+        engine.step(&optimiser, rates).unwrap();
+    }
+    (0..seeds.len()).map(|member| engine.parameters(member).unwrap()).collect()
+}
+
+#[test]
+fn permuting_members_permutes_results() {
+    let here = trained(&[1, 2, 3], &[0.1, 0.2, 0.3], Optimiser::normalised_sgd(), 3);
+    let there = trained(&[3, 1, 2], &[0.3, 0.1, 0.2], Optimiser::normalised_sgd(), 3);
+    assert_eq!([&here[2], &here[0], &here[1]], [&there[0], &there[1], &there[2]]);
+    assert_ne!(here[0], here[1]);
+}
+
+#[test]
+fn a_member_alone_has_the_bits_of_the_member_in_a_crowd() {
+    for optimiser in [Optimiser::normalised_sgd(), Optimiser::adam(), Optimiser::sgd().clipped(0.5)] {
+        let crowd = trained(&[1, 2, 3, 4, 5], &[0.1; 5], optimiser, 3);
+        assert!(crowd.iter().flatten().all(|p| p.is_finite()), "{optimiser:?}");
+        for (member, seed) in [(0, 1), (3, 4)] {
+            let alone = trained(&[seed], &[0.1], optimiser, 3);
+            assert!(alone[0] == crowd[member], "{optimiser:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| trained(&[1, 2, 3], &[0.1; 3], Optimiser::normalised_sgd(), 2))
+    };
+    assert_eq!(run(1), run(3));
+}
+
+/// Two arms with one seed agree to the bit until the first step at which their surrogates differ.
+#[test]
+fn paired_members_agree_until_their_surrogates_differ() {
+    let (graph, outputs, _) = program();
+    let mut engine = loaded::<f32>(&graph, &outputs, &[7, 7], ITEMS);
+    for step in 0..4 {
+        let surrogate = |span: niwaki_nn::Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+            let corrected = step == 3 && span.member == 1;
+            for (cotangent, &log_prob) in cotangents[0].iter_mut().zip(seen[0]) {
+                *cotangent = if corrected { log_prob.exp() } else { 1.0 };
+            }
+            cotangents[1].fill(0.0);
+        };
+        engine.pull_back(&surrogate).unwrap();
+        engine.step(&Optimiser::normalised_sgd(), &[0.1, 0.1]).unwrap();
+        let (a, b) = (engine.parameters(0).unwrap(), engine.parameters(1).unwrap());
+        assert_eq!(a == b, step < 3, "step {step}");
+    }
+}
+
+#[test]
+fn rows_one_by_one_have_the_bits_of_all_at_once() {
+    let (graph, outputs, logits) = program();
+    let outputs = [outputs[0], logits];
+    for items in [1, 2, 40] {
+        let mut engine = loaded::<f32>(&graph, &outputs, &[1, 2], items);
+        engine.forward().unwrap();
+        let whole: Vec<Vec<f32>> = (0..4).map(|at| engine.output(at / 2, at % 2).to_vec()).collect();
+        for row in 0..6 {
+            engine.forward_row(row).unwrap();
+        }
+        for at in 0..4 {
+            assert_eq!(engine.output(at / 2, at % 2), whole[at], "{items} items");
+        }
+    }
+}
+
+#[test]
+fn the_optimisers_state_can_be_put_back() {
+    let (graph, outputs, _) = program();
+    let seeds = [5];
+    let mut whole = loaded::<f32>(&graph, &outputs, &seeds, 4);
+    let adam =
+        Optimiser { rule: Rule::Adam { first: 0.9, second: 0.99, epsilon: 1e-8, decay: 0.1 }, clip: None };
+    let mut resumed = loaded::<f32>(&graph, &outputs, &seeds, 4);
+    for step in 0..6 {
+        pull(&mut whole, &graph, &outputs, &seeds);
+        whole.step(&adam, &[0.01]).unwrap();
+        if step == 2 {
+            let (steps, moments) = whole.state(0).unwrap();
+            assert_eq!((steps, moments.len()), (3, 2));
+            resumed.set_parameters(0, &whole.parameters(0).unwrap()).unwrap();
+            resumed.set_state(0, steps, &moments).unwrap();
+        } else if step > 2 {
+            pull(&mut resumed, &graph, &outputs, &seeds);
+            resumed.step(&adam, &[0.01]).unwrap();
+        }
+    }
+    assert_eq!(whole.parameters(0).unwrap(), resumed.parameters(0).unwrap());
+}
+
+#[test]
+fn mistakes_are_named() {
+    let (graph, outputs, _) = program();
+    let mut engine = loaded::<f32>(&graph, &outputs, &[1], 2);
+    let tokens = graph.ops()[0].index().unwrap();
+    let short = engine.load_indices(tokens, &[0; 5]).unwrap_err().to_string();
+    assert_eq!(short, "input tokens: expected 12 elements [member, item, rows, width], got 5");
+    let high = engine.load_indices(tokens, &[5; 12]).unwrap_err().to_string();
+    assert_eq!(high, "input tokens: index 5 at position 0 is not below 5");
+    engine.set_items(3).unwrap();
+    let stale = engine.forward().unwrap_err().to_string();
+    assert_eq!(stale, "input tokens: expected 18 elements [member, item, rows, width], got 12");
+    let rates = engine.step(&Optimiser::sgd(), &[]).unwrap_err().to_string();
+    assert_eq!(rates, "learning rates: expected one for each of 1 members, got 0");
+}

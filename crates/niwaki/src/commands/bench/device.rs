@@ -1,0 +1,205 @@
+//! `niwaki bench device`: is this GPU computing what the CPU computes, and where does a step's time go?
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Members of the cohort that is timed.
+    #[arg(long, default_value_t = 120)]
+    members: usize,
+    /// Lanes per member.
+    #[arg(long, default_value_t = 256)]
+    lanes: usize,
+    /// Update steps of the soak; memory must not grow and every norm must be a number.
+    #[arg(long, default_value_t = 200)]
+    soak: usize,
+    /// Leave the comparisons out.
+    #[arg(long)]
+    skip_checks: bool,
+}
+
+#[cfg(not(feature = "cuda"))]
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
+        let Self { members, lanes, soak, skip_checks } = self;
+        let asked = format!("{members} × {lanes}, soak {soak}, checks {}", !skip_checks);
+        anyhow::bail!(
+            "bench device ({asked}): this binary was built without CUDA; build with --features cuda"
+        )
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod with_cuda {
+    use super::Args;
+    use crate::terminal;
+    use anyhow::{Result, bail};
+    use niwaki_nn::cuda::{Cuda, Options, Precision, check};
+    use niwaki_nn::{Engine, Optimiser, Span, initialise};
+    use niwaki_policies::{Causal, CausalShape};
+    use niwaki_stream::Key;
+    use std::collections::BTreeMap;
+    use std::process::ExitCode;
+    use std::time::Instant;
+
+    const HORIZON: usize = 8;
+
+    impl Args {
+        #[expect(clippy::print_stdout, reason = "the command's result")]
+        pub(crate) fn run(self) -> Result<ExitCode> {
+            let start = Instant::now();
+            if self.members == 0 || self.lanes == 0 {
+                bail!("--members and --lanes must be at least 1");
+            }
+            let policy = Causal::new(CausalShape::testbed(4, HORIZON))?;
+            let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &Options::default())?;
+            println!("{}", engine.device_name());
+            self.load(&policy, &mut engine)?;
+            if let Some(notice) = engine.notice() {
+                println!("{notice}");
+            }
+            self.step(&mut engine)?;
+            println!(
+                "first step {:.2} s after the start, {} kernel files compiled",
+                start.elapsed().as_secs_f64(),
+                engine.compiled()
+            );
+            self.time(&mut engine)?;
+            self.profile(&mut engine)?;
+            let limits = engine.limits()?;
+            println!(
+                "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
+                limits.product / 1e12,
+                limits.copy / 1e12
+            );
+            let steady = self.soak(&mut engine)?;
+            drop(engine);
+            let agree = self.skip_checks || compare_all(&policy)?;
+            Ok(if steady && agree { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+
+        fn load(&self, policy: &Causal, engine: &mut Cuda) -> Result<()> {
+            engine.set_items(self.lanes)?;
+            let mut stream = Key::new(1, "bench").open();
+            let count = self.members * self.lanes * HORIZON;
+            let actions: Vec<i32> =
+                (0..count).map(|_| stream.below(policy.shape.vocab as u64) as i32).collect();
+            let before = |place: usize| match place % HORIZON {
+                0 => policy.beginning(),
+                _ => actions[place - 1],
+            };
+            let tokens: Vec<i32> = (0..count).map(before).collect();
+            engine.load_indices(policy.tokens, &tokens)?;
+            engine.load_indices(policy.actions, &actions)?;
+            for member in 0..self.members {
+                engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
+            }
+            Ok(())
+        }
+
+        /// One update of every member; the norms of their gradients.
+        fn step(&self, engine: &mut Cuda) -> Result<Vec<f64>> {
+            let count = (self.lanes * HORIZON) as f32;
+            let surrogate = |span: Span, _seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+                for (lane, cotangent) in span.items.zip(cotangents[0].chunks_exact_mut(HORIZON)) {
+                    cotangent.fill((lane % 7) as f32 / count - 3.0 / count);
+                }
+            };
+            engine.pull_back(&surrogate)?;
+            Ok(engine.step(&Optimiser::normalised_sgd(), &vec![1e-4; self.members])?)
+        }
+
+        #[expect(clippy::print_stdout, reason = "the command's result")]
+        fn time(&self, engine: &mut Cuda) -> Result<()> {
+            let mut times = Vec::new();
+            for repeat in 0..55 {
+                let start = Instant::now();
+                self.step(engine)?;
+                if repeat >= 5 {
+                    times.push(start.elapsed().as_secs_f64() * 1e3);
+                }
+            }
+            times.sort_by(f64::total_cmp);
+            println!(
+                "update step, {} members × {} lanes × {HORIZON} steps, tf32: median {:.3} ms, least {:.3}, 90% below {:.3}, of {}",
+                self.members,
+                self.lanes,
+                times[times.len() / 2],
+                times[0],
+                times[times.len() * 9 / 10],
+                times.len()
+            );
+            Ok(())
+        }
+
+        #[expect(clippy::print_stdout, reason = "the command's result")]
+        fn profile(&self, engine: &mut Cuda) -> Result<()> {
+            engine.profile()?;
+            let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
+            for (label, took) in engine.profile()? {
+                let sum = sums.entry(label).or_default();
+                *sum = (sum.0 + 1, sum.1 + took);
+            }
+            println!(
+                "forward and backward, launch by launch (the optimiser and the overlap of launches not counted):"
+            );
+            for (label, (launches, took)) in sums {
+                println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
+            }
+            Ok(())
+        }
+
+        #[expect(clippy::print_stdout, reason = "the command's result")]
+        fn soak(&self, engine: &mut Cuda) -> Result<bool> {
+            let (before, total) = engine.device_memory()?;
+            let bar = terminal::progress(self.soak as u64, "steps");
+            let (start, mut numbers, mut least) = (Instant::now(), true, before);
+            for step in 0..self.soak {
+                let norms = self.step(engine)?;
+                numbers &= norms.iter().all(|norm| norm.is_finite());
+                if step % 100 == 0 {
+                    least = least.min(engine.device_memory()?.0);
+                }
+                bar.inc(1);
+            }
+            bar.finish_and_clear();
+            let seconds = start.elapsed().as_secs_f64();
+            let after = engine.device_memory()?.0;
+            println!(
+                "soak: {} steps in {seconds:.1} s, all norms {}; device memory {} MB in use, {} bytes more at the end and {} at the worst",
+                self.soak,
+                if numbers { "numbers" } else { "NOT NUMBERS" },
+                (total - after) >> 20,
+                before.abs_diff(after),
+                before.abs_diff(least.min(after)),
+            );
+            Ok(numbers && after >= before && least >= before)
+        }
+    }
+
+    /// Every op, law and optimiser, then the whole transformer, in every precision.
+    #[expect(clippy::print_stdout, reason = "the command's result")]
+    fn compare_all(policy: &Causal) -> Result<bool> {
+        let mut all = true;
+        for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
+            let options = Options { precision, ..Options::default() };
+            let tell = |outcome: &check::Outcome| {
+                println!(
+                    "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
+                    if outcome.passes() { "ok  " } else { "FAIL" },
+                    outcome.name,
+                    outcome.outputs,
+                    outcome.gradient,
+                    outcome.limit
+                );
+            };
+            let outcomes = check::run(&options, tell)?;
+            let outputs = [policy.log_prob, policy.entropy, policy.logits];
+            let whole =
+                check::compare("the testbed transformer, 3 × 64", &policy.graph, &outputs, 3, 64, &options)?;
+            tell(&whole);
+            let failed = outcomes.iter().chain([&whole]).filter(|outcome| !outcome.passes()).count();
+            println!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + 1);
+            all &= failed == 0;
+        }
+        Ok(all)
+    }
+}
