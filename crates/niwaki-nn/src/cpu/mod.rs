@@ -4,7 +4,7 @@
 //! forward and backward, so that a block's activations stay in cache. No sum crosses threads, so results have the
 //! same bits whatever the number of threads and whatever else is in the cohort.
 //!
-//! [`engine`] holds the members and drives blocks; [`block`] runs one block's tape in the arena; the other files are
+//! `engine` holds the members and drives blocks; `block` runs one block's tape in the arena; the other files are
 //! kernels over plain slices, which know rows and widths and nothing of graphs.
 
 mod attention;

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Args {
     /// The instance, in any known layout.
     file: PathBuf,
-    /// exact, neh, ig, johnson, jackson, or rule:[active-]NAME[*SAMPLES], e.g. rule:mwkr or rule:active-spt*100.
+    /// exact, neh, ig, johnson, jackson, or rule:NAME (with active- before it and *SAMPLES after it if wanted),
+    /// e.g. rule:mwkr or rule:active-spt*100.
     #[arg(long, default_value = "exact")]
     method: Method,
     /// How long exact and ig may search, e.g. 500ms, 10s, 2m.
