@@ -83,22 +83,24 @@ pub(crate) struct Tally {
     silent: f64,
 }
 
-/// One value per position in each.
+/// Weighted sums over the trajectories, `[longest]` each; named by [`Sum`].
 #[derive(Debug, Default)]
-struct ByPosition {
-    ell: Moments,
-    prefix: Moments,
-    clamped: Moments,
-    witness: Vec<f64>,
-    rollout_witness: Vec<f64>,
+struct ByPosition([Vec<f64>; SUMS]);
+
+/// What is summed at each position.
+#[derive(Clone, Copy)]
+enum Sum {
+    Ell,
+    EllSquared,
+    Prefix,
+    PrefixSquared,
+    Clamped,
+    ClampedSquared,
+    Witness,
+    RolloutWitness,
 }
 
-/// Sums of a quantity and of its square at each position.
-#[derive(Debug, Default)]
-struct Moments {
-    first: Vec<f64>,
-    second: Vec<f64>,
-}
+const SUMS: usize = 8;
 
 /// Weighted sums over all steps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,48 +119,6 @@ struct Scratch {
     prefix: Vec<f64>,
 }
 
-impl Moments {
-    fn reset(&mut self, longest: usize) {
-        for sums in [&mut self.first, &mut self.second] {
-            sums.clear();
-            sums.resize(longest, 0.0);
-        }
-    }
-
-    /// Adds one trajectory's values.
-    #[inline(always)]
-    fn add<X: Copy>(&mut self, values: &[X], weight: f64, value: impl Fn(X) -> f64 + Copy) {
-        let length = values.len();
-        let (values, values_rest) = values.as_chunks::<CHUNK>();
-        let (first, first_rest) = self.first[..length].as_chunks_mut::<CHUNK>();
-        let (second, second_rest) = self.second[..length].as_chunks_mut::<CHUNK>();
-        for at in 0..values.len() {
-            add_moments(&mut first[at], &mut second[at], &values[at], weight, value);
-        }
-        add_moments(first_rest, second_rest, values_rest, weight, value);
-    }
-
-    /// `(Σωx)² / (Σω Σωx²)` at each position.
-    fn ess(&self, mass: &[f64]) -> Vec<f64> {
-        (0..mass.len()).map(|t| ess(mass[t], self.first[t], self.second[t])).collect()
-    }
-}
-
-#[inline(always)]
-fn add_moments<X: Copy>(
-    first: &mut [f64],
-    second: &mut [f64],
-    values: &[X],
-    weight: f64,
-    value: impl Fn(X) -> f64,
-) {
-    for t in 0..values.len() {
-        let value = value(values[t]);
-        first[t] += weight * value;
-        second[t] += weight * value * value;
-    }
-}
-
 /// Normalised effective sample size. Paper: `sec:exact-diagnostics`
 fn ess(mass: f64, first: f64, second: f64) -> f64 {
     first * first / (mass * second)
@@ -166,11 +126,7 @@ fn ess(mass: f64, first: f64, second: f64) -> f64 {
 
 impl Tally {
     pub(crate) fn reset(&mut self, longest: usize) {
-        let by_position = &mut self.by_position;
-        for moments in [&mut by_position.ell, &mut by_position.prefix, &mut by_position.clamped] {
-            moments.reset(longest);
-        }
-        for sums in [&mut by_position.witness, &mut by_position.rollout_witness] {
+        for sums in &mut self.by_position.0 {
             sums.clear();
             sums.resize(longest, 0.0);
         }
@@ -197,8 +153,12 @@ impl Tally {
             buffer.resize(buffer.len().max(steps), 0.0);
             &mut buffer[..steps]
         });
-        for (lane, row) in offsets.windows(2).enumerate() {
-            weights[row[0] - start..row[1] - start].fill(weight(lane));
+        if (1..offsets.len() - 1).all(|lane| weight(lane) == weight(0)) {
+            weights.fill(weight(0));
+        } else {
+            for (lane, row) in offsets.windows(2).enumerate() {
+                weights[row[0] - start..row[1] - start].fill(weight(lane));
+            }
         }
         for (ratio, &log_ratio) in prefix.iter_mut().zip(block.prefix) {
             *ratio = log_ratio.exp().to_f64();
@@ -216,15 +176,14 @@ impl Tally {
             self.lanes += 1;
             let silent = block.advantage[row.clone()].iter().all(|&advantage| advantage == F::ZERO);
             self.silent += if silent { weight } else { 0.0 };
-            let (ell, ratio) = (&block.ell[row.clone()], &block.ratio[row.clone()]);
-            self.by_position.add(ell, ratio, &prefix[row.clone()], &block.advantage[row], weight);
         }
+        self.by_position.add(block, prefix, offsets, weight);
         self.steps += steps;
     }
 
     /// Whether a prefix ratio outgrew the plain sums, so that [`prefix_ess_in_log_space`] must stand in.
     pub(crate) fn overflowed(&self) -> bool {
-        self.by_position.prefix.second.iter().any(|sum| !sum.is_finite())
+        self.by_position.get(Sum::PrefixSquared).iter().any(|sum| !sum.is_finite())
     }
 
     pub(crate) fn finish(&self) -> Diagnostics {
@@ -237,19 +196,17 @@ impl Tally {
         }
         let lane_mass = above;
         let mass: f64 = masses.iter().sum();
-        let ByPosition { ell, prefix, clamped, witness, rollout_witness } = &self.by_position;
+        let by_position = &self.by_position;
+        let (ell, squared) = (by_position.get(Sum::Ell), by_position.get(Sum::EllSquared));
         // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
-        let step_variance = (0..masses.len())
-            .map(|t| ell.second[t] - ell.first[t] * ell.first[t] / masses[t])
-            .sum::<f64>()
-            .max(0.0)
-            / mass;
+        let step_variance =
+            (0..masses.len()).map(|t| squared[t] - ell[t] * ell[t] / masses[t]).sum::<f64>().max(0.0) / mass;
         let (ess_sequence, chi2_sequence) = whole_trajectories(&self.sequences);
         let by_mass =
             |sums: &[f64]| -> Vec<f64> { sums.iter().zip(&masses).map(|(sum, mass)| sum / mass).collect() };
         let size = |values: &[f64]| values.iter().map(|value| value.abs()).sum::<f64>();
-        let bias_witness = by_mass(witness);
-        let mean_ell = ell.first.iter().sum::<f64>() / mass;
+        let bias_witness = by_mass(by_position.get(Sum::Witness));
+        let mean_ell = ell.iter().sum::<f64>() / mass;
         let totals = &self.totals;
         Diagnostics {
             steps: self.steps,
@@ -264,10 +221,10 @@ impl Tally {
             ess: ess(mass, totals.factor, totals.factor_squared),
             ess_step: ess(mass, totals.ratio, totals.ratio_squared),
             ess_sequence,
-            prefix_ess: prefix.ess(&masses),
-            prefix_ess_clamped: clamped.ess(&masses),
+            prefix_ess: by_position.ess(&masses, Sum::Prefix, Sum::PrefixSquared),
+            prefix_ess_clamped: by_position.ess(&masses, Sum::Clamped, Sum::ClampedSquared),
             dose: size(&bias_witness),
-            rollout_dose: size(&by_mass(rollout_witness)),
+            rollout_dose: size(&by_mass(by_position.get(Sum::RolloutWitness))),
             bias_witness,
             zero_signal: self.silent / lane_mass,
         }
@@ -334,38 +291,80 @@ fn add_totals<F: Real>(
 }
 
 impl ByPosition {
-    /// Adds one trajectory.
+    fn get(&self, sum: Sum) -> &[f64] {
+        &self.0[sum as usize]
+    }
+
+    /// `(Σωx)² / (Σω Σωx²)` at each position.
+    fn ess(&self, mass: &[f64], first: Sum, second: Sum) -> Vec<f64> {
+        let (first, second) = (self.get(first), self.get(second));
+        (0..mass.len()).map(|t| ess(mass[t], first[t], second[t])).collect()
+    }
+
+    /// Adds a block: chunks of positions that every trajectory has are summed over the trajectories in
+    /// registers, what is left over step by step.
     #[inline(always)]
-    fn add<F: Real>(&mut self, ell: &[F], ratio: &[F], prefix: &[f64], advantage: &[F], weight: f64) {
-        self.ell.add(ell, weight, |ell| ell.to_f64());
-        self.prefix.add(prefix, weight, |prefix| prefix);
-        self.clamped.add(prefix, weight, |prefix| prefix.smaller(CLAMP));
-        let length = ell.len();
-        let (ratio, ratio_rest) = ratio.as_chunks::<CHUNK>();
-        let (prefix, prefix_rest) = prefix.as_chunks::<CHUNK>();
-        let (advantage, advantage_rest) = advantage.as_chunks::<CHUNK>();
-        let (witness, witness_rest) = self.witness[..length].as_chunks_mut::<CHUNK>();
-        let (rollout, rollout_rest) = self.rollout_witness[..length].as_chunks_mut::<CHUNK>();
-        for at in 0..ratio.len() {
-            add_witness(&mut witness[at], &mut rollout[at], &ratio[at], &prefix[at], &advantage[at], weight);
+    fn add<F: Real>(
+        &mut self,
+        block: &Columns<'_, F>,
+        prefix: &[f64],
+        offsets: &[usize],
+        weight: impl Fn(usize) -> f64,
+    ) {
+        let start = offsets[0];
+        let shortest = offsets.windows(2).map(|row| row[1] - row[0]).min().unwrap_or(0);
+        let whole = shortest - shortest % CHUNK;
+        for at in (0..whole).step_by(CHUNK) {
+            let mut sums = [[0.0; CHUNK]; SUMS];
+            for (lane, row) in offsets.windows(2).enumerate() {
+                let from = row[0] - start + at;
+                let chunk = (
+                    block.ell[from..].first_chunk(),
+                    block.ratio[from..].first_chunk(),
+                    prefix[from..].first_chunk(),
+                    block.advantage[from..].first_chunk(),
+                );
+                if let (Some(ell), Some(ratio), Some(prefix), Some(advantage)) = chunk {
+                    add_chunk(&mut sums, ell, ratio, prefix, advantage, weight(lane));
+                }
+            }
+            for (all, sums) in self.0.iter_mut().zip(sums) {
+                all[at..at + CHUNK].iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+            }
         }
-        add_witness(witness_rest, rollout_rest, ratio_rest, prefix_rest, advantage_rest, weight);
+        for (lane, row) in offsets.windows(2).enumerate() {
+            for at in whole..row[1] - row[0] {
+                let step = row[0] - start + at;
+                let mut sums = [[0.0; 1]; SUMS];
+                let (ell, ratio) = ([block.ell[step]], [block.ratio[step]]);
+                add_chunk(&mut sums, &ell, &ratio, &[prefix[step]], &[block.advantage[step]], weight(lane));
+                self.0.iter_mut().zip(sums).for_each(|(all, [sum])| all[at] += sum);
+            }
+        }
     }
 }
 
+/// Adds `N` positions of one trajectory, each to a part of its own.
 #[inline(always)]
-fn add_witness<F: Real>(
-    witness: &mut [f64],
-    rollout: &mut [f64],
-    ratio: &[F],
-    prefix: &[f64],
-    advantage: &[F],
+fn add_chunk<F: Real, const N: usize>(
+    sums: &mut [[f64; N]; SUMS],
+    ell: &[F; N],
+    ratio: &[F; N],
+    prefix: &[f64; N],
+    advantage: &[F; N],
     weight: f64,
 ) {
-    for t in 0..ratio.len() {
+    for t in 0..N {
+        let (ell, clamped) = (ell[t].to_f64(), prefix[t].smaller(CLAMP));
         let excess = weight * (prefix[t] - 1.0) * advantage[t].to_f64();
-        witness[t] += excess * ratio[t].to_f64();
-        rollout[t] += excess;
+        sums[Sum::Ell as usize][t] += weight * ell;
+        sums[Sum::EllSquared as usize][t] += weight * ell * ell;
+        sums[Sum::Prefix as usize][t] += weight * prefix[t];
+        sums[Sum::PrefixSquared as usize][t] += weight * prefix[t] * prefix[t];
+        sums[Sum::Clamped as usize][t] += weight * clamped;
+        sums[Sum::ClampedSquared as usize][t] += weight * clamped * clamped;
+        sums[Sum::Witness as usize][t] += excess * ratio[t].to_f64();
+        sums[Sum::RolloutWitness as usize][t] += excess;
     }
 }
 

@@ -47,7 +47,7 @@ pub struct Drift {
     pub prefix_rms_at: Vec<f64>,
     /// Normalised ESS of the prefix ratio at each position. Paper: `sec:exact-diagnostics`
     pub prefix_ess_at: Vec<f64>,
-    /// χ² of the step ratio, E[r²] − 1 averaged over steps.
+    /// χ² of the step ratio, the mean of r² less 1, averaged over steps.
     pub chi2_step: f64,
     /// χ² of the whole sequence's ratio.
     pub chi2_sequence: f64,

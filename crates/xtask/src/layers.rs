@@ -40,7 +40,7 @@ struct Package {
 
 pub(crate) fn run() -> anyhow::Result<String> {
     let packages = packages()?;
-    let broken: Vec<String> = packages.iter().flat_map(|package| faults(package)).collect();
+    let broken: Vec<String> = packages.iter().flat_map(faults).collect();
     ensure!(broken.is_empty(), "{}", broken.join("; "));
     Ok(format!("layers: {} crates, every edge points down", packages.len()))
 }

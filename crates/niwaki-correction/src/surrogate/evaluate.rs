@@ -157,11 +157,11 @@ impl Surrogate {
                 passes.start_at(&block);
                 passes.read(&rule, steps, block.clone());
             }
-            for lane in block.clone() {
-                let length = passes.length(lane);
-                let scale = weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total);
-                passes.spread(&rule, lane, block.start, F::from_f64(scale));
-            }
+            passes.spread_bounds(&rule, &block);
+            let alike = lane_weight.is_none() && self.mean == Mean::Steps;
+            passes.spread_scales(&block, alike, |lane, length| {
+                F::from_f64(weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total))
+            });
             objective += passes.terms(&rule, steps, block.clone()).to_f64();
             if !rule.self_normalised {
                 passes.pull_back(&rule, block.clone(), self.routing);
@@ -205,6 +205,11 @@ impl Surrogate {
             passes.low.push(bounds.low);
             passes.high.push(bounds.high);
             passes.dual = bounds.dual;
+        }
+        if let (false, Some(&low), Some(&high)) = (rule.growing_clip, passes.low.first(), passes.high.first())
+        {
+            passes.block_low.fill(low);
+            passes.block_high.fill(high);
         }
     }
 }

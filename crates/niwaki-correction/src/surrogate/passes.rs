@@ -47,8 +47,8 @@ pub(super) struct Passes<F> {
     pub(super) dual: F,
     normaliser: Vec<F>,
     /// `[block]`: the same spread over the steps of the block in hand, and its scales, values and prefixes.
-    block_low: Vec<F>,
-    block_high: Vec<F>,
+    pub(super) block_low: Vec<F>,
+    pub(super) block_high: Vec<F>,
     block_scale: Vec<F>,
     factor: Vec<F>,
     ratio: Vec<F>,
@@ -147,18 +147,38 @@ impl<F: Real> Passes<F> {
         }
     }
 
-    /// Spreads what belongs to a trajectory or a position over the steps of the block.
+    /// Spreads the clip range over the steps of a block; one that does not grow is the same for every block.
     #[inline(always)]
-    pub(super) fn spread(&mut self, rule: &Rule, lane: usize, first: usize, scale: F) {
-        let length = self.length(lane);
-        let at = self.offsets[lane] - self.offsets[first];
-        self.block_scale[at..at + length].fill(scale);
-        if rule.growing_clip {
-            self.block_low[at..at + length].copy_from_slice(&self.low[..length]);
-            self.block_high[at..at + length].copy_from_slice(&self.high[..length]);
-        } else {
-            self.block_low[at..at + length].fill(self.low[0]);
-            self.block_high[at..at + length].fill(self.high[0]);
+    pub(super) fn spread_bounds(&mut self, rule: &Rule, block: &Range<usize>) {
+        if !rule.growing_clip {
+            return;
+        }
+        let first = self.offsets[block.start];
+        for row in self.offsets[block.start..=block.end].windows(2) {
+            let (at, length) = (row[0] - first..row[1] - first, row[1] - row[0]);
+            self.block_low[at.clone()].copy_from_slice(&self.low[..length]);
+            self.block_high[at].copy_from_slice(&self.high[..length]);
+        }
+    }
+
+    /// Spreads the trajectories' scales over the steps of a block.
+    #[inline(always)]
+    pub(super) fn spread_scales(
+        &mut self,
+        block: &Range<usize>,
+        alike: bool,
+        scale: impl Fn(usize, usize) -> F,
+    ) {
+        let first = self.offsets[block.start];
+        if alike {
+            let scale = scale(block.start, 1);
+            self.block_scale[..self.offsets[block.end] - first].fill(scale);
+            return;
+        }
+        for lane in block.clone() {
+            let row = self.offsets[lane] - first..self.offsets[lane + 1] - first;
+            let scale = scale(lane, row.len());
+            self.block_scale[row].fill(scale);
         }
     }
 
