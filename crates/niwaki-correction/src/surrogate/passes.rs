@@ -96,11 +96,6 @@ impl<F: Real> Passes<F> {
         span.start - self.base..span.end - self.base
     }
 
-    /// Steps of one trajectory.
-    pub(super) fn length(&self, lane: usize) -> usize {
-        self.offsets[lane + 1] - self.offsets[lane]
-    }
-
     /// The batch cut into blocks of whole trajectories, as ranges of lanes.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<F> {
         let mut ranges = Vec::new();
