@@ -52,9 +52,9 @@ pub(crate) struct Places {
     pub(crate) out: u64,
 }
 
-/// Bytes to which every member's operand is aligned, 256 at most.
+/// Bytes to which every member's operand is aligned, 256 at most; `stride` in bytes.
 fn alignment(at: u64, stride: usize) -> u32 {
-    let bits = at | (stride as u64 * 4) | 256;
+    let bits = at | stride as u64 | 256;
     1 << bits.trailing_zeros()
 }
 
@@ -87,7 +87,7 @@ impl Blas {
     }
 
     /// Plans `out[rows, columns] = left · right (+ onto) (+ bias)` for `members` members. A bias is an address and the
-    /// elements from one member's to the next.
+    /// elements from one member's to the next. In bf16 both operands are bf16 in memory; the rest stays f32.
     pub(crate) fn plan(
         &self,
         precision: Precision,
@@ -98,10 +98,12 @@ impl Blas {
         bias: Option<(u64, usize)>,
     ) -> Result<Product> {
         use sys::cublasComputeType_t as Compute;
-        let compute = match precision {
-            Precision::F32 => Compute::CUBLAS_COMPUTE_32F,
-            Precision::Tf32 => Compute::CUBLAS_COMPUTE_32F_FAST_TF32,
-            Precision::Bf16 => Compute::CUBLAS_COMPUTE_32F_FAST_16BF,
+        // The library's own `FAST_16BF` runs tf32 products, to the bit: bf16 operands are bf16 in memory.
+        let single = (sys::cudaDataType_t::CUDA_R_32F, 4);
+        let (compute, (scalar, bytes)) = match precision {
+            Precision::F32 => (Compute::CUBLAS_COMPUTE_32F, single),
+            Precision::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, single),
+            Precision::Bf16 => (Compute::CUBLAS_COMPUTE_32F, (sys::cudaDataType_t::CUDA_R_16BF, 2)),
         };
         let desc =
             result::create_matmul_desc(compute, sys::cudaDataType_t::CUDA_R_32F).map_err(fail("desc"))?;
@@ -130,9 +132,9 @@ impl Blas {
                     result::set_matmul_desc_attribute(desc, attribute, value, size).map_err(fail("bias"))?;
                 }
             }
-            let layout = |operand: Operand| -> Result<_> {
+            let layout = |scalar, operand: Operand| -> Result<_> {
                 let layout = result::create_matrix_layout(
-                    sys::cudaDataType_t::CUDA_R_32F,
+                    scalar,
                     operand.columns as u64,
                     operand.rows as u64,
                     operand.pitch as i64,
@@ -156,7 +158,7 @@ impl Blas {
                 .map_err(fail("stride"))?;
                 Ok(layout)
             };
-            let layouts = [layout(right)?, layout(left)?, layout(out)?];
+            let layouts = [layout(scalar, right)?, layout(scalar, left)?, layout(single.0, out)?];
             let preference = result::create_matmul_pref().map_err(fail("preference"))?;
             let workspace = WORKSPACE;
             result::set_matmul_pref_attribute(
@@ -168,13 +170,13 @@ impl Blas {
             .map_err(fail("workspace"))?;
             // The library's default promise of 256 bytes does not hold for every parameter.
             use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
-            for (side, at, operand) in [
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, places.right, right),
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, places.left, left),
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, places.onto, out),
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, places.out, out),
+            for (side, at, stride) in [
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, places.right, right.stride * bytes),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, places.left, left.stride * bytes),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, places.onto, out.stride * 4),
+                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, places.out, out.stride * 4),
             ] {
-                let alignment = alignment(at, operand.stride);
+                let alignment = alignment(at, stride);
                 result::set_matmul_pref_attribute(preference, side, (&raw const alignment).cast(), 4)
                     .map_err(fail("alignment"))?;
             }
@@ -261,9 +263,9 @@ mod tests {
 
     #[test]
     fn alignments() {
-        // 4096 is 2^12, capped at 256; a stride of 6 scalars is 24 = 8 · 3 bytes; an address ending in 0x10.
-        assert_eq!(alignment(4096, 64), 256);
-        assert_eq!(alignment(4096, 6), 8);
-        assert_eq!(alignment(0x1010, 1024), 16);
+        // 4096 is 2^12, capped at 256; a stride of 24 = 8 · 3 bytes; an address ending in 0x10.
+        assert_eq!(alignment(4096, 256), 256);
+        assert_eq!(alignment(4096, 24), 8);
+        assert_eq!(alignment(0x1010, 4096), 16);
     }
 }

@@ -115,6 +115,11 @@ impl Device {
                 attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
                 attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
             );
+            if capability.0 < 8 {
+                let (major, minor) = capability;
+                let mend = "sm_80 (A100) or newer is needed; use --device cpu";
+                return Err(refused(format!("this GPU is sm_{major}{minor} and {mend}")));
+            }
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
             let mut driver_version = 0;
             sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;

@@ -75,6 +75,7 @@ impl Unit {
                 ("column_sums", 0),
                 ("gather_partials", 0),
                 ("transpose", 0),
+                ("to_bf16", 0),
                 ("narrow_forward_4", 0),
                 ("narrow_forward_8", 0),
                 ("narrow_backward_4", 0),

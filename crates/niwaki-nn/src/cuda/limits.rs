@@ -26,7 +26,16 @@ pub(super) fn measure(device: &Device, blas: &Blas, precision: Precision) -> Res
     for (part, base) in [(&left, 0), (&right, 7)] {
         for at in 0..SIDE * SIDE / noise.len() {
             let turned = [&noise[base + at..], &noise[..base + at]].concat();
-            device.write(part.at + (at * noise.len() * 4) as u64, &turned)?;
+            match precision {
+                Precision::F32 | Precision::Tf32 => {
+                    device.write(part.at + (at * noise.len() * 4) as u64, &turned)?
+                }
+                Precision::Bf16 => {
+                    // The upper half of an f32 is a bf16.
+                    let cut: Vec<u16> = turned.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
+                    device.write(part.at + (at * noise.len() * 2) as u64, &cut)?;
+                }
+            }
         }
     }
     let square = Operand { rows: SIDE, columns: SIDE, pitch: SIDE, stride: SIDE * SIDE, transposed: false };

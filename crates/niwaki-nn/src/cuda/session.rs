@@ -53,6 +53,7 @@ pub(super) struct Pass {
 /// Row-by-row passes, with the arena that holds keys and values from row to row.
 pub(super) struct Rows {
     _arena: Buffer,
+    _scratch: Buffer,
     pub(super) tapes: Vec<Tape>,
     /// One row of each output of every item, packed: on the device and on the host.
     pub(super) packed: Vec<(Buffer, Pinned<f32>)>,
@@ -209,8 +210,6 @@ impl Session {
         let Wanted { tools, members, items, flat, .. } = *wanted;
         let plan = Plan::stepping(tools.graph, tools.plan.outputs())?;
         let arena = device.allocate(plan.arena() * members * items * SCALAR)?;
-        // No op of a forward pass sums over rows of the batch, and weights are multiplied as they are stored: there is
-        // no scratch to give.
         let ground =
             Ground { arena: arena.at, ..ground(tools.graph, &self.inputs, flat, &(0..members), items) };
         let mut packed = Vec::new();
@@ -219,15 +218,18 @@ impl Session {
             packed.push((device.allocate(count * SCALAR)?, Pinned::new(count)?));
         }
         let places: Vec<u64> = packed.iter().map(|(buffer, _)| buffer.at).collect();
-        let mut tapes = Vec::new();
-        for row in 0..tools.graph.tallest() {
-            let lowered = Lowering::forward_row(Tools { plan: &plan, ..tools }, &ground, row, &places)?;
-            if lowered.scratch + lowered.turned > 0 {
-                return Err(refused("a pass over one row asked for scratch memory"));
-            }
-            tapes.push(lowered.tape);
+        // Every row needs the same scratch (rounded operands, in bf16); weights are multiplied as they are stored.
+        let tools = Tools { plan: &plan, ..tools };
+        let needed = Lowering::forward_row(tools, &ground, 0, &places)?;
+        if needed.turned > 0 {
+            return Err(refused("a pass over one row asked for transposed weights"));
         }
-        self.rows = Some(Rows { tapes, packed, _arena: arena });
+        let scratch = device.allocate(needed.scratch)?;
+        let ground = Ground { scratch: scratch.at, ..ground };
+        let tapes = (0..tools.graph.tallest())
+            .map(|row| Ok(Lowering::forward_row(tools, &ground, row, &places)?.tape))
+            .collect::<Result<_>>()?;
+        self.rows = Some(Rows { tapes, packed, _arena: arena, _scratch: scratch });
         Ok(())
     }
 }

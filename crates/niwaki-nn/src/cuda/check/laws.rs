@@ -62,7 +62,11 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
     let (graph, outputs) = program()?;
     let order: Vec<usize> = (0..MEMBERS).collect();
     let crowd = pulled(&graph, &outputs, &order, options)?;
-    let limit = if options.precision == Precision::F32 { 2e-6 } else { 2e-4 };
+    let limit = match options.precision {
+        Precision::F32 => 2e-6,
+        Precision::Tf32 => 2e-4,
+        Precision::Bf16 => 2e-3,
+    };
     let mut outcomes = Vec::new();
 
     let turned: Vec<usize> = order.iter().rev().copied().collect();
@@ -155,6 +159,6 @@ fn stepped(
     }
     // Small steps are rounded where they meet parameters of order 1 in f32; Adam's first steps have the size of the rate
     // whatever the gradient's, so that an entry near zero with its sign in doubt moves the other way.
-    let limit = (20.0 * tolerance(options.precision)).max(2e-3);
+    let limit = (8.0 * tolerance(options.precision)).max(2e-3);
     Ok(Outcome { name: format!("optimiser: {name}, three updates"), outputs: norms, gradient: moved, limit })
 }

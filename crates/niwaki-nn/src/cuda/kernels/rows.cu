@@ -103,6 +103,17 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+// Rows of a member's matrix, `pitch` apart and members `stride` apart, packed and rounded to bf16.
+extern "C" __global__ void to_bf16(const float* from, long stride, long pitch, unsigned short* to, int rows_per_member,
+                                   int rows, int width) {
+  ENTRY
+  const unsigned member = r / rows_per_member;
+  const float x = from[member * stride + (r - member * rows_per_member) * pitch + c];
+  unsigned short rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  to[entry] = rounded;
+}
+
 // A product with few outputs (a head), N of them at most: the member's weights [in, out] in shared memory, a warp per
 // row, 64 rows of one member per block.
 template <int N>

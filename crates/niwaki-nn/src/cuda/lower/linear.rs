@@ -344,9 +344,39 @@ impl Lowering<'_> {
         bias: Option<(u64, usize)>,
     ) -> Result<()> {
         let (precision, members) = (self.tools.precision, self.ground.members);
+        let (operands, places) = match precision {
+            Precision::Bf16 => self.rounded(operands, places)?,
+            Precision::F32 | Precision::Tf32 => (operands, places),
+        };
         let product = self.tools.blas.plan(precision, members, operands, places, onto, bias)?;
         self.tape.product(label, product, places);
         Ok(())
+    }
+
+    /// Both operands of a product rounded to bf16 and packed in scratch.
+    fn rounded(
+        &mut self,
+        (left, right, out): (Operand, Operand, Operand),
+        places: Places,
+    ) -> Result<((Operand, Operand, Operand), Places)> {
+        let members = self.ground.members;
+        // Two bf16 to a scalar of scratch; the second operand starts on 256 bytes.
+        let room =
+            |operand: Operand| (operand.rows * operand.columns * members).div_ceil(2).next_multiple_of(64);
+        let at = self.scratch(room(left) + room(right));
+        let packed = Places { left: at, right: at + (room(left) * SCALAR) as u64, ..places };
+        for (operand, from, to) in [(left, places.left, packed.left), (right, places.right, packed.right)] {
+            let rows = operand.rows * members;
+            let arguments =
+                arguments![from, operand.stride, operand.pitch, to, operand.rows, rows, operand.columns];
+            self.per_entry("round", (Unit::Rows, "to_bf16"), rows, operand.columns, arguments)?;
+        }
+        let dense = |operand: Operand| Operand {
+            pitch: operand.columns,
+            stride: operand.rows * operand.columns,
+            ..operand
+        };
+        Ok(((dense(left), dense(right), out), packed))
     }
 
     fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {
