@@ -60,8 +60,7 @@ pub(crate) struct Columns<'a, F> {
     pub(crate) ratio: &'a [F],
     /// The member's factors.
     pub(crate) factor: &'a [F],
-    /// Log-ratios of the prefix.
-    pub(crate) prefix: &'a [F],
+    pub(crate) prefix_ratio: &'a [f64],
     pub(crate) advantage: &'a [F],
     /// Its zeros say which steps are flat.
     pub(crate) own: &'a [F],
@@ -75,7 +74,8 @@ pub(crate) struct Tally {
     ended: Vec<f64>,
     /// Over all steps: the step ratio, the member's factor, and their squares; the flat steps.
     totals: Totals,
-    scratch: Scratch,
+    /// Of each step of the block in hand.
+    weights: Vec<f64>,
     /// Weight and whole log-ratio of each trajectory.
     sequences: Vec<(f64, f64)>,
     lanes: usize,
@@ -112,13 +112,6 @@ struct Totals {
     flat: f64,
 }
 
-/// A block's weights and prefix ratios.
-#[derive(Debug, Default)]
-struct Scratch {
-    weight: Vec<f64>,
-    prefix: Vec<f64>,
-}
-
 /// Normalised effective sample size. Paper: `sec:exact-diagnostics`
 fn ess(mass: f64, first: f64, second: f64) -> f64 {
     first * first / (mass * second)
@@ -149,19 +142,15 @@ impl Tally {
     ) {
         let steps = block.ell.len();
         let start = offsets[0];
-        let [weights, prefix] = [&mut self.scratch.weight, &mut self.scratch.prefix].map(|buffer| {
-            buffer.resize(buffer.len().max(steps), 0.0);
-            &mut buffer[..steps]
-        });
+        let weights = &mut self.weights;
+        weights.resize(weights.len().max(steps), 0.0);
+        let weights = &mut weights[..steps];
         if (1..offsets.len() - 1).all(|lane| weight(lane) == weight(0)) {
             weights.fill(weight(0));
         } else {
             for (lane, row) in offsets.windows(2).enumerate() {
                 weights[row[0] - start..row[1] - start].fill(weight(lane));
             }
-        }
-        for (ratio, &log_ratio) in prefix.iter_mut().zip(block.prefix) {
-            *ratio = log_ratio.exp().to_f64();
         }
         self.totals.add(block, weights);
         for (lane, row) in offsets.windows(2).enumerate() {
@@ -171,13 +160,13 @@ impl Tally {
             if row.is_empty() {
                 continue;
             }
-            let last = row.end - 1;
-            self.sequences.push((weight, block.prefix[last].to_f64() + block.ell[last].to_f64()));
+            let log_ratio: f64 = block.ell[row.clone()].iter().map(|ell| ell.to_f64()).sum();
+            self.sequences.push((weight, log_ratio));
             self.lanes += 1;
             let silent = block.advantage[row.clone()].iter().all(|&advantage| advantage == F::ZERO);
             self.silent += if silent { weight } else { 0.0 };
         }
-        self.by_position.add(block, prefix, offsets, weight);
+        self.by_position.add(block, offsets, weight);
         self.steps += steps;
     }
 
@@ -304,13 +293,7 @@ impl ByPosition {
     /// Adds a block: chunks of positions that every trajectory has are summed over the trajectories in
     /// registers, what is left over step by step.
     #[inline(always)]
-    fn add<F: Real>(
-        &mut self,
-        block: &Columns<'_, F>,
-        prefix: &[f64],
-        offsets: &[usize],
-        weight: impl Fn(usize) -> f64,
-    ) {
+    fn add<F: Real>(&mut self, block: &Columns<'_, F>, offsets: &[usize], weight: impl Fn(usize) -> f64) {
         let start = offsets[0];
         let shortest = offsets.windows(2).map(|row| row[1] - row[0]).min().unwrap_or(0);
         let whole = shortest - shortest % CHUNK;
@@ -321,7 +304,7 @@ impl ByPosition {
                 let chunk = (
                     block.ell[from..].first_chunk(),
                     block.ratio[from..].first_chunk(),
-                    prefix[from..].first_chunk(),
+                    block.prefix_ratio[from..].first_chunk(),
                     block.advantage[from..].first_chunk(),
                 );
                 if let (Some(ell), Some(ratio), Some(prefix), Some(advantage)) = chunk {
@@ -337,7 +320,14 @@ impl ByPosition {
                 let step = row[0] - start + at;
                 let mut sums = [[0.0; 1]; SUMS];
                 let (ell, ratio) = ([block.ell[step]], [block.ratio[step]]);
-                add_chunk(&mut sums, &ell, &ratio, &[prefix[step]], &[block.advantage[step]], weight(lane));
+                add_chunk(
+                    &mut sums,
+                    &ell,
+                    &ratio,
+                    &[block.prefix_ratio[step]],
+                    &[block.advantage[step]],
+                    weight(lane),
+                );
                 self.0.iter_mut().zip(sums).for_each(|(all, [sum])| all[at] += sum);
             }
         }
@@ -417,13 +407,14 @@ mod tests {
     use super::*;
 
     fn tally(ell: &[f64], advantage: &[f64], own: &[f64]) -> Diagnostics {
-        let prefix: Vec<f64> = ell.chunks(2).flat_map(|row| [0.0, row[0]]).collect();
+        let prefix_ratio: Vec<f64> = ell.chunks(2).flat_map(|row| [1.0, row[0].exp()]).collect();
         let ratio: Vec<f64> = ell.iter().map(|ell| ell.exp()).collect();
         let factor = vec![1.0; ell.len()];
         let offsets: Vec<usize> = (0..=ell.len() / 2).map(|lane| 2 * lane).collect();
         let mut tally = Tally::default();
         tally.reset(2);
-        let block = Columns { ell, ratio: &ratio, factor: &factor, prefix: &prefix, advantage, own };
+        let block =
+            Columns { ell, ratio: &ratio, factor: &factor, prefix_ratio: &prefix_ratio, advantage, own };
         tally.add(&block, &offsets, |_| 1.0);
         tally.finish()
     }

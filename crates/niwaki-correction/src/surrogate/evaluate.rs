@@ -77,8 +77,8 @@ impl Surrogate {
         Ok(Evaluation { objective, cotangent, own, routed, rule, diagnostics })
     }
 
-    /// Runs the passes compiled for the widest vectors that the processor has. Multiplications and additions are
-    /// never fused, so every version gives the same bits.
+    /// Runs the passes compiled for the widest vectors that the processor has. Exponentials are fused where the
+    /// processor can: kinds of processors may differ in the last digit, runs on one never do.
     fn on_widest_vectors<F: Real>(
         &self,
         steps: &Steps<'_, F>,
@@ -87,43 +87,43 @@ impl Surrogate {
     ) -> Result<(f64, Rule, Diagnostics), Error> {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
                 // SAFETY: the processor has the features that the function is compiled for.
                 return unsafe { self.run_avx512(steps, lane_weight, passes) };
             }
-            if is_x86_feature_detected!("avx2") {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: as above.
                 return unsafe { self.run_avx2(steps, lane_weight, passes) };
             }
         }
-        self.run(steps, lane_weight, passes)
+        self.run::<F, false>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512dq")]
+    #[target_feature(enable = "avx512f,fma")]
     fn run_avx512<F: Real>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run(steps, lane_weight, passes)
+        self.run::<F, true>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,fma")]
     fn run_avx2<F: Real>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run(steps, lane_weight, passes)
+        self.run::<F, true>(steps, lane_weight, passes)
     }
 
     /// The passes, on packed steps. Inlined, like all it calls, into the versions above.
     #[inline(always)]
-    fn run<F: Real>(
+    fn run<F: Real, const FUSED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
@@ -162,11 +162,11 @@ impl Surrogate {
             passes.spread_scales(&block, alike, |lane, length| {
                 F::from_f64(weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total))
             });
-            objective += passes.terms(&rule, steps, block.clone()).to_f64();
+            objective += passes.terms::<FUSED>(&rule, steps, block.clone()).to_f64();
             if !rule.self_normalised {
                 passes.pull_back(&rule, block.clone(), self.routing);
             }
-            passes.count(&rule, steps, block, weight);
+            passes.count(steps, block, weight);
         }
         if rule.self_normalised {
             passes.share_credit(&rule, weight);

@@ -53,7 +53,7 @@ pub(super) struct Passes<F> {
     factor: Vec<F>,
     ratio: Vec<F>,
     value: Vec<F>,
-    prefix: Vec<F>,
+    prefix_ratio: Vec<f64>,
     pub(super) tally: Tally,
 }
 
@@ -76,11 +76,11 @@ impl<F: Real> Passes<F> {
             &mut self.factor,
             &mut self.ratio,
             &mut self.value,
-            &mut self.prefix,
         ];
         for buffer in by_block {
             buffer.resize(block, F::ZERO);
         }
+        self.prefix_ratio.resize(block, 0.0);
         self.normaliser.clear();
         self.normaliser.resize(longest, F::ZERO);
         self.base = 0;
@@ -179,7 +179,12 @@ impl<F: Real> Passes<F> {
 
     /// Factors, clip and terms of a block; returns its share of the objective.
     #[inline(always)]
-    pub(super) fn terms(&mut self, rule: &Rule, steps: &Steps<'_, F>, block: Range<usize>) -> F {
+    pub(super) fn terms<const FUSED: bool>(
+        &mut self,
+        rule: &Rule,
+        steps: &Steps<'_, F>,
+        block: Range<usize>,
+    ) -> F {
         let span = self.offsets[block.start]..self.offsets[block.end];
         let length = span.len();
         let kept = self.kept(&span);
@@ -209,10 +214,10 @@ impl<F: Real> Passes<F> {
             }
         }
         for t in 0..length {
-            factor[t] = log_factor[t].exp();
+            factor[t] = exp::<F, FUSED>(log_factor[t]);
         }
         for t in 0..length {
-            ratio[t] = ell[t].exp();
+            ratio[t] = exp::<F, FUSED>(ell[t]);
         }
         // The ratio inside the clip waits in `own`; a factor outside the clip joins the scale.
         match rule.form {
@@ -272,32 +277,20 @@ impl<F: Real> Passes<F> {
 
     /// Adds a block to the diagnostics.
     #[inline(always)]
-    pub(super) fn count(
-        &mut self,
-        rule: &Rule,
-        steps: &Steps<'_, F>,
-        block: Range<usize>,
-        weight: impl Fn(usize) -> F,
-    ) {
+    pub(super) fn count(&mut self, steps: &Steps<'_, F>, block: Range<usize>, weight: impl Fn(usize) -> F) {
         let span = self.offsets[block.start]..self.offsets[block.end];
         let kept = self.kept(&span);
-        let base = self.base;
-        let prefix = &mut self.prefix[..span.len()];
-        if rule.reads == Reads::Prefix {
-            prefix.copy_from_slice(&self.reading[kept.clone()]);
-        } else {
-            for lane in block.clone() {
-                let row = self.offsets[lane]..self.offsets[lane + 1];
-                let at = row.start - span.start;
-                let ell = &self.ell[row.start - base..row.end - base];
-                exclusive_prefix(ell, &mut prefix[at..at + row.len()]);
-            }
+        let prefix_ratio = &mut self.prefix_ratio[..span.len()];
+        for row in self.offsets[block.start..=block.end].windows(2) {
+            let (row, at) =
+                (row[0] - self.base..row[1] - self.base, row[0] - span.start..row[1] - span.start);
+            prefix_ratios(&self.ell[row], &self.ratio[at.clone()], &mut prefix_ratio[at]);
         }
         let columns = Columns {
             ell: &self.ell[kept],
             ratio: &self.ratio[..span.len()],
             factor: &self.factor[..span.len()],
-            prefix,
+            prefix_ratio,
             advantage: &steps.advantage[span.clone()],
             own: &self.own[span],
         };
@@ -356,6 +349,33 @@ impl<F: Real> Passes<F> {
                 let share = weight(lane) * self.log_factor[at].exp() / mass;
                 self.credit[at] -= rule.factor(self.reading[at]).slope * share * total;
             }
+        }
+    }
+}
+
+/// eˣ, fused where the processor is known to fuse.
+#[inline(always)]
+fn exp<F: Real, const FUSED: bool>(x: F) -> F {
+    if FUSED { x.exp_by(F::fused) } else { x.exp() }
+}
+
+/// `prefix_ratio[t] = Π_{i<t} ratio[i]`, by products; where those leave the range of an `f64`, from the logs.
+///
+/// Shapes: `[steps]` of one trajectory.
+#[inline(always)]
+fn prefix_ratios<F: Real>(ell: &[F], ratio: &[F], prefix_ratio: &mut [f64]) {
+    let (mut product, mut lowest) = (1.0, 1.0_f64);
+    for (out, &ratio) in prefix_ratio.iter_mut().zip(ratio) {
+        *out = product;
+        lowest = lowest.smaller(product);
+        product *= ratio.to_f64();
+    }
+    // Below this a product has lost digits that later factors could bring back.
+    if lowest < 1e-290 || !product.is_finite() {
+        let mut sum = 0.0;
+        for (out, &ell) in prefix_ratio.iter_mut().zip(ell) {
+            *out = Real::exp(sum);
+            sum += ell.to_f64();
         }
     }
 }
