@@ -5,6 +5,7 @@
 //! from clamped weights can never ring.
 
 use crate::Real;
+use crate::log_ratio::sum;
 
 /// The cap of the clamped twins, the usual default of trainers that truncate weights.
 pub const CLAMP: f64 = 2.0;
@@ -160,8 +161,7 @@ impl Tally {
             if row.is_empty() {
                 continue;
             }
-            let log_ratio: f64 = block.ell[row.clone()].iter().map(|ell| ell.to_f64()).sum();
-            self.sequences.push((weight, log_ratio));
+            self.sequences.push((weight, sum(&block.ell[row.clone()]).to_f64()));
             self.lanes += 1;
             let silent = block.advantage[row.clone()].iter().all(|&advantage| advantage == F::ZERO);
             self.silent += if silent { weight } else { 0.0 };

@@ -59,6 +59,81 @@ pub fn running_minimum<F: Real>(ell: &[F], minimum: &mut [F], attained: &mut [us
     }
 }
 
+/// Which way a scan runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the first step to the last.
+    Forward,
+    /// From the last step to the first.
+    Backward,
+}
+
+/// An exclusive scan of every row: `output[t]` holds what `next` has made of `start` before step `t`.
+///
+/// A scan waits for its last addition; four rows of equal length, scanned side by side, wait together.
+///
+/// Shapes: `input`, `output [steps]`; `offsets [lanes + 1]`, relative to their first.
+#[inline(always)]
+pub(crate) fn scan_rows<X: Copy, Y: Copy>(
+    offsets: &[usize],
+    way: Way,
+    input: &[X],
+    output: &mut [Y],
+    start: Y,
+    next: impl Fn(Y, X) -> Y,
+) {
+    let Some(&first) = offsets.first() else { return };
+    let mut rest = offsets;
+    while let [from, to, ..] = *rest {
+        let length = to - from;
+        let alike = rest.len() > 4 && (1..4).all(|lane| rest[lane + 1] - rest[lane] == length);
+        let rows = if alike { 4 } else { 1 };
+        let span = from - first..from - first + rows * length;
+        let (input, output) = (&input[span.clone()], &mut output[span]);
+        let turn = |i: usize| if way == Way::Forward { i } else { length - 1 - i };
+        if alike {
+            let (a, others) = input.split_at(length);
+            let (b, others) = others.split_at(length);
+            let (c, d) = others.split_at(length);
+            let (out_a, others) = output.split_at_mut(length);
+            let (out_b, others) = others.split_at_mut(length);
+            let (out_c, out_d) = others.split_at_mut(length);
+            let (d, out_d) = (&d[..length], &mut out_d[..length]);
+            let mut state = [start; 4];
+            for t in (0..length).map(turn) {
+                out_a[t] = state[0];
+                out_b[t] = state[1];
+                out_c[t] = state[2];
+                out_d[t] = state[3];
+                state =
+                    [next(state[0], a[t]), next(state[1], b[t]), next(state[2], c[t]), next(state[3], d[t])];
+            }
+        } else {
+            let mut state = start;
+            for t in (0..length).map(turn) {
+                output[t] = state;
+                state = next(state, input[t]);
+            }
+        }
+        rest = &rest[rows..];
+    }
+}
+
+/// Sum in eight interleaved parts, so that it vectorises.
+#[inline(always)]
+pub(crate) fn sum<F: Real>(values: &[F]) -> F {
+    let (chunks, rest) = values.as_chunks::<8>();
+    let mut parts = [F::ZERO; 8];
+    for chunk in chunks {
+        for (part, &value) in parts.iter_mut().zip(chunk) {
+            *part += value;
+        }
+    }
+    let rest = rest.iter().fold(F::ZERO, |sum, &value| sum + value);
+    let [a, b, c, d, e, f, g, h] = parts;
+    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +144,27 @@ mod tests {
         let mut prefix = [0.0; 3];
         assert_eq!(exclusive_prefix(&[1.0, 2.0, 4.0], &mut prefix), 7.0);
         assert_eq!(prefix, [0.0, 1.0, 3.0]);
+    }
+
+    #[test]
+    fn rows_side_by_side_scan_as_rows_alone() {
+        // Lengths 3, 3, 3, 3 (side by side), 2, 0, 1 (alone), starting at an offset of 5.
+        let offsets = [5, 8, 11, 14, 17, 19, 19, 20];
+        let ell: Vec<f64> = (0..15).map(|i| 0.3 * f64::from(i * i % 7) - 0.8).collect();
+        for way in [Way::Forward, Way::Backward] {
+            let mut together = vec![0.0; 15];
+            scan_rows(&offsets, way, &ell, &mut together, 0.0, |sum, ell| sum + ell);
+            for row in offsets.windows(2).map(|row| row[0] - 5..row[1] - 5) {
+                let (mut ell, mut came) = (ell[row.clone()].to_vec(), together[row.clone()].to_vec());
+                if way == Way::Backward {
+                    ell.reverse();
+                    came.reverse();
+                }
+                let mut alone = vec![0.0; row.len()];
+                exclusive_prefix(&ell, &mut alone);
+                assert_eq!(came, alone);
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::Real;
 use crate::clip::Bounds;
 use crate::diagnostics::{Columns, Tally};
 use crate::family::{Form, Reads, Rule};
-use crate::log_ratio::{exclusive_prefix, log_ratios, running_minimum, windowed_prefix};
+use crate::log_ratio::{Way, log_ratios, running_minimum, scan_rows, sum, windowed_prefix};
 use std::ops::Range;
 
 /// Steps per block, unless one trajectory is longer.
@@ -123,18 +123,21 @@ impl<F: Real> Passes<F> {
             Some(behaviour) => log_ratios(rollout, &behaviour[span.clone()], ell),
             None => log_ratios(log_prob, rollout, ell),
         }
-        for lane in block {
-            let row = self.kept(&(self.offsets[lane]..self.offsets[lane + 1]));
-            let (ell, reading) = (&self.ell[row.clone()], &mut self.reading[row.clone()]);
-            match rule.reads {
-                Reads::Prefix => {
-                    exclusive_prefix(ell, reading);
+        let offsets = &self.offsets[block.start..=block.end];
+        if rule.reads == Reads::Prefix {
+            let (ell, reading) = (&self.ell[kept.clone()], &mut self.reading[kept.clone()]);
+            scan_rows(offsets, Way::Forward, ell, reading, F::ZERO, |sum, ell| sum + ell);
+        } else {
+            for row in offsets.windows(2).map(|row| row[0] - self.base..row[1] - self.base) {
+                let (ell, reading) = (&self.ell[row.clone()], &mut self.reading[row.clone()]);
+                match rule.reads {
+                    Reads::Prefix => {}
+                    Reads::Window(window) => windowed_prefix(ell, window, reading),
+                    Reads::Minimum => running_minimum(ell, reading, &mut self.attained[row]),
+                    Reads::Step => reading.copy_from_slice(ell),
+                    Reads::SequenceMean => reading.fill(sum(ell) / F::from_f64(ell.len() as f64)),
+                    Reads::SequenceSum => reading.fill(sum(ell)),
                 }
-                Reads::Window(window) => windowed_prefix(ell, window, reading),
-                Reads::Minimum => running_minimum(ell, reading, &mut self.attained[row]),
-                Reads::Step => reading.copy_from_slice(ell),
-                Reads::SequenceMean => reading.fill(sum(ell) / F::from_f64(ell.len() as f64)),
-                Reads::SequenceSum => reading.fill(sum(ell)),
             }
         }
         if mismatch.is_some() {
@@ -253,7 +256,12 @@ impl<F: Real> Passes<F> {
     #[inline(always)]
     pub(super) fn pull_back(&mut self, rule: &Rule, block: Range<usize>, routing: bool) {
         let span = self.offsets[block.start]..self.offsets[block.end];
-        if routing && rule.form != Form::Weigh {
+        if routing && rule.form == Form::Multiply && rule.reads == Reads::Prefix {
+            let credit = &self.credit[self.kept(&span)];
+            let offsets = &self.offsets[block.start..=block.end];
+            let routed = &mut self.routed[span.clone()];
+            scan_rows(offsets, Way::Backward, credit, routed, F::ZERO, |sum, credit| sum + credit);
+        } else if routing && rule.form != Form::Weigh {
             for lane in block {
                 let row = self.offsets[lane]..self.offsets[lane + 1];
                 let kept = self.kept(&row);
@@ -281,10 +289,15 @@ impl<F: Real> Passes<F> {
         let span = self.offsets[block.start]..self.offsets[block.end];
         let kept = self.kept(&span);
         let prefix_ratio = &mut self.prefix_ratio[..span.len()];
-        for row in self.offsets[block.start..=block.end].windows(2) {
-            let (row, at) =
-                (row[0] - self.base..row[1] - self.base, row[0] - span.start..row[1] - span.start);
-            prefix_ratios(&self.ell[row], &self.ratio[at.clone()], &mut prefix_ratio[at]);
+        let offsets = &self.offsets[block.start..=block.end];
+        let ratio = &self.ratio[..span.len()];
+        scan_rows(offsets, Way::Forward, ratio, prefix_ratio, 1.0, |product, ratio| product * ratio.to_f64());
+        // Outside these a product has lost digits that later factors could bring back: from the logs, then.
+        let lost = |product: f64| (product < 1e-290) | (product > 1e290) | product.is_nan();
+        if prefix_ratio.iter().fold(false, |any, &product| any | lost(product)) {
+            let ell = &self.ell[kept.clone()];
+            scan_rows(offsets, Way::Forward, ell, prefix_ratio, 0.0, |sum, ell| sum + ell.to_f64());
+            prefix_ratio.iter_mut().for_each(|log| *log = Real::exp(*log));
         }
         let columns = Columns {
             ell: &self.ell[kept],
@@ -357,40 +370,4 @@ impl<F: Real> Passes<F> {
 #[inline(always)]
 fn exp<F: Real, const FUSED: bool>(x: F) -> F {
     if FUSED { x.exp_by(F::fused) } else { x.exp() }
-}
-
-/// `prefix_ratio[t] = Π_{i<t} ratio[i]`, by products; where those leave the range of an `f64`, from the logs.
-///
-/// Shapes: `[steps]` of one trajectory.
-#[inline(always)]
-fn prefix_ratios<F: Real>(ell: &[F], ratio: &[F], prefix_ratio: &mut [f64]) {
-    let (mut product, mut lowest) = (1.0, 1.0_f64);
-    for (out, &ratio) in prefix_ratio.iter_mut().zip(ratio) {
-        *out = product;
-        lowest = lowest.smaller(product);
-        product *= ratio.to_f64();
-    }
-    // Below this a product has lost digits that later factors could bring back.
-    if lowest < 1e-290 || !product.is_finite() {
-        let mut sum = 0.0;
-        for (out, &ell) in prefix_ratio.iter_mut().zip(ell) {
-            *out = Real::exp(sum);
-            sum += ell.to_f64();
-        }
-    }
-}
-
-/// Sum in eight interleaved parts, so that it vectorises.
-#[inline(always)]
-fn sum<F: Real>(values: &[F]) -> F {
-    let mut parts = [F::ZERO; 8];
-    let mut chunks = values.chunks_exact(8);
-    for chunk in &mut chunks {
-        for (part, &value) in parts.iter_mut().zip(chunk) {
-            *part += value;
-        }
-    }
-    let rest = chunks.remainder().iter().fold(F::ZERO, |sum, &value| sum + value);
-    let [a, b, c, d, e, f, g, h] = parts;
-    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
 }
