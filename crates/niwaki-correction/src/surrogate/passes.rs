@@ -13,8 +13,9 @@ use crate::family::{Form, Reads, Rule};
 use crate::log_ratio::{Way, log_ratios, running_minimum, scan_rows, sum, windowed_prefix};
 use std::ops::Range;
 
-/// Steps per block, unless one trajectory is longer.
+/// Steps per block, unless trajectories are long: then four of them, up to [`LARGEST_BLOCK`], but at least one.
 const BLOCK: usize = 2048;
+const LARGEST_BLOCK: usize = 8192;
 
 /// The policy's own steps.
 pub(super) struct Steps<'a, F> {
@@ -36,6 +37,8 @@ pub(super) struct Passes<F> {
     /// What is read and factored: `[block]`, so that it stays in cache, or `[steps]` for members that look at the
     /// whole batch. `base` is the step that stands first.
     base: usize,
+    /// Steps per block.
+    block: usize,
     ell: Vec<F>,
     reading: Vec<F>,
     attained: Vec<usize>,
@@ -63,7 +66,8 @@ impl<F: Real> Passes<F> {
         for buffer in [&mut self.own, &mut self.routed, &mut self.cotangent] {
             buffer.resize(steps, F::ZERO);
         }
-        let block = longest.max(BLOCK);
+        let block = longest.max(BLOCK).max((4 * longest).min(LARGEST_BLOCK));
+        self.block = block;
         let kept = if coupled { steps } else { block };
         for buffer in [&mut self.ell, &mut self.reading, &mut self.log_factor, &mut self.credit] {
             buffer.resize(kept, F::ZERO);
@@ -101,7 +105,7 @@ impl<F: Real> Passes<F> {
         let mut ranges = Vec::new();
         let mut start = 0;
         for lane in 0..self.offsets.len() - 1 {
-            if lane > start && self.offsets[lane + 1] - self.offsets[start] > BLOCK {
+            if lane > start && self.offsets[lane + 1] - self.offsets[start] > self.block {
                 ranges.push(start..lane);
                 start = lane;
             }
