@@ -4,6 +4,7 @@ use super::scores::Scores;
 use crate::{Error, Pair, Process};
 use niwaki_correction::family::Reads;
 use niwaki_correction::{Rule, Surrogate};
+use rayon::prelude::*;
 
 /// What the single-trajectory estimate of a loss is worth on a pair of policies.
 ///
@@ -89,6 +90,17 @@ impl Workspace {
 }
 
 impl Pair<'_> {
+    /// Measures many losses, in parallel; the results do not depend on the threads.
+    ///
+    /// # Errors
+    /// As [`Pair::measure`], for the first loss that is refused.
+    pub fn measure_all(&self, surrogates: &[Surrogate]) -> Result<Vec<Measurement>, Error> {
+        surrogates
+            .par_iter()
+            .map_init(Workspace::default, |work, surrogate| self.measure(surrogate, work))
+            .collect()
+    }
+
     /// Measures one loss. The clip and the routing of the loss are honoured; for the paper's diagnostics give it
     /// `without_clip()`.
     ///
