@@ -297,7 +297,7 @@ impl<F: Real> Passes<F> {
         let ratio = &self.ratio[..span.len()];
         scan_rows(offsets, Way::Forward, ratio, prefix_ratio, 1.0, |product, ratio| product * ratio.to_f64());
         // Outside these a product has lost digits that later factors could bring back: from the logs, then.
-        let lost = |product: f64| (product < 1e-290) | (product > 1e290) | product.is_nan();
+        let lost = |product: f64| !(1e-290..=1e290).contains(&product);
         if prefix_ratio.iter().fold(false, |any, &product| any | lost(product)) {
             let ell = &self.ell[kept.clone()];
             scan_rows(offsets, Way::Forward, ell, prefix_ratio, 0.0, |sum, ell| sum + ell.to_f64());
