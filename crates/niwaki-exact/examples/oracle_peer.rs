@@ -17,8 +17,10 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/o
 
 fn main() -> Result<(), Box<dyn Error>> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    for horizon in [6, 8] {
-        let output = Command::new(&python).args([SCRIPT, "--horizon", &horizon.to_string()]).output()?;
+    for horizon in [6, 8, 10] {
+        let output = Command::new(&python)
+            .args([SCRIPT, "--horizon", &horizon.to_string(), "--repeat", "2"])
+            .output()?;
         if !output.status.success() {
             return Err(format!("{python}: {}", String::from_utf8_lossy(&output.stderr)).into());
         }
@@ -65,7 +67,7 @@ fn measure(process: Process) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> 
         .map(|name| Ok(name.parse::<Surrogate>()?.without_clip()))
         .collect::<Result<_, Box<dyn Error>>>()?;
     let (mut wall, mut measured) = (f64::INFINITY, vec![]);
-    for _ in 0..40 {
+    for _ in 0..if process.horizon() > 8 { 5 } else { 40 } {
         let start = Instant::now();
         let (old, new) = rayon::join(|| Table::new(process, &old), || Table::new(process, &new));
         let (old, new) = (old?, new?);

@@ -35,17 +35,16 @@ pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
         let middle = (x.len() / 2).next_multiple_of(128);
         return dot(&x[..middle], &y[..middle]) + dot(&x[middle..], &y[middle..]);
     }
-    let (mut running, mut rest) = ([0.0; 4], 0.0);
-    let (x_blocks, y_blocks) = (x.chunks_exact(4), y.chunks_exact(4));
-    for (x, y) in x_blocks.remainder().iter().zip(y_blocks.remainder()) {
-        rest += x * y;
-    }
-    for (x, y) in x_blocks.zip(y_blocks) {
-        for lane in 0..4 {
+    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
+    let mut running = [0.0; 8];
+    for (x, y) in x.iter().zip(y) {
+        for lane in 0..8 {
             running[lane] += x[lane] * y[lane];
         }
     }
-    (running[0] + running[1]) + (running[2] + running[3]) + rest
+    let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum();
+    let halves = [0, 1, 2, 3].map(|lane| running[lane] + running[lane + 4]);
+    (halves[0] + halves[1]) + (halves[2] + halves[3]) + rest
 }
 
 /// √Σx².

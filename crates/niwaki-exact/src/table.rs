@@ -46,14 +46,20 @@ impl Table {
             prob: vec![0.0; logits.len()],
             residue: vec![0.0; logits.len()],
         };
-        by_width!(vocab, softmax_of(vocab, logits, &mut table))?;
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has the features that the function is compiled for.
+            unsafe { softmax_fused(vocab, logits, &mut table) }?;
+            return Ok(table);
+        }
+        softmax::<false>(vocab, logits, &mut table)?;
         Ok(table)
     }
 
     /// The policy that draws every token alike.
     #[must_use]
     pub fn uniform(process: Process) -> Self {
-        let share = Twofold::new(process.vocab() as f64).reciprocal();
+        let share = Twofold::new(process.vocab() as f64).reciprocal::<false>();
         Self {
             process,
             log_prob: vec![-(process.vocab() as f64).ln(); process.edges()],
@@ -117,10 +123,33 @@ impl Table {
     }
 }
 
-/// Fills a table row by row.
-fn softmax_of<const V: usize>(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn softmax_fused(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
+    softmax::<true>(vocab, logits, table)
+}
+
+/// Fills a table row by row; fused or not, with the same bits.
+#[inline(always)]
+fn softmax<const FUSED: bool>(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
+    match vocab {
+        2 => softmax_of::<2, FUSED>(vocab, logits, table),
+        3 => softmax_of::<3, FUSED>(vocab, logits, table),
+        4 => softmax_of::<4, FUSED>(vocab, logits, table),
+        _ => softmax_of::<0, FUSED>(vocab, logits, table),
+    }
+}
+
+#[inline(always)]
+fn softmax_of<const V: usize, const FUSED: bool>(
+    vocab: usize,
+    logits: &[f64],
+    table: &mut Table,
+) -> Result<(), Error> {
     let v = width::<V>(vocab);
-    let mut grown = vec![Twofold::ZERO; v];
+    // Rows of a known width stay in registers.
+    let (mut narrow, mut wide) = ([Twofold::ZERO; V], vec![Twofold::ZERO; if V == 0 { v } else { 0 }]);
+    let grown = if V == 0 { wide.as_mut_slice() } else { narrow.as_mut_slice() };
     let out = table.prob.chunks_exact_mut(v).zip(table.residue.chunks_exact_mut(v));
     let out = out.zip(table.log_prob.chunks_exact_mut(v));
     for (row, (logits, ((prob, residue), log_prob))) in logits.chunks_exact(v).zip(out).enumerate() {
@@ -131,12 +160,12 @@ fn softmax_of<const V: usize>(vocab: usize, logits: &[f64], table: &mut Table) -
         }
         let mut total = Twofold::ZERO;
         for (grown, &logit) in grown.iter_mut().zip(logits) {
-            *grown = Twofold::difference(logit, highest).exp();
+            *grown = Twofold::difference(logit, highest).exp::<FUSED>();
             total = total.plus(*grown);
         }
-        let (share, log_total) = (total.reciprocal(), total.high.ln());
+        let (share, log_total) = (total.reciprocal::<FUSED>(), total.high.ln());
         for a in 0..v {
-            let exact = grown[a].times(share);
+            let exact = grown[a].times_by::<FUSED>(share);
             (prob[a], residue[a]) = (exact.high, exact.low);
             log_prob[a] = (logits[a] - highest) - log_total;
         }
