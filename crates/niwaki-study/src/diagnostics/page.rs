@@ -17,14 +17,17 @@ pub struct OracleResults<'a> {
     pub sweep: &'a [Summary],
 }
 
-/// The page of a question: league table, MSE against α, the sweep over drift, the two channels, the witness.
+/// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
+/// and the witness.
 #[must_use]
 pub fn oracle_page(title: &str, results: &OracleResults<'_>, made: Made) -> Page {
     let Some(first) = results.league.first() else { return Page::new(title).made(made) };
     let lowest = results.league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean)).unwrap_or(first);
     let seeds = if first.seeds == 1 { "one pair".to_owned() } else { format!("{} pairs", first.seeds) };
+    let mut rewards: Vec<&str> = results.league.iter().map(|row| row.reward.as_str()).collect();
+    rewards.dedup();
     let mut page = Page::new(title)
-        .subtitle(format!("Exact values on the {} reward, {seeds} of policies", first.reward))
+        .subtitle(format!("Exact values on {seeds} of policies; reward: {}", rewards.join(", ")))
         .lead(
             "Every number is a finite sum over the tree of sequences: no sampling, no estimate. Bias, variance and \
              MSE are those of the single-trajectory estimate; the cosine is that between the gradient of its mean \
@@ -36,40 +39,46 @@ pub fn oracle_page(title: &str, results: &OracleResults<'_>, made: Made) -> Page
         .tile(
             Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
                 .note(lowest.surrogate.correction.label()),
-        )
-        .section(Section::new("League table").id("league").table(league_table("Every loss on the same pairs", results.league)));
-    if !results.alphas.is_empty() {
-        page =
-            page.section(Section::new("How much to correct").id("alpha").figure(
-                Figure::new(&figures::mse_against_alpha(results.alphas)).caption(
-                    "The tempered family on the same pairs; bars are one standard error over seeds.",
-                ),
-            ));
-    }
-    if !results.sweep.is_empty() {
-        page = page.section(
-            Section::new("How drift moves it").id("drift").figure(
-                Figure::new(&figures::over_drift(results.sweep))
-                    .caption("The same losses from little drift to the one asked for."),
-            ),
         );
+    for reward in &rewards {
+        let name = if rewards.len() > 1 { format!(" on {reward}") } else { String::new() };
+        page = reward_sections(page, results, reward, &name);
     }
-    page.section(
-        Section::new("The two channels")
-            .id("channels")
-            .prose(
-                "The gradient of a loss differs from PPO's by two parts: PPO's own term reweighted by the prefix, \
-                 and credit routed back along the prefix. Both are shown as their component along the gradient of \
-                 the return; what PPO itself lacks is what they must add.",
-            )
-            .figure(Figure::new(&figures::channels(results.league)).caption("Mean over pairs, one standard error.")),
-    )
-    .section(witness_section(results.rows))
-    .made(made)
+    page.made(made)
 }
 
-fn witness_section(rows: &[Row]) -> Section {
-    let section = Section::new("Where the bias lives").id("witness").prose(
+/// The sections of one reward; `name` is added to their headings.
+fn reward_sections(page: Page, results: &OracleResults<'_>, reward: &str, name: &str) -> Page {
+    let here = |summaries: &[Summary]| -> Vec<Summary> {
+        summaries.iter().filter(|row| row.reward == reward).cloned().collect()
+    };
+    let (league, alphas, sweep) = (here(results.league), here(results.alphas), here(results.sweep));
+    let rows: Vec<Row> = results.rows.iter().filter(|row| row.reward == reward).cloned().collect();
+    let section =
+        |heading: &str, id: &str| Section::new(format!("{heading}{name}")).id(format!("{id}-{reward}"));
+    page.section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
+        .section(section("How much to correct", "alpha").figure(
+            Figure::new(&figures::mse_against_alpha(&alphas))
+                .caption("The tempered family on the same pairs; bars are one standard error over seeds."),
+        ))
+        .section(section("How drift moves it", "drift").figure(
+            Figure::new(&figures::over_drift(&sweep))
+                .caption("The same losses from little drift to the one asked for."),
+        ))
+        .section(
+            section("The two channels", "channels")
+                .prose(
+                    "The gradient of a loss differs from PPO's by two parts: PPO's own term reweighted by the prefix, \
+                     and credit routed back along the prefix. Both are shown as their component along the gradient of \
+                     the return; what PPO itself lacks is what they must add.",
+                )
+                .figure(Figure::new(&figures::channels(&league)).caption("Mean over pairs, one standard error.")),
+        )
+        .section(witness_section(section("Where the bias lives", "witness"), &rows))
+}
+
+fn witness_section(section: Section, rows: &[Row]) -> Section {
+    let section = section.prose(
         "The witness is the covariance of the prefix ratio with the step's own content. Its sum over positions is \
          minus PPO's bias.",
     );

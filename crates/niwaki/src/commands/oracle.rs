@@ -22,9 +22,9 @@ const SWEEP_SEEDS: usize = 5;
 #[derive(Args)]
 #[command(after_help = LOSS_HELP)]
 pub(crate) struct Oracle {
-    /// Terminal reward [early-gate, late-only, sparse-match, two-branch].
-    #[arg(long, default_value = "late-only", value_name = "NAME")]
-    reward: Reward,
+    /// Terminal rewards, one or several [early-gate, late-only, sparse-match, two-branch].
+    #[arg(long, default_value = "late-only", num_args = 1.., value_delimiter = ',', value_name = "NAME")]
+    reward: Vec<Reward>,
     /// Terminal rewards from a file instead: f64 [vocab^horizon], first token most significant.
     #[arg(long, value_name = "R.npy", conflicts_with = "reward")]
     reward_table: Option<PathBuf>,
@@ -40,10 +40,10 @@ pub(crate) struct Oracle {
     /// Number of policy pairs.
     #[arg(long, default_value_t = 25, value_name = "N", conflicts_with = "logits_old")]
     seeds: u64,
-    /// Losses to measure, separated by spaces, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4
+    /// Losses to measure, separated by spaces or commas, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4
     /// [default: the paper's twelve].
     #[arg(long, num_args = 1.., value_name = "LOSS")]
-    losses: Vec<Correction>,
+    losses: Vec<String>,
     /// Logits of the rollout policy: f64 [prefixes, vocab], prefixes breadth first.
     #[arg(long, value_name = "X.npy", requires = "logits_new")]
     logits_old: Option<PathBuf>,
@@ -116,17 +116,19 @@ impl Oracle {
                 (process, Policies::Drawn { rollout_scale: 0.1, seeds: (0..self.seeds).collect() })
             }
         };
-        let reward = match &self.reward_table {
-            None => (self.reward.name().to_owned(), self.reward.payoff(process)?),
+        let rewards = match &self.reward_table {
+            None => (self.reward.iter())
+                .map(|reward| Ok((reward.name().to_owned(), reward.payoff(process)?)))
+                .collect::<anyhow::Result<Vec<_>>>()?,
             Some(path) => {
                 let table = npy::read(path)?;
                 let payoff = Payoff::from_table(process, table.values)
                     .with_context(|| format!("--reward-table {}", path.display()))?;
-                (path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), payoff)
+                vec![(path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), payoff)]
             }
         };
         let drift = if self.logits_old.is_some() { 1.0 } else { self.drift };
-        Ok(Grid { process, rewards: vec![reward], drifts: vec![drift], policies, losses: self.losses()? })
+        Ok(Grid { process, rewards, drifts: vec![drift], policies, losses: self.losses()? })
     }
 
     /// The process and the two tables of `--logits-old` and `--logits-new`.
@@ -169,12 +171,9 @@ impl Oracle {
     }
 
     fn losses(&self) -> anyhow::Result<Vec<Surrogate>> {
-        let named = if self.losses.is_empty() {
-            TESTBED.iter().map(|name| name.parse()).collect::<Result<Vec<Correction>, _>>()?
-        } else {
-            self.losses.clone()
-        };
-        named.into_iter().map(|correction| self.switched(correction)).collect()
+        let written: Vec<String> = self.losses.iter().flat_map(|text| split_losses(text)).collect();
+        let names = if written.is_empty() { TESTBED.map(ToOwned::to_owned).to_vec() } else { written };
+        names.iter().map(|name| self.switched(name.parse().context("--losses")?)).collect()
     }
 
     fn switched(&self, correction: Correction) -> anyhow::Result<Surrogate> {
@@ -200,17 +199,19 @@ impl Oracle {
             Format::Json => terminal::say(output::summaries_as_json(league)?.trim_end()),
             Format::Csv => terminal::say(output::summaries_as_csv(league).trim_end()),
             Format::Text => {
-                let first = &league[0];
-                let caption = format!(
-                    "{} reward, {} {}, mean KL {:.3}, drift σ²T {:.3}, dose Σ|b| {:.4}",
-                    first.reward,
-                    first.seeds,
-                    if first.seeds == 1 { "pair" } else { "pairs" },
-                    first.mean_kl.mean,
-                    first.total_drift.mean,
-                    first.dose.mean
-                );
-                terminal::say(&league_table(&caption, league).to_text(terminal::width()));
+                for group in league.chunk_by(|a, b| a.reward == b.reward) {
+                    let first = &group[0];
+                    let caption = format!(
+                        "{} reward, {} {}, mean KL {:.3}, drift σ²T {:.3}, dose Σ|b| {:.4}",
+                        first.reward,
+                        first.seeds,
+                        if first.seeds == 1 { "pair" } else { "pairs" },
+                        first.mean_kl.mean,
+                        first.total_drift.mean,
+                        first.dose.mean
+                    );
+                    terminal::say(&league_table(&caption, group).to_text(terminal::width()));
+                }
             }
         }
         Ok(())
@@ -245,6 +246,20 @@ fn measure(grid: &Grid, what: &'static str) -> anyhow::Result<Vec<Row>> {
     Ok(rows?)
 }
 
+/// Losses separated by commas; a number after a comma belongs to the loss before it (`clipped:0.25,1`).
+fn split_losses(text: &str) -> Vec<String> {
+    let mut losses: Vec<String> = Vec::new();
+    for piece in text.split(',').map(str::trim) {
+        match losses.last_mut() {
+            Some(last) if piece.parse::<f64>().is_ok() && last.contains(':') => {
+                *last = format!("{last},{piece}")
+            }
+            _ => losses.push(piece.to_owned()),
+        }
+    }
+    losses
+}
+
 /// The horizon of a table with this many rows.
 fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
     let (mut rows, mut level, mut horizon) = (0_usize, 1_usize, 0);
@@ -259,6 +274,13 @@ fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_from_text() {
+        assert_eq!(split_losses("ppo,clipped:0.25,1,full"), ["ppo", "clipped:0.25,1", "full"]);
+        assert_eq!(split_losses("clipped:0.25,inf"), ["clipped:0.25,inf"]);
+        assert_eq!(split_losses("truncated:4"), ["truncated:4"]);
+    }
 
     #[test]
     fn horizons_from_rows() {

@@ -117,6 +117,20 @@ fn csv_and_json_hold_the_same_rows() {
 }
 
 #[test]
+fn several_rewards_give_a_row_per_loss_and_reward() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |arguments: &[&str]| {
+        let mut all = vec!["oracle", "--horizon", "3", "--seeds", "2", "--format", "csv"];
+        all.extend(arguments);
+        stdout(&niwaki(&all, folder.path()))
+    };
+    let spaced = rows(&["--reward", "late-only", "two-branch", "--losses", "ppo", "clipped:0.25,1"]);
+    assert_eq!(spaced.lines().count(), 1 + 4);
+    // Commas do as well as spaces.
+    assert_eq!(rows(&["--reward", "late-only,two-branch", "--losses", "ppo,clipped:0.25,1"]), spaced);
+}
+
+#[test]
 fn a_reward_table_is_the_reward_it_lists() {
     let folder = tempfile::tempdir().unwrap();
     let late: Vec<f64> = (0..256).map(|sequence| if sequence % 4 == 1 { 1.0 } else { 0.0 }).collect();
