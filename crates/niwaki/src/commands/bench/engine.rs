@@ -81,7 +81,7 @@ impl Args {
                     bail!("--precision {other:?} needs --device cuda: the CPU computes in f32");
                 }
                 let engine = Cpu::new(&policy.graph, &[policy.log_prob], self.members);
-                self.measure(&policy, engine)
+                self.measure(&policy, engine, |_, _| Ok(vec![]))
             }
             Device::Cuda => self.measure_cuda(&policy),
         }
@@ -102,11 +102,33 @@ impl Args {
         };
         let options = Options { precision, ..Options::default() };
         let engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &options)?;
-        self.measure(policy, engine)
+        self.measure(policy, engine, |engine, rate| {
+            let limits = engine.limits()?;
+            let (free, total) = engine.device_memory()?;
+            let mut lines = vec![
+                engine.device_name(),
+                format!(
+                    "limit of the device: {:.0} TFLOP/s (an 8192³ product), {:.2} TB/s (a 1 GiB copy); niwaki's share of \
+                     the former {:.0}%",
+                    limits.product / 1e12,
+                    limits.copy / 1e12,
+                    100.0 * rate / limits.product
+                ),
+                format!("    device memory in use {:.0} MB of {:.0} MB", (total - free) as f64 / 1e6, total as f64 / 1e6),
+            ];
+            lines.extend(engine.notice().map(ToOwned::to_owned));
+            Ok(lines)
+        })
     }
 
+    /// `about` says what is to be known of the engine's device, given the operations per second that were reached.
     #[expect(clippy::print_stdout, reason = "the command's result")]
-    fn measure<E: Engine<Scalar = f32>>(&self, policy: &Causal, mut engine: E) -> Result<ExitCode> {
+    fn measure<E: Engine<Scalar = f32>>(
+        &self,
+        policy: &Causal,
+        mut engine: E,
+        about: impl Fn(&E, f64) -> Result<Vec<String>>,
+    ) -> Result<ExitCode> {
         self.load(policy, &mut engine)?;
         let mut peers = if self.peers { self.start_peers()? } else { Vec::new() };
         let (mut ours, mut theirs) = (Times::default(), Vec::new());
@@ -128,6 +150,9 @@ impl Args {
         }
         bar.finish_and_clear();
         self.print(policy, &ours, &limits, peak);
+        for line in about(&engine, self.work(policy) / median(&ours.wall))? {
+            println!("{line}");
+        }
         for ((name, processes), times) in peers.iter_mut().zip(&theirs) {
             let ratio = |ours: &[f64], theirs: &[f64]| {
                 median(&ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect::<Vec<_>>())
@@ -179,9 +204,14 @@ impl Args {
         Ok([wall(), spent])
     }
 
+    /// Operations in the products of one update of every member.
+    fn work(&self, policy: &Causal) -> f64 {
+        self.members as f64 * self.lanes as f64 * product_operations(&policy.graph, true)
+    }
+
     #[expect(clippy::print_stdout, reason = "the command's result")]
     fn print(&self, policy: &Causal, ours: &Times, limits: &[Limits], peak: Option<f64>) {
-        let work = self.members as f64 * self.lanes as f64 * product_operations(&policy.graph, true);
+        let work = self.work(policy);
         println!(
             "testbed transformer, {} parameters, {} member(s) × {} lanes × {} steps: forward, backward, N-SGD",
             policy.graph.layout().parameters(),
@@ -190,12 +220,21 @@ impl Args {
             self.horizon
         );
         let (wall, processor) = (median(&ours.wall), median(&ours.processor));
+        // On a device the host's processor only waits.
+        let spent = match self.device {
+            Device::Cpu => {
+                format!(
+                    ", {:.1} ms processor ({:.1} GFLOP/s per core)",
+                    1e3 * processor,
+                    work / processor / 1e9
+                )
+            }
+            Device::Cuda => String::new(),
+        };
         println!(
-            "niwaki: {:.1} ms wall ({:.1} GFLOP/s), {:.1} ms processor ({:.1} GFLOP/s per core), median of {}",
+            "niwaki: {:.2} ms wall ({:.1} GFLOP/s){spent}, median of {}",
             1e3 * wall,
             work / wall / 1e9,
-            1e3 * processor,
-            work / processor / 1e9,
             self.repeats
         );
         if !limits.is_empty() {
