@@ -3,15 +3,12 @@
 //! Pre-norm blocks: `x += attention(norm(x)) · W_out`, `x += gelu(norm(x) · W_up + b) · W_down + b`; token embedding
 //! with a row for the beginning, learned positions, a final norm and an untied head with bias. Attention's
 //! projections have no bias, and queries, keys and values come from one product.
-//! An item is one lane, its rows are the steps. It must not know rewards or advantages.
+//! It must not know rewards or advantages.
 
-use niwaki_nn::engine::check_members;
-use niwaki_nn::{
-    Activation, Attention, Columns, Engine, Graph, Index, Init, Param, Result, Value, Visible, log_softmax,
-};
-use niwaki_stream::Stream;
+use crate::token::{Extras, Prefix, TokenPolicy};
+use niwaki_nn::{Activation, Attention, Columns, Graph, Init, Param, Result, Value, Visible};
 
-/// The sizes of a [`Causal`] policy.
+/// The sizes of a causal transformer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CausalShape {
     /// Tokens to choose from.
@@ -36,37 +33,17 @@ impl CausalShape {
     pub const fn testbed(vocab: usize, horizon: usize) -> Self {
         Self { vocab, horizon, width: 128, heads: 4, blocks: 4, hidden: 512 }
     }
-}
 
-/// The program of the causal transformer and its handles.
-#[derive(Clone, Debug)]
-pub struct Causal {
-    /// The sizes.
-    pub shape: CausalShape,
-    /// The program.
-    pub graph: Graph,
-    /// Input: `[horizon]` tokens; entry 0 is [`Causal::beginning`], entry `t` the token chosen at `t − 1`.
-    pub tokens: Index,
-    /// Input: `[horizon]` tokens chosen; negative where the trajectory has ended.
-    pub actions: Index,
-    /// `[horizon, vocab]`.
-    pub logits: Value,
-    /// `[horizon, 1]`: log-probabilities of the chosen tokens.
-    pub log_prob: Value,
-    /// `[horizon, 1]`.
-    pub entropy: Value,
-}
-
-impl Causal {
-    /// Writes the program.
+    /// The program of the causal transformer.
     ///
     /// # Errors
     /// If the sizes do not fit together.
-    pub fn new(shape: CausalShape) -> Result<Self> {
-        let CausalShape { vocab, horizon, width, heads, blocks, .. } = shape;
+    pub fn policy(self, extras: Extras) -> Result<TokenPolicy> {
+        let Self { vocab, horizon, width, heads, blocks, .. } = self;
         let mut graph = Graph::new();
         let tokens = graph.indices("tokens", horizon, vocab + 1);
         let actions = graph.indices("actions", horizon, vocab);
+        let open = extras.masked.then(|| graph.mask("open", horizon, vocab));
         let positions: Vec<i32> = (0..horizon as i32).collect();
         let positions = graph.constant(&positions);
 
@@ -77,103 +54,24 @@ impl Causal {
         let position = graph.embed(position_table, positions)?;
         let mut stream = graph.add(token, position)?;
         for block in 0..blocks {
-            stream = add_block(&mut graph, &format!("blocks.{block}"), stream, shape, width / heads.max(1))?;
+            stream = add_block(&mut graph, &format!("blocks.{block}"), stream, self, width / heads.max(1))?;
         }
         let normed = add_norm(&mut graph, "norm", stream, width)?;
         let head = add_matrix(&mut graph, "head.weight", width, vocab)?;
         let head_bias = graph.param("head.bias", &[vocab], Init::Linear { fan_in: width })?;
         let logits = graph.linear(normed, head, Some(head_bias), Activation::None)?;
-        let (log_prob, entropy) = graph.pick_log_prob(logits, actions, None)?;
-        Ok(Self { shape, graph, tokens, actions, logits, log_prob, entropy })
-    }
-
-    /// The token that stands before the first choice.
-    #[must_use]
-    pub fn beginning(&self) -> i32 {
-        self.shape.vocab as i32
-    }
-
-    /// The outputs that an engine for this policy is made with: log-probabilities, entropies, logits. Sampling reads
-    /// the logits; a surrogate leaves their cotangent zero.
-    #[must_use]
-    pub fn outputs(&self) -> [Value; 3] {
-        [self.log_prob, self.entropy, self.logits]
-    }
-
-    /// Loads trajectories to be scored: `actions` is `[member, lane, step]`, negative where a trajectory has ended.
-    ///
-    /// # Errors
-    /// If the length is wrong or an action is no token.
-    pub fn load<E: Engine>(&self, engine: &mut E, actions: &[i32]) -> Result<()> {
-        let before = |place: usize| match place % self.shape.horizon {
-            0 => self.beginning(),
-            _ => actions[place - 1],
-        };
-        let tokens: Vec<i32> = (0..actions.len()).map(before).collect();
-        engine.load_indices(self.tokens, &tokens)?;
-        engine.load_indices(self.actions, actions)
-    }
-
-    /// Samples one trajectory for each lane of each member, token by token with cached keys and values.
-    ///
-    /// `streams` is `[member, lane]`; each step draws one uniform from its lane's stream. The engine was made with
-    /// [`Causal::outputs`]. On the CPU the log-probabilities have the bits that scoring the trajectories gives.
-    ///
-    /// # Errors
-    /// If the streams are not one per lane of each member, or the device fails.
-    pub fn sample<E: Engine<Scalar = f32>>(&self, engine: &mut E, streams: &mut [Stream]) -> Result<Sampled> {
-        let CausalShape { vocab, horizon, .. } = self.shape;
-        let (members, lanes) = (engine.members(), engine.items());
-        check_members("streams", members * lanes, streams.len())?;
-        let count = members * lanes * horizon;
-        let mut sampled = Sampled { actions: vec![-1; count], log_probs: vec![0.0; count] };
-        let mut tokens = vec![-1; count];
-        tokens.iter_mut().step_by(horizon).for_each(|token| *token = self.beginning());
-        engine.load_indices(self.actions, &sampled.actions)?;
-        let mut log_probs = vec![0.0; vocab];
-        for step in 0..horizon {
-            engine.load_indices(self.tokens, &tokens)?;
-            engine.forward_row(step)?;
-            for (lane, stream) in streams.iter_mut().enumerate() {
-                let logits =
-                    &engine.output(lane / lanes, 2)[(lane % lanes * horizon + step) * vocab..][..vocab];
-                log_softmax(logits, None, &mut log_probs);
-                let action = choose(&log_probs, stream.uniform());
-                let place = lane * horizon + step;
-                sampled.actions[place] = action as i32;
-                sampled.log_probs[place] = log_probs[action];
-                if step + 1 < horizon {
-                    tokens[place + 1] = action as i32;
-                }
-            }
-        }
-        Ok(sampled)
+        let (log_prob, entropy) = graph.pick_log_prob(logits, actions, open)?;
+        let value = if extras.critic { Some(add_value_head(&mut graph, normed, width)?) } else { None };
+        let prefix = Prefix::Tokens(tokens);
+        Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
     }
 }
 
-/// Trajectories that a policy has drawn, `[member, lane, step]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
-    /// The tokens chosen.
-    pub actions: Vec<i32>,
-    /// Their log-probabilities.
-    pub log_probs: Vec<f32>,
-}
-
-/// The first choice at which the running sum of probabilities exceeds `uniform`; the likeliest if rounding leaves none.
-fn choose(log_probs: &[f32], uniform: f64) -> usize {
-    let mut total = 0.0;
-    let mut likeliest = 0;
-    for (choice, &log_prob) in log_probs.iter().enumerate() {
-        total += libm::exp(f64::from(log_prob));
-        if uniform < total {
-            return choice;
-        }
-        if log_prob > log_probs[likeliest] {
-            likeliest = choice;
-        }
-    }
-    likeliest
+/// One number per row from the last hidden layer, the critic's estimate.
+pub(crate) fn add_value_head(graph: &mut Graph, hidden: Value, width: usize) -> Result<Value> {
+    let head = add_matrix(graph, "value.weight", width, 1)?;
+    let bias = graph.param("value.bias", &[1], Init::Zeros)?;
+    graph.linear(hidden, head, Some(bias), Activation::None)
 }
 
 fn add_block(
@@ -215,7 +113,7 @@ fn add_norm(graph: &mut Graph, name: &str, input: Value, width: usize) -> Result
     graph.layer_norm(input, gain, bias)
 }
 
-fn add_matrix(graph: &mut Graph, name: &str, from: usize, to: usize) -> Result<Param> {
+pub(crate) fn add_matrix(graph: &mut Graph, name: &str, from: usize, to: usize) -> Result<Param> {
     graph.param(name, &[from, to], Init::Linear { fan_in: from })
 }
 
@@ -227,7 +125,7 @@ mod tests {
     fn the_testbed_has_the_papers_number_of_parameters() {
         // Embeddings 5·128 + 8·128 = 1,664; a block 4·128 (norms) + 4·128² + 2·128·512 + 512 + 128 = 197,760, four of
         // them 791,040; final norm 256; head 128·4 + 4 = 516: in all 793,476.
-        let policy = Causal::new(CausalShape::testbed(4, 8)).unwrap();
+        let policy = CausalShape::testbed(4, 8).policy(Extras::default()).unwrap();
         assert_eq!(policy.graph.layout().parameters(), 793_476);
     }
 }

@@ -1,6 +1,19 @@
-//! One file per policy. A policy writes its program once for the population engine and says how it samples; it
-//! knows views of a task (tokens, candidates, graphs), never a task by name.
+//! One file per policy. A policy says how it samples, scores a trajectory and pulls a cotangent back; it knows views
+//! of a task (tokens, candidates, graphs), never a task by name.
+//!
+//! | file | policy |
+//! |---|---|
+//! | `token.rs` | what the neural policies over token sequences share: inputs, outputs, sampling |
+//! | `causal.rs` | the causal transformer |
+//! | `bag.rs` | a perceptron on the bag of earlier tokens, which must learn what the prefix means |
+//! | `tabular.rs` | one logit per prefix and token, in f64, without a tape |
 
+mod bag;
 mod causal;
+mod tabular;
+mod token;
 
-pub use causal::{Causal, CausalShape, Sampled};
+pub use bag::BagShape;
+pub use causal::CausalShape;
+pub use tabular::{Pull, Tabular};
+pub use token::{Draw, Drawn, Extras, Open, TokenPolicy};

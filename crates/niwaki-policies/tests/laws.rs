@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
 use niwaki_nn::{Cpu, Engine, Real, Span, initialise};
-use niwaki_policies::{Causal, CausalShape};
+use niwaki_policies::{BagShape, CausalShape, Draw, Drawn, Extras, TokenPolicy};
 use niwaki_stream::{Key, Stream};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn fixture_case(place: usize) -> Value {
 }
 
 /// The fixture's policy, loaded with its weights and tokens; and the number of lanes.
-fn loaded<F: Real>(case: &Value) -> (Causal, Cpu<F>, usize) {
+fn loaded<F: Real>(case: &Value) -> (TokenPolicy, Cpu<F>, usize) {
     let size = |name: &str| case["shape"][name].as_u64().unwrap() as usize;
     let shape = CausalShape {
         vocab: size("vocab"),
@@ -34,7 +34,7 @@ fn loaded<F: Real>(case: &Value) -> (Causal, Cpu<F>, usize) {
         blocks: size("blocks"),
         hidden: size("hidden"),
     };
-    let (policy, lanes) = (Causal::new(shape).unwrap(), size("lanes"));
+    let (policy, lanes) = (shape.policy(Extras::default()).unwrap(), size("lanes"));
     let mut engine = Cpu::new(&policy.graph, &policy.outputs(), 1);
     engine.set_items(lanes).unwrap();
     let layout = policy.graph.layout();
@@ -54,7 +54,7 @@ fn loaded<F: Real>(case: &Value) -> (Causal, Cpu<F>, usize) {
     let count = lanes * shape.horizon;
     let actions: Vec<i32> =
         (0..count).map(|place| ((hashed(1000, place) + 1.0) / 2.0 * shape.vocab as f64) as i32).collect();
-    policy.load(&mut engine, &actions).unwrap();
+    policy.load(&mut engine, &actions, &[]).unwrap();
     (policy, engine, lanes)
 }
 
@@ -63,7 +63,7 @@ fn agrees_with_pytorch<F: Real>(tolerance: f64) {
     for place in 0..2 {
         let case = fixture_case(place);
         let (policy, mut engine, lanes) = loaded::<F>(&case);
-        let horizon = policy.shape.horizon;
+        let horizon = policy.horizon;
         let count = (lanes * horizon) as f64;
         let surrogate = |span: Span, _: &[&[F]], cotangents: &mut [&mut [F]]| {
             for (output, cotangent) in cotangents.iter_mut().enumerate() {
@@ -123,10 +123,17 @@ fn streams(members: u64, lanes: usize) -> Vec<Stream> {
     (0..members).flat_map(open).collect()
 }
 
+fn sample(policy: &TokenPolicy, engine: &mut Cpu<f32>, members: u64, lanes: usize) -> Drawn {
+    let mut drawn = Drawn::default();
+    let mut streams = streams(members, lanes);
+    policy.draw(engine, Draw::Sampled(&mut streams), &|_, _| (), &mut drawn).unwrap();
+    drawn
+}
+
 /// Cached sampling and teacher forcing give the same bits, whatever the number of lanes.
 #[test]
 fn sampled_log_probs_are_the_scored_ones_to_the_last_bit() {
-    let policy = Causal::new(CausalShape::testbed(4, 8)).unwrap();
+    let policy = CausalShape::testbed(4, 8).policy(Extras::default()).unwrap();
     let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 2);
     for member in 0..2 {
         engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64)).unwrap();
@@ -134,17 +141,16 @@ fn sampled_log_probs_are_the_scored_ones_to_the_last_bit() {
     let mut kept: Option<Vec<f32>> = None;
     for lanes in [1, 3, 40] {
         engine.set_items(lanes).unwrap();
-        let sampled = policy.sample(&mut engine, &mut streams(2, lanes)).unwrap();
-        policy.load(&mut engine, &sampled.actions).unwrap();
+        let sampled = sample(&policy, &mut engine, 2, lanes);
+        policy.load(&mut engine, &sampled.actions, &[]).unwrap();
         engine.forward().unwrap();
         let scored = [engine.output(0, 0), engine.output(1, 0)].concat();
-        assert_eq!(sampled.log_probs, scored, "{lanes} lanes");
+        assert_eq!(sampled.log_prob, scored, "{lanes} lanes");
         // Lane 0 does not notice the others.
-        let first = &sampled.log_probs[..8];
+        let first = &sampled.log_prob[..8];
         assert_eq!(kept.get_or_insert_with(|| first.to_vec()), first);
         assert!(
-            sampled.log_probs.iter().all(|&x| x < 0.0)
-                && sampled.actions.iter().all(|&a| (0..4).contains(&a))
+            sampled.log_prob.iter().all(|&x| x < 0.0) && sampled.actions.iter().all(|&a| (0..4).contains(&a))
         );
     }
 }
@@ -153,16 +159,49 @@ fn sampled_log_probs_are_the_scored_ones_to_the_last_bit() {
 #[test]
 fn samples_follow_the_policy() {
     let shape = CausalShape { vocab: 3, horizon: 1, width: 8, heads: 1, blocks: 1, hidden: 8 };
-    let policy = Causal::new(shape).unwrap();
+    let policy = shape.policy(Extras::default()).unwrap();
     let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
     engine.set_parameters(0, &initialise(policy.graph.layout(), 5)).unwrap();
     let lanes = 20_000;
     engine.set_items(lanes).unwrap();
-    let sampled = policy.sample(&mut engine, &mut streams(1, lanes)).unwrap();
+    let sampled = sample(&policy, &mut engine, 1, lanes);
     for token in 0..3 {
         let places = || (0..lanes).filter(|&lane| sampled.actions[lane] == token);
-        let prob = f64::from(sampled.log_probs[places().next().unwrap()]).exp();
+        let prob = f64::from(sampled.log_prob[places().next().unwrap()]).exp();
         // The share of 20,000 draws has a standard error of at most 0.0036; the margin is four of them.
         assert!((places().count() as f64 / lanes as f64 - prob).abs() < 0.0145, "token {token}");
     }
+}
+
+/// The bag policy scores what it samples to the last bit, never draws a closed token, and is primed where it says.
+#[test]
+fn the_bag_policy_samples_open_tokens_and_can_be_primed() {
+    let shape = BagShape { vocab: 4, horizon: 6, width: 16 };
+    let policy = shape.policy(Extras { masked: true, critic: true }).unwrap();
+    let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
+    let mut parameters = initialise(policy.graph.layout(), 4);
+    assert!(policy.prime(&mut parameters, 1, 0.9));
+    engine.set_parameters(0, &parameters).unwrap();
+    engine.set_items(500).unwrap();
+    let mut drawn = Drawn::default();
+    let busy = |prefix: &[i32], open: &mut [bool]| {
+        open.fill(true);
+        if let Some(&last) = prefix.last() {
+            open[last as usize] = false;
+        }
+    };
+    policy.draw(&mut engine, Draw::Sampled(&mut streams(1, 500)), &busy, &mut drawn).unwrap();
+    policy.load(&mut engine, &drawn.actions, &drawn.open).unwrap();
+    engine.forward().unwrap();
+    assert_eq!(drawn.log_prob, engine.output(0, 0));
+    let lanes = || drawn.actions.chunks_exact(6);
+    assert!(lanes().all(|lane| lane.windows(2).all(|pair| pair[0] != pair[1])));
+    // Primed to about 0.9: the untrained head moves it a little, and 500 draws have a standard error of 0.013.
+    let first = lanes().filter(|lane| lane[0] == 1).count() as f64 / 500.0;
+    assert!((0.8..0.97).contains(&first), "{first}");
+    // Greedy lanes are all alike.
+    policy.draw(&mut engine, Draw::Greedy, &busy, &mut drawn).unwrap();
+    assert!(drawn.actions.chunks_exact(6).all(|lane| lane == &drawn.actions[..6]));
+    let causal = CausalShape { vocab: 4, horizon: 6, width: 8, heads: 1, blocks: 1, hidden: 8 };
+    assert!(!causal.policy(Extras::default()).unwrap().prime(&mut [], 1, 0.9), "it has no bias to prime");
 }

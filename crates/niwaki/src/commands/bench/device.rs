@@ -34,7 +34,7 @@ mod with_cuda {
     use anyhow::{Result, bail};
     use niwaki_nn::cuda::{Cuda, Options, Precision, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
-    use niwaki_policies::{Causal, CausalShape};
+    use niwaki_policies::{CausalShape, Extras, TokenPolicy};
     use niwaki_stream::Key;
     use std::collections::BTreeMap;
     use std::process::ExitCode;
@@ -49,7 +49,7 @@ mod with_cuda {
             if self.members == 0 || self.lanes == 0 {
                 bail!("--members and --lanes must be at least 1");
             }
-            let policy = Causal::new(CausalShape::testbed(4, HORIZON))?;
+            let policy = CausalShape::testbed(4, HORIZON).policy(Extras::default())?;
             let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &Options::default())?;
             println!("{}", engine.device_name());
             self.load(&policy, &mut engine)?;
@@ -76,12 +76,11 @@ mod with_cuda {
             Ok(if steady && agree { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
 
-        fn load(&self, policy: &Causal, engine: &mut Cuda) -> Result<()> {
+        fn load(&self, policy: &TokenPolicy, engine: &mut Cuda) -> Result<()> {
             engine.set_items(self.lanes)?;
             let mut stream = Key::new(1, "bench").open();
             let count = self.members * self.lanes * HORIZON;
-            let actions: Vec<i32> =
-                (0..count).map(|_| stream.below(policy.shape.vocab as u64) as i32).collect();
+            let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.vocab as u64) as i32).collect();
             let before = |place: usize| match place % HORIZON {
                 0 => policy.beginning(),
                 _ => actions[place - 1],
@@ -177,7 +176,7 @@ mod with_cuda {
 
     /// Every op, law and optimiser, then the whole transformer, in every precision.
     #[expect(clippy::print_stdout, reason = "the command's result")]
-    fn compare_all(policy: &Causal) -> Result<bool> {
+    fn compare_all(policy: &TokenPolicy) -> Result<bool> {
         let mut all = true;
         for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
             let options = Options { precision, ..Options::default() };

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
 use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
-use niwaki_policies::{Causal, CausalShape};
+use niwaki_policies::{CausalShape, Extras, TokenPolicy};
 use niwaki_stream::Key;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ impl Args {
         if self.members == 0 || self.lanes == 0 || self.horizon == 0 || self.repeats == 0 {
             bail!("--members, --lanes, --horizon and --repeats must be at least 1");
         }
-        let policy = Causal::new(CausalShape::testbed(4, self.horizon))?;
+        let policy = CausalShape::testbed(4, self.horizon).policy(Extras::default())?;
         match self.device {
             Device::Cpu => {
                 if let Some(other) = self.precision.filter(|&precision| precision != Precision::F32) {
@@ -88,12 +88,12 @@ impl Args {
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn measure_cuda(&self, _policy: &Causal) -> Result<ExitCode> {
+    fn measure_cuda(&self, _policy: &TokenPolicy) -> Result<ExitCode> {
         bail!("--device cuda: this binary was built without it; build with --features cuda")
     }
 
     #[cfg(feature = "cuda")]
-    fn measure_cuda(&self, policy: &Causal) -> Result<ExitCode> {
+    fn measure_cuda(&self, policy: &TokenPolicy) -> Result<ExitCode> {
         use niwaki_nn::cuda::{Cuda, Options, Precision as Rounding};
         let precision = match self.precision {
             Some(Precision::F32) => Rounding::F32,
@@ -125,7 +125,7 @@ impl Args {
     #[expect(clippy::print_stdout, reason = "the command's result")]
     fn measure<E: Engine<Scalar = f32>>(
         &self,
-        policy: &Causal,
+        policy: &TokenPolicy,
         mut engine: E,
         about: impl Fn(&E, f64) -> Result<Vec<String>>,
     ) -> Result<ExitCode> {
@@ -177,12 +177,12 @@ impl Args {
     }
 
     /// Noise in every input and PyTorch's initial weights.
-    fn load<E: Engine<Scalar = f32>>(&self, policy: &Causal, engine: &mut E) -> Result<()> {
+    fn load<E: Engine<Scalar = f32>>(&self, policy: &TokenPolicy, engine: &mut E) -> Result<()> {
         engine.set_items(self.lanes)?;
         let mut stream = Key::new(1, "bench").open();
         let count = self.members * self.lanes * self.horizon;
-        let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.shape.vocab as u64) as i32).collect();
-        policy.load(engine, &actions)?;
+        let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.vocab as u64) as i32).collect();
+        policy.load(engine, &actions, &[])?;
         for member in 0..self.members {
             engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
         }
@@ -205,12 +205,12 @@ impl Args {
     }
 
     /// Operations in the products of one update of every member.
-    fn work(&self, policy: &Causal) -> f64 {
+    fn work(&self, policy: &TokenPolicy) -> f64 {
         self.members as f64 * self.lanes as f64 * product_operations(&policy.graph, true)
     }
 
     #[expect(clippy::print_stdout, reason = "the command's result")]
-    fn print(&self, policy: &Causal, ours: &Times, limits: &[Limits], peak: Option<f64>) {
+    fn print(&self, policy: &TokenPolicy, ours: &Times, limits: &[Limits], peak: Option<f64>) {
         let work = self.work(policy);
         println!(
             "testbed transformer, {} parameters, {} member(s) × {} lanes × {} steps: forward, backward, N-SGD",

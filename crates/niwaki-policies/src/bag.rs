@@ -1,0 +1,76 @@
+//! A perceptron on the bag of earlier tokens: it is told how often each was chosen and which step it is, not which
+//! came first, so what the first choice means for the last has to be learned.
+//!
+//! `hidden = tanh(counts · E + position)`, `logits = hidden · W + b + bias[position]`. The bias per position starts at
+//! zero; a primed policy starts with one entry of it raised.
+
+use crate::causal::{add_matrix, add_value_head};
+use crate::token::{Extras, Prefix, TokenPolicy};
+use niwaki_nn::{Activation, Graph, Init, Result};
+
+/// The name of the bias per position and token, `[horizon, vocab]`.
+const STEP_BIAS: &str = "steps.bias";
+
+/// The sizes of a bag-of-prefix policy.
+///
+/// Paper: `app:sched-controls`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BagShape {
+    /// Tokens to choose from.
+    pub vocab: usize,
+    /// Steps of a trajectory.
+    pub horizon: usize,
+    /// Width of the hidden layer.
+    pub width: usize,
+}
+
+impl BagShape {
+    /// The program.
+    ///
+    /// # Errors
+    /// If the sizes do not fit together.
+    pub fn policy(self, extras: Extras) -> Result<TokenPolicy> {
+        let Self { vocab, horizon, width } = self;
+        let mut graph = Graph::new();
+        let counts = graph.scalars("counts", horizon, vocab);
+        let actions = graph.indices("actions", horizon, vocab);
+        let open = extras.masked.then(|| graph.mask("open", horizon, vocab));
+        let positions: Vec<i32> = (0..horizon as i32).collect();
+        let positions = graph.constant(&positions);
+
+        let embedding = graph.param("tokens.weight", &[vocab, width], Init::Normal { deviation: 1.0 })?;
+        let position = graph.param("positions.weight", &[horizon, width], Init::Normal { deviation: 0.5 })?;
+        let bag = graph.linear(counts, embedding, None, Activation::None)?;
+        let place = graph.embed(position, positions)?;
+        let mixed = graph.add(bag, place)?;
+        let hidden = graph.activate(mixed, Activation::Tanh);
+        let head = add_matrix(&mut graph, "head.weight", width, vocab)?;
+        let head_bias = graph.param("head.bias", &[vocab], Init::Linear { fan_in: width })?;
+        let raw = graph.linear(hidden, head, Some(head_bias), Activation::None)?;
+        let step_bias = graph.param(STEP_BIAS, &[horizon, vocab], Init::Zeros)?;
+        let bias = graph.embed(step_bias, positions)?;
+        let logits = graph.add(raw, bias)?;
+        let (log_prob, entropy) = graph.pick_log_prob(logits, actions, open)?;
+        let value = if extras.critic { Some(add_value_head(&mut graph, hidden, width)?) } else { None };
+        let prefix = Prefix::Counts(counts);
+        Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
+    }
+}
+
+impl TokenPolicy {
+    /// Raises the first step's logit of `token` in flat parameters, so that a policy that was indifferent there starts
+    /// by choosing it with probability `mass`.
+    ///
+    /// Returns whether the policy has such a bias; one without it cannot be primed.
+    ///
+    /// Paper: `app:sched-controls` (priming toward a dead branch)
+    pub fn prime(&self, parameters: &mut [f32], token: usize, mass: f64) -> bool {
+        let Some(slice) = self.graph.layout().slices().iter().find(|slice| slice.name == STEP_BIAS) else {
+            return false;
+        };
+        // mass = e^b / (e^b + vocab − 1)
+        let bias = (mass * (self.vocab - 1) as f64 / (1.0 - mass)).ln();
+        parameters[slice.range()][token] = bias as f32;
+        true
+    }
+}
