@@ -4,6 +4,7 @@
 //! metadata entry `niwaki` is a JSON object with the file format's version, the steps taken and whatever state the
 //! trainer adds. One file, renamed into place when it is whole on disk: a killed run finds the old or the new one.
 
+use crate::cpu::Real;
 use crate::layout::{Layout, Slice};
 use crate::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -18,13 +19,42 @@ const ENTRY: &str = "niwaki";
 /// Version of the file format.
 const VERSION: u32 = 1;
 
+/// A scalar as files hold it.
+pub trait Stored: Real {
+    /// Its name in the file.
+    const DTYPE: Dtype;
+    /// Appends its bytes, the lowest first.
+    fn put(self, bytes: &mut Vec<u8>);
+    /// Reads them back.
+    fn get(bytes: &[u8]) -> Self;
+}
+
+macro_rules! stored {
+    ($scalar:ty, $dtype:ident) => {
+        impl Stored for $scalar {
+            const DTYPE: Dtype = Dtype::$dtype;
+
+            fn put(self, bytes: &mut Vec<u8>) {
+                bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn get(bytes: &[u8]) -> Self {
+                bytes.try_into().map_or(Self::NAN, Self::from_le_bytes)
+            }
+        }
+    };
+}
+
+stored!(f32, F32);
+stored!(f64, F64);
+
 /// What a member needs to go on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Checkpoint {
+pub struct Checkpoint<F = f32> {
     /// Flat parameters, `[layout.len()]`.
-    pub parameters: Vec<f32>,
+    pub parameters: Vec<F>,
     /// The optimiser's flat moments, each `[layout.len()]`.
-    pub moments: Vec<Vec<f32>>,
+    pub moments: Vec<Vec<F>>,
     /// Optimiser steps taken.
     pub steps: u64,
     /// Whatever else the caller wants back.
@@ -39,7 +69,7 @@ struct Header {
     state: serde_json::Value,
 }
 
-impl Checkpoint {
+impl<F: Stored> Checkpoint<F> {
     /// Writes the checkpoint to a file beside `path`, flushes it to the disk and renames it into place.
     ///
     /// The same checkpoint always gives the same bytes.
@@ -65,21 +95,21 @@ impl Checkpoint {
         let mut stored = Vec::new();
         for (prefix, buffer) in self.buffers() {
             for slice in layout.slices() {
-                let bytes: Vec<u8> =
-                    buffer[slice.range()].iter().flat_map(|scalar| scalar.to_le_bytes()).collect();
+                let mut bytes = Vec::with_capacity(slice.len() * size_of::<F>());
+                buffer[slice.range()].iter().for_each(|scalar| scalar.put(&mut bytes));
                 stored.push((format!("{prefix}{}", slice.name), slice.shape.clone(), bytes));
             }
         }
         let mut views = Vec::with_capacity(stored.len());
         for (name, shape, bytes) in &stored {
-            views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?));
+            views.push((name, TensorView::new(F::DTYPE, shape.clone(), bytes)?));
         }
         let (steps, moments, state) = (self.steps, self.moments.len(), self.state.clone());
         let header = serde_json::to_string(&Header { version: VERSION, steps, moments, state })?;
         Ok(safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?)
     }
 
-    fn buffers(&self) -> impl Iterator<Item = (String, &Vec<f32>)> {
+    fn buffers(&self) -> impl Iterator<Item = (String, &Vec<F>)> {
         let moments = self.moments.iter().enumerate().map(|(place, moment)| (prefix(place), moment));
         std::iter::once((String::new(), &self.parameters)).chain(moments)
     }
@@ -109,8 +139,8 @@ impl Checkpoint {
                 tensors.len()
             )));
         }
-        let read = |prefix: &str| -> Result<Vec<f32>> {
-            let mut flat = vec![0.0; layout.len()];
+        let read = |prefix: &str| -> Result<Vec<F>> {
+            let mut flat = vec![F::ZERO; layout.len()];
             for slice in layout.slices() {
                 read_slice(&tensors, prefix, slice, &mut flat[slice.range()]).map_err(refuse)?;
             }
@@ -126,21 +156,25 @@ fn prefix(moment: usize) -> String {
     format!("moments.{moment}.")
 }
 
-fn read_slice(
+fn read_slice<F: Stored>(
     tensors: &SafeTensors<'_>,
     prefix: &str,
     slice: &Slice,
-    to: &mut [f32],
+    to: &mut [F],
 ) -> std::result::Result<(), String> {
     let name = format!("{prefix}{}", slice.name);
     let tensor =
         tensors.tensor(&name).map_err(|_| format!("tensor {name} is missing: it is of another policy"))?;
-    if tensor.dtype() != Dtype::F32 || tensor.shape() != slice.shape {
+    if tensor.dtype() != F::DTYPE || tensor.shape() != slice.shape {
         let (dtype, shape) = (tensor.dtype(), tensor.shape());
-        return Err(format!("tensor {name} is {dtype:?} {shape:?}, the policy has F32 {:?}", slice.shape));
+        return Err(format!(
+            "tensor {name} is {dtype:?} {shape:?}, the policy has {:?} {:?}",
+            F::DTYPE,
+            slice.shape
+        ));
     }
-    for (to, from) in to.iter_mut().zip(tensor.data().chunks_exact(4)) {
-        *to = f32::from_le_bytes([from[0], from[1], from[2], from[3]]);
+    for (to, from) in to.iter_mut().zip(tensor.data().chunks_exact(size_of::<F>())) {
+        *to = F::get(from);
     }
     Ok(())
 }

@@ -142,7 +142,7 @@ impl TokenPolicy {
     ///
     /// # Errors
     /// If the streams are not one per lane of each member, or the device fails.
-    pub fn draw<E: Engine<Scalar = f32> + Sync>(
+    pub fn draw<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
         mut how: Draw<'_>,
@@ -183,7 +183,7 @@ impl TokenPolicy {
     }
 
     /// Chooses each lane's token of one step from the logits that the engine has.
-    fn choose<E: Engine<Scalar = f32> + Sync>(
+    fn choose<E: Engine<Scalar = f32>>(
         &self,
         engine: &E,
         step: usize,
@@ -193,10 +193,11 @@ impl TokenPolicy {
         let (vocab, horizon, lanes) = (self.vocab, self.horizon, engine.items());
         let Drawn { actions, log_prob, open } = drawn;
         let size = lanes * horizon;
+        let logits: Vec<&[f32]> = (0..engine.members()).map(|member| engine.output(member, 2)).collect();
         let one =
             |member: usize, actions: &mut [i32], log_prob: &mut [f32], streams: Option<&mut [Stream]>| {
                 let mut log_probs = vec![0.0; vocab];
-                let logits = engine.output(member, 2);
+                let logits = logits[member];
                 let mut streams = streams;
                 for lane in 0..lanes {
                     let place = lane * horizon + step;

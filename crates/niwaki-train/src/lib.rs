@@ -1,1 +1,30 @@
-//! x
+//! The trainer: from a spec to a trained policy and its curve.
+//!
+//! A [`Spec`] says what to train; checked, it is a [`Recipe`]. Recipes that share their shapes train as one
+//! [`Cohort`] on a device: [`gather`] makes it, [`Cohort::advance`] runs one iteration of all members and returns one
+//! [`Record`] each. Two members with the same seed see the same initial weights and uniforms, whatever their arm and
+//! whoever else is in the cohort.
+//!
+//! | module | what belongs there |
+//! |---|---|
+//! | [`spec`] | the file of a run: tables, defaults, checks, hash |
+//! | [`player`] | who plays: a population of policies on a task, with their optimiser |
+//! | [`advantage`] | how trajectories are judged |
+//! | [`update`] | one batch and the loss it hands to the player |
+//! | [`trainer`] | Algorithm 1 |
+//! | [`cohort`] | recipes and a device → a trainer |
+//! | [`record`] | a line of the curve |
+
+pub mod advantage;
+pub mod cohort;
+mod error;
+pub mod player;
+pub mod record;
+pub mod spec;
+pub mod trainer;
+pub mod update;
+
+pub use cohort::{Cohort, Device, gather};
+pub use error::Error;
+pub use record::Record;
+pub use spec::{Recipe, Spec};

@@ -48,7 +48,7 @@ fn anything_else_is_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.safetensors");
     let refusal = |layout: &Layout| {
-        let text = Checkpoint::load(layout, &path).unwrap_err().to_string();
+        let text = Checkpoint::<f32>::load(layout, &path).unwrap_err().to_string();
         assert!(text.starts_with(&format!("checkpoint {}: ", path.display())), "{text}");
         text
     };

@@ -1,0 +1,75 @@
+//! What can go wrong between a file and a trained policy.
+
+use std::path::PathBuf;
+
+/// A run that cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file that is not understood.
+    #[error("{name}{}: {reason}", line.map_or_else(String::new, |line| format!(", line {line}")))]
+    Unreadable {
+        /// The file's name.
+        name: String,
+        /// The line, from 1.
+        line: Option<usize>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A setting from the command line that is not understood.
+    #[error("--set {setting}: {reason}")]
+    Setting {
+        /// The setting.
+        setting: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A value that cannot run.
+    #[error("{key}: {reason}")]
+    Senseless {
+        /// The key, with dots.
+        key: &'static str,
+        /// What came and what is possible.
+        reason: String,
+    },
+    /// A spec that cannot be written.
+    #[error("the resolved spec cannot be written: {reason}")]
+    Unwritable {
+        /// Why.
+        reason: String,
+    },
+    /// Members that cannot train as one cohort.
+    #[error("the members of a cohort must share all but seed, loss and learning rate")]
+    Mixed,
+    /// A batch that the correction refused, e.g. because a log-probability is not finite.
+    #[error("iteration {iteration}, member {member}: {source}; a lower learning rate may help")]
+    Diverged {
+        /// The iteration, from 0.
+        iteration: usize,
+        /// The member of the cohort.
+        member: usize,
+        /// What the correction said.
+        source: niwaki_correction::Error,
+    },
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] niwaki_nn::Error),
+    /// The task cannot be enumerated.
+    #[error(transparent)]
+    Task(#[from] niwaki_tasks::Error),
+    /// A file of a run that cannot be read or written.
+    #[error("{}: {source}; nothing of the run is lost, free the place and run the same command again", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder that holds another run.
+    #[error("{}: {reason}", path.display())]
+    OtherRun {
+        /// The file that says so.
+        path: PathBuf,
+        /// What differs, and the mend.
+        reason: String,
+    },
+}

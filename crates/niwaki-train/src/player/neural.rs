@@ -1,0 +1,167 @@
+//! Neural policies over token sequences, on any engine.
+
+use super::{Games, Loss, Play, Player, Seen, Wanted};
+use crate::Error;
+use niwaki_nn::{Checkpoint, Engine, Optimiser, initialise};
+use niwaki_policies::{Draw, Drawn, TokenPolicy};
+use niwaki_stream::{Key, Stream};
+use niwaki_tasks::Sequence;
+use rayon::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A population of neural policies on one engine.
+pub struct Neural<E> {
+    policy: TokenPolicy,
+    task: Arc<dyn Sequence>,
+    seeds: Vec<u64>,
+    engine: E,
+    /// The policies that the run began with, where a penalty asks for them.
+    reference: Option<E>,
+    drawn: Drawn,
+}
+
+impl<E: Engine<Scalar = f32>> Neural<E> {
+    /// A population with weights from its seeds; `prime` is a first token and the probability it starts with.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn new(
+        policy: TokenPolicy,
+        task: Arc<dyn Sequence>,
+        seeds: Vec<u64>,
+        prime: Option<(usize, f64)>,
+        mut engine: E,
+        mut reference: Option<E>,
+    ) -> Result<Self, Error> {
+        let weights: Vec<Vec<f32>> = seeds
+            .par_iter()
+            .map(|&seed| {
+                let mut weights = initialise(policy.graph.layout(), seed);
+                if let Some((token, mass)) = prime {
+                    policy.prime(&mut weights, token, mass);
+                }
+                weights
+            })
+            .collect();
+        for (member, weights) in weights.iter().enumerate() {
+            engine.set_parameters(member, weights)?;
+            if let Some(reference) = &mut reference {
+                reference.set_parameters(member, weights)?;
+            }
+        }
+        Ok(Self { policy, task, seeds, engine, reference, drawn: Drawn::default() })
+    }
+}
+
+impl<E: Engine<Scalar = f32>> Player for Neural<E> {
+    type Scalar = f32;
+
+    fn members(&self) -> usize {
+        self.seeds.len()
+    }
+
+    fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
+        let Self { policy, task, seeds, engine, drawn, .. } = self;
+        engine.set_items(lanes)?;
+        let mut streams: Vec<Stream> = Vec::new();
+        if !play.greedy {
+            let open = |lane: usize| {
+                let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
+                key.lane((play.first + lane % lanes) as u64).open()
+            };
+            streams = (0..seeds.len() * lanes).into_par_iter().map(open).collect();
+        }
+        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&mut streams) };
+        let open = |prefix: &[i32], open: &mut [bool]| {
+            let prefix: Vec<usize> = prefix.iter().map(|&token| token as usize).collect();
+            task.open(&prefix, open);
+        };
+        policy.draw(engine, how, &open, drawn)?;
+        games.lanes = lanes;
+        (games.horizon, games.vocab) = (policy.horizon, policy.vocab);
+        std::mem::swap(&mut games.actions, &mut drawn.actions);
+        std::mem::swap(&mut games.open, &mut drawn.open);
+        earn(task.as_ref(), games);
+        Ok(())
+    }
+
+    fn load(&mut self, games: &Games) -> Result<(), Error> {
+        self.engine.set_items(games.lanes)?;
+        self.policy.load(&mut self.engine, &games.actions, &games.open)?;
+        if let Some(reference) = &mut self.reference {
+            reference.set_items(games.lanes)?;
+            self.policy.load(reference, &games.actions, &games.open)?;
+        }
+        Ok(())
+    }
+
+    fn score(&mut self) -> Result<(), Error> {
+        Ok(self.engine.forward()?)
+    }
+
+    fn pull_back(&mut self, loss: &Loss<'_, f32>) -> Result<(), Error> {
+        let surrogate = |span: niwaki_nn::Span, seen: &[&[f32]], wanted: &mut [&mut [f32]]| {
+            let (values, cotangents) = (seen.get(3).copied().unwrap_or_default(), wanted);
+            let [log_prob, entropy, logits, value @ ..] = cotangents else { return };
+            logits.fill(0.0);
+            let shown = Seen { log_prob: seen[0], entropy: seen[1], value: values };
+            let value = value.first_mut().map_or(&mut [][..], |value| &mut **value);
+            loss(span, shown, Wanted { log_prob, entropy, value });
+        };
+        Ok(self.engine.pull_back(&surrogate)?)
+    }
+
+    fn seen(&self, member: usize) -> Seen<'_, f32> {
+        let value = if self.policy.value.is_some() { self.engine.output(member, 3) } else { &[] };
+        Seen { log_prob: self.engine.output(member, 0), entropy: self.engine.output(member, 1), value }
+    }
+
+    fn reference(&mut self) -> Result<Vec<f32>, Error> {
+        let Some(reference) = &mut self.reference else { return Err(Error::Mixed) };
+        reference.forward()?;
+        Ok((0..self.seeds.len()).flat_map(|member| reference.output(member, 0).to_vec()).collect())
+    }
+
+    fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error> {
+        Ok(self.engine.step(optimiser, rates)?)
+    }
+
+    fn eta(&self, _member: usize) -> Option<f64> {
+        None
+    }
+
+    fn exact_advantage(&self, _member: usize, _games: &Games) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
+        let (steps, moments) = self.engine.state(member)?;
+        let checkpoint = Checkpoint { parameters: self.engine.parameters(member)?, moments, steps, state };
+        Ok(checkpoint.save(self.policy.graph.layout(), path)?)
+    }
+
+    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
+        let Checkpoint { parameters, moments, steps, state } =
+            Checkpoint::load(self.policy.graph.layout(), path)?;
+        self.engine.set_parameters(member, &parameters)?;
+        self.engine.set_state(member, steps, &moments)?;
+        Ok(state)
+    }
+}
+
+/// Fills the rewards of finished trajectories.
+pub(super) fn earn(task: &dyn Sequence, games: &mut Games) {
+    let horizon = games.horizon;
+    games.reward.resize(games.actions.len() / horizon, 0.0);
+    let lanes = games.reward.par_iter_mut().zip(games.actions.par_chunks(horizon));
+    lanes.with_min_len(256).for_each_init(
+        || vec![0; horizon],
+        |tokens, (reward, actions)| {
+            for (token, &action) in tokens.iter_mut().zip(actions) {
+                *token = action as usize;
+            }
+            *reward = task.reward(tokens);
+        },
+    );
+}

@@ -1,0 +1,90 @@
+//! What one iteration of one member leaves behind: a line of its curve.
+
+use crate::player::Games;
+use niwaki_correction::Diagnostics;
+use serde::{Deserialize, Serialize};
+
+/// A line of a run's curve. Nothing in it depends on the clock or the machine's load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Iterations done, from 1.
+    pub iteration: usize,
+    /// Return of the trained policy: exact where the process is enumerated, else the mean of fresh trajectories.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub eta: Option<f64>,
+    /// Reward of the likeliest trajectory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub greedy: Option<f64>,
+    /// Mean reward of the batch that was learned from.
+    pub batch_reward: f64,
+    /// Whether no trajectory of the batch was rewarded. Paper: `tab:conditions` (C3)
+    pub zero_reward: bool,
+    /// Share of trajectories without any advantage.
+    pub zero_signal: f64,
+    /// σ²T between the rollout policy and the one before the last step.
+    pub drift: f64,
+    /// Share of steps on the flat side of the clip in the last epoch.
+    pub clip_fraction: f64,
+    /// ESS of the full prefix ratio at the last position.
+    pub prefix_ess: f64,
+    /// ESS of the member's own factors.
+    pub ess: f64,
+    /// Σ|b_t|. Paper: `eq:bias-witness`
+    pub dose: f64,
+    /// Σ|b_t| with r_t = 1.
+    pub rollout_dose: f64,
+    /// KL(rollout ‖ current) per step, k3.
+    pub kl: f64,
+    /// Mean entropy of the visited states.
+    pub entropy: f64,
+    /// Norm of the last gradient.
+    pub gradient_norm: f64,
+    /// The strength that the member's rule came to, where it chooses one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub alpha: Option<f64>,
+    /// How often each token came first, `[vocab]`.
+    pub first: Vec<f64>,
+    /// How often each token came last, `[vocab]`.
+    pub last: Vec<f64>,
+}
+
+impl Record {
+    /// The batch's side of a record.
+    #[must_use]
+    pub fn of_batch(iteration: usize, member: usize, games: &Games) -> Self {
+        let reward = games.reward_of(member);
+        let lanes = || games.actions_of(member).chunks_exact(games.horizon);
+        let share = |place: usize| {
+            let mut share = vec![0.0; games.vocab];
+            for lane in lanes() {
+                share[lane[place] as usize] += 1.0 / games.lanes as f64;
+            }
+            share
+        };
+        Self {
+            iteration,
+            batch_reward: reward.iter().sum::<f64>() / reward.len() as f64,
+            zero_reward: reward.iter().all(|&reward| reward == 0.0),
+            first: share(0),
+            last: share(games.horizon - 1),
+            ..Self::default()
+        }
+    }
+
+    /// The same with what the correction measured in the last epoch.
+    #[must_use]
+    pub fn measured(self, diagnostics: &Diagnostics) -> Self {
+        Self {
+            zero_signal: diagnostics.zero_signal,
+            drift: diagnostics.drift,
+            clip_fraction: diagnostics.clip_fraction,
+            prefix_ess: diagnostics.prefix_ess.last().copied().unwrap_or(1.0),
+            ess: diagnostics.ess,
+            dose: diagnostics.dose,
+            rollout_dose: diagnostics.rollout_dose,
+            kl: diagnostics.kl_k3,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! From numbers and names to a recipe that can run.
+
+use super::{AdvantageKind, OptimiserKind, PolicyKind, RateSchedule, Spec, nearest};
+use crate::Error;
+use niwaki_correction::surrogate::Mean;
+use niwaki_correction::{Clip, Correction, Phase, Schedule, Surrogate};
+use niwaki_exact::{Process, Reward};
+use niwaki_nn::{Optimiser, optimiser};
+use niwaki_tasks::{Choice, Ladder, Sequence, Terminal};
+use std::sync::Arc;
+
+/// Names of tasks beyond the ladder.
+const CHOICE: &str = "choice";
+
+/// Which task a spec names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    /// A rung of the ladder.
+    Ladder(Reward),
+    /// Free choice and its environments.
+    Choice(Terminal),
+}
+
+/// A run that was checked: only this trains.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The file, resolved.
+    pub spec: Spec,
+    /// What is played.
+    pub task: Arc<dyn Sequence>,
+    /// Correction and reuse over the iterations.
+    pub schedule: Schedule,
+    /// The clip of the objective.
+    pub clip: Option<Clip>,
+    /// The optimiser.
+    pub optimiser: Optimiser,
+    /// The learning rate over the optimiser's steps.
+    pub rate: optimiser::Schedule,
+}
+
+impl Recipe {
+    /// The loss of an iteration.
+    #[must_use]
+    pub fn surrogate(&self, iteration: usize) -> Surrogate {
+        Surrogate {
+            correction: self.schedule.phase(iteration).correction,
+            clip: self.clip,
+            routing: self.spec.update.routing,
+            mean: Mean::Steps,
+        }
+    }
+
+    /// Whether the policy has a critic.
+    #[must_use]
+    pub fn critic(&self) -> bool {
+        self.spec.advantage.kind == AdvantageKind::Critic
+    }
+}
+
+impl Spec {
+    /// Checks every number and name.
+    ///
+    /// # Errors
+    /// The first thing that cannot run: its key, what came and what is possible.
+    pub fn check(&self) -> Result<Recipe, Error> {
+        let task = self.task()?;
+        self.check_counts()?;
+        self.check_numbers()?;
+        self.check_policy(task.as_ref())?;
+        let phase = |key: &'static str, name: &str, reuse: usize| {
+            let correction: Correction =
+                name.parse().map_err(|error: niwaki_correction::Error| refuse(key, error.to_string()))?;
+            Ok::<_, Error>(Phase { correction, reuse })
+        };
+        let rest = phase("update.correction", &self.update.correction, self.update.reuse)?;
+        let first = phase(
+            "warmup.correction",
+            self.warmup.correction.as_deref().unwrap_or(&self.update.correction),
+            self.warmup.reuse.unwrap_or(self.update.reuse),
+        )?;
+        let schedule = Schedule { warmup: self.warmup.iterations, first, rest };
+        let update = &self.update;
+        let clip = (update.clip > 0.0).then(|| Clip {
+            low: update.clip,
+            high: update.clip_high.unwrap_or(update.clip),
+            dual: update.dual_clip,
+        });
+        let mut optimiser = match self.optimiser.kind {
+            OptimiserKind::NSgd => Optimiser::normalised_sgd(),
+            OptimiserKind::Sgd => Optimiser::sgd(),
+            OptimiserKind::Adam => Optimiser::adam(),
+        };
+        if let optimiser::Rule::Adam { decay, .. } = &mut optimiser.rule {
+            *decay = self.optimiser.decay;
+        }
+        optimiser.clip = self.optimiser.clip_norm;
+        let steps = (schedule.epochs(self.iterations) * self.update.minibatches) as u64;
+        let peak = self.optimiser.rate;
+        let rate = match self.optimiser.schedule {
+            RateSchedule::Constant => optimiser::Schedule::Constant(peak),
+            RateSchedule::Linear => optimiser::Schedule::Linear { from: peak, to: 0.0, steps },
+            RateSchedule::Cosine => optimiser::Schedule::Cosine { peak, floor: 0.0, warmup: 0, steps },
+        };
+        Ok(Recipe { spec: self.clone(), task, schedule, clip, optimiser, rate })
+    }
+
+    /// Which task the spec names.
+    ///
+    /// # Errors
+    /// Where there is none of that name.
+    pub fn task_kind(&self) -> Result<TaskKind, Error> {
+        let terminal = match self.task.terminal.as_str() {
+            "chosen" => Terminal::Chosen,
+            "modal" => Terminal::Modal,
+            other => {
+                return Err(refuse("task.terminal", format!("'{other}' is neither 'chosen' nor 'modal'")));
+            }
+        };
+        if self.task.kind == CHOICE {
+            return Ok(TaskKind::Choice(terminal));
+        }
+        self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
+            let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]);
+            let nearest = nearest(&self.task.kind, known).unwrap_or_default();
+            refuse("task.kind", format!("no task is called '{}'; did you mean '{nearest}'?", self.task.kind))
+        })
+    }
+
+    fn task(&self) -> Result<Arc<dyn Sequence>, Error> {
+        let (vocab, horizon) = (self.task.vocab, self.task.horizon);
+        let refused = |error: niwaki_tasks::Error| refuse("task", error.to_string());
+        Ok(match self.task_kind()? {
+            TaskKind::Ladder(reward) => {
+                if self.task.busy > 0 {
+                    return Err(refuse(
+                        "task.busy",
+                        format!("only task '{CHOICE}' closes tokens; leave it out"),
+                    ));
+                }
+                Arc::new(Ladder::new(reward, vocab, horizon).map_err(refused)?)
+            }
+            TaskKind::Choice(terminal) => {
+                Arc::new(Choice::new(vocab, horizon, terminal, self.task.busy).map_err(refused)?)
+            }
+        })
+    }
+
+    fn check_counts(&self) -> Result<(), Error> {
+        let counts = [
+            ("iterations", self.iterations, 1_000_000),
+            ("rollout.lanes", self.rollout.lanes, 1 << 24),
+            ("rollout.group", self.rollout.group, 1 << 24),
+            ("update.reuse", self.update.reuse, 10_000),
+            ("update.minibatches", self.update.minibatches, 1 << 24),
+            ("warmup.reuse", self.warmup.reuse.unwrap_or(1), 10_000),
+            ("evaluate.every", self.evaluate.every, usize::MAX),
+            ("task.vocab", self.task.vocab, 1 << 20),
+            ("task.horizon", self.task.horizon, 1 << 20),
+        ];
+        for (key, came, most) in counts {
+            if came == 0 || came > most {
+                let most = if most == usize::MAX { "any number".to_owned() } else { most.to_string() };
+                return Err(refuse(key, format!("{came} is not between 1 and {most}")));
+            }
+        }
+        let lanes = self.rollout.lanes;
+        if self.advantage.kind == AdvantageKind::Group
+            && (!lanes.is_multiple_of(self.rollout.group) || self.rollout.group < 2)
+        {
+            let group = self.rollout.group;
+            let reason =
+                format!("groups of {group} do not divide {lanes} lanes into equal parts of at least 2");
+            return Err(refuse("rollout.group", reason));
+        }
+        if !lanes.is_multiple_of(self.update.minibatches) {
+            let parts = self.update.minibatches;
+            return Err(refuse("update.minibatches", format!("{parts} parts do not divide {lanes} lanes")));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
+        let numbers = [
+            ("policy.scale", self.policy.scale, 0.0, f64::MAX),
+            ("advantage.lambda", self.advantage.lambda, 0.0, 1.0),
+            ("update.clip", self.update.clip, 0.0, 1.0),
+            ("update.clip_high", self.update.clip_high.unwrap_or(0.0), 0.0, f64::MAX),
+            ("update.dual_clip", self.update.dual_clip.unwrap_or(2.0), 1.0, f64::MAX),
+            ("update.entropy", self.update.entropy, 0.0, f64::MAX),
+            ("update.reference_kl", self.update.reference_kl, 0.0, f64::MAX),
+            ("update.value", self.update.value, 0.0, f64::MAX),
+            ("optimiser.rate", self.optimiser.rate, 0.0, f64::MAX),
+            ("optimiser.decay", self.optimiser.decay, 0.0, f64::MAX),
+            ("optimiser.clip_norm", self.optimiser.clip_norm.unwrap_or(1.0), 0.0, f64::MAX),
+        ];
+        for (key, came, least, most) in numbers {
+            if !(least..=most).contains(&came) {
+                let most = if most == f64::MAX { "up".to_owned() } else { format!("to {most}") };
+                return Err(refuse(
+                    key,
+                    format!("{came} is out of range; give a number from {least} {most}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_policy(&self, task: &dyn Sequence) -> Result<(), Error> {
+        let tabular = self.policy.kind == PolicyKind::Tabular;
+        if tabular {
+            Process::new(task.vocab(), task.horizon())
+                .map_err(|error| refuse("policy.kind", error.to_string()))?;
+        } else if self.advantage.kind == AdvantageKind::Exact {
+            return Err(refuse("advantage.kind", "'exact' needs policy.kind = 'tabular'".to_owned()));
+        }
+        let width = self.policy.width.unwrap_or(1);
+        if width == 0 || self.policy.heads == 0 || self.policy.hidden == Some(0) {
+            return Err(refuse("policy", "width, heads and hidden must be at least 1".to_owned()));
+        }
+        if let Some(prime) = &self.policy.prime {
+            if prime.token >= task.vocab() {
+                let reason = format!("token {} is not below task.vocab = {}", prime.token, task.vocab());
+                return Err(refuse("policy.prime.token", reason));
+            }
+            if !(prime.mass > 0.0 && prime.mass < 1.0) {
+                return Err(refuse("policy.prime.mass", format!("{} is not between 0 and 1", prime.mass)));
+            }
+            if self.policy.kind == PolicyKind::Causal {
+                let reason =
+                    "the causal policy has no first logit to raise; use 'bag' or 'tabular'".to_owned();
+                return Err(refuse("policy.prime", reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse(key: &'static str, reason: String) -> Error {
+    Error::Senseless { key, reason }
+}
+
+/// What specs must have in common to train as one cohort: all but the seed, the loss, the judgement of a trajectory,
+/// the learning rate and how often a run is saved.
+///
+/// # Errors
+/// As [`Spec::to_toml`].
+pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
+    let mut common = spec.clone();
+    let plain = Spec::default();
+    common.seed = 0;
+    common.update = super::UpdateSpec {
+        reuse: spec.update.reuse,
+        minibatches: spec.update.minibatches,
+        // Whether a reference is needed at all shapes the program.
+        reference_kl: f64::from(u8::from(spec.update.reference_kl > 0.0)),
+        ..plain.update
+    };
+    common.warmup.correction = None;
+    common.warmup.reuse = Some(spec.warmup.reuse.unwrap_or(spec.update.reuse));
+    common.optimiser.rate = 0.0;
+    common.optimiser.schedule = RateSchedule::Constant;
+    common.checkpoint = plain.checkpoint;
+    if spec.advantage.kind != AdvantageKind::Critic {
+        common.advantage = plain.advantage;
+    }
+    common.to_toml()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(settings: &[&str]) -> String {
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Spec::read("run.toml", "", &settings).unwrap().check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_run_is_named() {
+        assert_eq!(
+            refusal(&["task.kind=two-branhc"]),
+            "task.kind: no task is called 'two-branhc'; did you mean 'two-branch'?"
+        );
+        assert_eq!(refusal(&["rollout.lanes=0"]), "rollout.lanes: 0 is not between 1 and 16777216");
+        assert_eq!(
+            refusal(&["advantage.kind=group", "rollout.group=7"]),
+            "rollout.group: groups of 7 do not divide 256 lanes into equal parts of at least 2"
+        );
+        assert_eq!(refusal(&["update.minibatches=3"]), "update.minibatches: 3 parts do not divide 256 lanes");
+        assert_eq!(
+            refusal(&["optimiser.rate=-1"]),
+            "optimiser.rate: -1 is out of range; give a number from 0 up"
+        );
+        assert!(refusal(&["update.correction=tempred:0.1"]).contains("did you mean 'tempered'"));
+        assert!(refusal(&["task.horizon=40"]).starts_with("policy.kind: "));
+        assert!(refusal(&["policy.kind=bag", "advantage.kind=exact"]).contains("needs policy.kind"));
+        assert!(
+            refusal(&["policy.kind=causal", "policy.prime={token=1, mass=0.9}"]).contains("no first logit")
+        );
+    }
+
+    #[test]
+    fn arms_share_a_cohort_and_shapes_do_not() {
+        let spec = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+            cohort_of(&Spec::read("run.toml", "", &settings).unwrap()).unwrap()
+        };
+        let base = spec(&[]);
+        assert_eq!(
+            base,
+            spec(&["seed=4", "update.correction=full", "optimiser.rate=1.0", "advantage.kind=exact"])
+        );
+        assert_ne!(base, spec(&["update.reuse=5"]));
+        assert_ne!(base, spec(&["task.horizon=7"]));
+        assert_ne!(base, spec(&["optimiser.kind=adam"]));
+        assert_ne!(base, spec(&["update.reference_kl=0.1"]));
+    }
+
+    #[test]
+    fn a_warmup_takes_what_it_does_not_say_from_the_update() {
+        let text = "[update]\nreuse = 12\n[warmup]\niterations = 50\ncorrection = \"tempered:0.3\"\n";
+        let recipe = Spec::read("run.toml", text, &[]).unwrap().check().unwrap();
+        let (first, rest) = (recipe.schedule.phase(49), recipe.schedule.phase(50));
+        assert_eq!((first.reuse, rest.reuse), (12, 12));
+        assert_eq!(
+            (first.correction.to_string().as_str(), rest.correction.to_string().as_str()),
+            ("tempered:0.3", "ppo")
+        );
+    }
+}

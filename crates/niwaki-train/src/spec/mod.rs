@@ -1,0 +1,21 @@
+//! What a run is: a TOML file, read strictly, checked, and hashed.
+//!
+//! The way is text → [`Spec`] (unknown keys refused) → [`Spec::check`] → [`Recipe`]; only a recipe runs. Defaults
+//! are the paper's values for the testbed.
+//!
+//! | file | what belongs there |
+//! |---|---|
+//! | `raw.rs` | the tables of the file and their defaults |
+//! | `read.rs` | reading, `a.b=c` settings, the nearest valid key, the hash |
+//! | `check.rs` | from numbers and names to a recipe that can run |
+
+mod check;
+mod raw;
+mod read;
+
+pub use check::{Recipe, TaskKind, cohort_of};
+pub use raw::{
+    AdvantageKind, AdvantageSpec, CheckpointSpec, EvaluateSpec, OptimiserKind, OptimiserSpec, PolicyKind,
+    PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
+};
+pub use read::{nearest, set, strictly};

@@ -1,0 +1,322 @@
+//! The tables of a run's file and their defaults.
+
+use serde::{Deserialize, Serialize};
+
+/// A training run as its file says it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spec {
+    /// The seed of every stream of the run.
+    pub seed: u64,
+    /// Iterations: rollout, then update.
+    pub iterations: usize,
+    /// What is played.
+    pub task: TaskSpec,
+    /// Who plays.
+    pub policy: PolicySpec,
+    /// How much is played per iteration.
+    pub rollout: RolloutSpec,
+    /// How trajectories are judged.
+    pub advantage: AdvantageSpec,
+    /// How a batch is used.
+    pub update: UpdateSpec,
+    /// What the first iterations do differently.
+    pub warmup: WarmupSpec,
+    /// How a gradient becomes a step.
+    pub optimiser: OptimiserSpec,
+    /// How progress is measured.
+    pub evaluate: EvaluateSpec,
+    /// What is kept on the way.
+    pub checkpoint: CheckpointSpec,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            iterations: 200,
+            task: TaskSpec::default(),
+            policy: PolicySpec::default(),
+            rollout: RolloutSpec::default(),
+            advantage: AdvantageSpec::default(),
+            update: UpdateSpec::default(),
+            warmup: WarmupSpec::default(),
+            optimiser: OptimiserSpec::default(),
+            evaluate: EvaluateSpec::default(),
+            checkpoint: CheckpointSpec::default(),
+        }
+    }
+}
+
+/// `[task]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TaskSpec {
+    /// `early-gate`, `late-only`, `sparse-match`, `two-branch` or `choice`.
+    pub kind: String,
+    /// Tokens.
+    pub vocab: usize,
+    /// Steps.
+    pub horizon: usize,
+    /// What `choice` reads at the end: `chosen` or `modal`.
+    pub terminal: String,
+    /// For how many steps `choice` keeps a chosen token closed.
+    pub busy: usize,
+}
+
+impl Default for TaskSpec {
+    fn default() -> Self {
+        Self { kind: "two-branch".to_owned(), vocab: 4, horizon: 8, terminal: "chosen".to_owned(), busy: 0 }
+    }
+}
+
+/// Which policy plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyKind {
+    /// One logit per prefix and token, in f64.
+    Tabular,
+    /// A perceptron on the bag of earlier tokens.
+    Bag,
+    /// The causal transformer.
+    Causal,
+}
+
+/// `[policy]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PolicySpec {
+    /// Which policy.
+    pub kind: PolicyKind,
+    /// Spread of a table's first logits.
+    pub scale: f64,
+    /// Width of a network; 128 for the transformer and 32 for the bag where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// Heads of the transformer.
+    pub heads: usize,
+    /// Blocks of the transformer.
+    pub blocks: usize,
+    /// Width inside a block; four times the width where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<usize>,
+    /// A wrong first choice to start from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prime: Option<PrimeSpec>,
+}
+
+impl Default for PolicySpec {
+    fn default() -> Self {
+        Self {
+            kind: PolicyKind::Tabular,
+            scale: 0.1,
+            width: None,
+            heads: 4,
+            blocks: 4,
+            hidden: None,
+            prime: None,
+        }
+    }
+}
+
+/// `[policy.prime]`: start by choosing one token first. Paper: `app:sched-controls` (FATAL)
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimeSpec {
+    /// The token.
+    pub token: usize,
+    /// The probability it starts with.
+    pub mass: f64,
+}
+
+/// `[rollout]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RolloutSpec {
+    /// Trajectories per iteration.
+    pub lanes: usize,
+    /// Trajectories that share a baseline where the advantage is `group`.
+    pub group: usize,
+}
+
+impl Default for RolloutSpec {
+    fn default() -> Self {
+        Self { lanes: 256, group: 16 }
+    }
+}
+
+/// Where advantages come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdvantageKind {
+    /// Return-to-go minus the batch's mean.
+    Returns,
+    /// Return minus the group's mean (GRPO).
+    Group,
+    /// Backward induction of the rollout policy; tabular only.
+    Exact,
+    /// Generalised advantage estimation with a learned critic.
+    Critic,
+}
+
+/// `[advantage]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdvantageSpec {
+    /// Where advantages come from.
+    pub kind: AdvantageKind,
+    /// Divide by the standard deviation of the batch or group.
+    pub standardise: bool,
+    /// λ of generalised advantage estimation.
+    pub lambda: f64,
+}
+
+impl Default for AdvantageSpec {
+    fn default() -> Self {
+        Self { kind: AdvantageKind::Returns, standardise: false, lambda: 0.95 }
+    }
+}
+
+/// `[update]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpdateSpec {
+    /// The member of the family, e.g. `ppo` or `tempered:0.1`.
+    pub correction: String,
+    /// Epochs on each batch.
+    pub reuse: usize,
+    /// Parts into which a batch is cut, by whole trajectories.
+    pub minibatches: usize,
+    /// Clip range; 0 for none.
+    pub clip: f64,
+    /// Upper clip range where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_high: Option<f64>,
+    /// Bound on the ratio at negative advantages (dual clip).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dual_clip: Option<f64>,
+    /// Whether gradients flow through the factor to earlier steps.
+    pub routing: bool,
+    /// Weight of the entropy bonus.
+    pub entropy: f64,
+    /// Weight of the penalty on leaving the initial policy.
+    pub reference_kl: f64,
+    /// Weight of the critic's loss.
+    pub value: f64,
+}
+
+impl Default for UpdateSpec {
+    fn default() -> Self {
+        Self {
+            correction: "ppo".to_owned(),
+            reuse: 4,
+            minibatches: 1,
+            clip: 0.2,
+            clip_high: None,
+            dual_clip: None,
+            routing: true,
+            entropy: 0.0,
+            reference_kl: 0.0,
+            value: 0.5,
+        }
+    }
+}
+
+/// `[warmup]`: the first iterations, with a correction and a reuse of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WarmupSpec {
+    /// How many; 0 for none.
+    pub iterations: usize,
+    /// Its member of the family; that of `[update]` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correction: Option<String>,
+    /// Its epochs on each batch; those of `[update]` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reuse: Option<usize>,
+}
+
+/// How a gradient becomes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OptimiserKind {
+    /// A step of fixed length along the gradient.
+    NSgd,
+    /// A step along the gradient.
+    Sgd,
+    /// Adam, with decoupled decay.
+    Adam,
+}
+
+/// How the learning rate changes over the run's optimiser steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateSchedule {
+    /// Not at all.
+    Constant,
+    /// In a straight line to zero.
+    Linear,
+    /// Along half a cosine to zero.
+    Cosine,
+}
+
+/// `[optimiser]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OptimiserSpec {
+    /// The rule.
+    pub kind: OptimiserKind,
+    /// Learning rate; each arm may have its own.
+    pub rate: f64,
+    /// How it changes.
+    pub schedule: RateSchedule,
+    /// Global norm at which gradients are clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// Adam's decoupled weight decay.
+    pub decay: f64,
+}
+
+impl Default for OptimiserSpec {
+    fn default() -> Self {
+        Self {
+            kind: OptimiserKind::NSgd,
+            rate: 0.3,
+            schedule: RateSchedule::Constant,
+            clip_norm: None,
+            decay: 0.0,
+        }
+    }
+}
+
+/// `[evaluate]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluateSpec {
+    /// Every so many iterations, and after the last one.
+    pub every: usize,
+    /// Fresh trajectories whose mean reward estimates η where it is not known exactly; 0 for none.
+    pub lanes: usize,
+    /// Whether the likeliest trajectory is judged too.
+    pub greedy: bool,
+}
+
+impl Default for EvaluateSpec {
+    fn default() -> Self {
+        Self { every: 5, lanes: 1024, greedy: false }
+    }
+}
+
+/// `[checkpoint]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckpointSpec {
+    /// Every so many iterations, and after the last one; 0 for the last one only.
+    pub every: usize,
+}
+
+impl Default for CheckpointSpec {
+    fn default() -> Self {
+        Self { every: 50 }
+    }
+}

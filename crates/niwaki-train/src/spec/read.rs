@@ -1,0 +1,187 @@
+//! Reading a run's file strictly, settings from the command line, and the hash that names a spec.
+
+use super::Spec;
+use crate::Error;
+use serde::de::DeserializeOwned;
+
+/// Reads a TOML text into a strict type; an unknown key is refused with its line and the nearest valid key.
+///
+/// # Errors
+/// Where the text is no TOML, or a key or value is wrong; `name` is how the file is called in the message.
+pub fn strictly<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        Error::Unreadable { name: name.to_owned(), line, reason: reason(error.message()) }
+    })
+}
+
+/// The message with the nearest valid key in place of the list of all.
+fn reason(message: &str) -> String {
+    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    match (message.starts_with("unknown field") || message.starts_with("unknown variant"), words.as_slice()) {
+        (true, [came, known @ ..]) if !known.is_empty() => {
+            let what = if message.starts_with("unknown field") { "key" } else { "value" };
+            let nearest = nearest(came, known.iter().copied()).unwrap_or_default();
+            format!("unknown {what} '{came}'; the nearest valid one is '{nearest}'")
+        }
+        _ => message.replace('\n', " "),
+    }
+}
+
+/// The candidate that is fewest edits away from a word.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates.into_iter().min_by_key(|candidate| edits(word, candidate))
+}
+
+/// Levenshtein's distance: letters to insert, delete or change.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (count, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = count + 1;
+        for (place, &other) in to.iter().enumerate() {
+            let change = diagonal + usize::from(letter != other);
+            diagonal = row[place + 1];
+            row[place + 1] = change.min(diagonal + 1).min(row[place] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+/// Sets `key`, with dots between tables, to a value in a TOML table.
+///
+/// # Errors
+/// Where a part of the key names something that is no table.
+pub fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), Error> {
+    let refuse = |part: &str| Error::Setting {
+        setting: key.to_owned(),
+        reason: format!("'{part}' is no table, so nothing can be set inside it"),
+    };
+    let mut parts = key.split('.').peekable();
+    let mut at = table;
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            at.insert(part.to_owned(), value);
+            return Ok(());
+        }
+        let below = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = below.as_table_mut().ok_or_else(|| refuse(part))?;
+    }
+    Ok(())
+}
+
+impl Spec {
+    /// Reads a run's file, then applies settings of the form `a.b=c`.
+    ///
+    /// A setting's value is read as TOML, and as a string where it is none: `update.correction=tempered:0.1`.
+    ///
+    /// # Errors
+    /// Where the text or a setting is not understood.
+    pub fn read(name: &str, text: &str, settings: &[String]) -> Result<Self, Error> {
+        let read: Self = strictly(name, text)?;
+        if settings.is_empty() {
+            return Ok(read);
+        }
+        let mut table: toml::Table = strictly(name, text)?;
+        for setting in settings {
+            let refuse =
+                |reason: &str| Error::Setting { setting: setting.clone(), reason: reason.to_owned() };
+            let (key, value) = setting.split_once('=').ok_or_else(|| refuse("write it as key=value"))?;
+            set(&mut table, key.trim(), value_of(value.trim()))?;
+            // Read after each one, so that a refusal names the setting at fault.
+            toml::Value::Table(table.clone())
+                .try_into::<Self>()
+                .map_err(|error| refuse(&reason(error.message())))?;
+        }
+        let spec = toml::Value::Table(table).try_into();
+        spec.map_err(|error: toml::de::Error| Error::Unreadable {
+            name: name.to_owned(),
+            line: None,
+            reason: reason(error.message()),
+        })
+    }
+
+    /// The resolved file: every key with its value.
+    ///
+    /// # Errors
+    /// Never for a spec that was read; the error is that of writing TOML.
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string(self).map_err(|error| Error::Unwritable { reason: error.to_string() })
+    }
+
+    /// The hash that names what this spec computes, 16 hexadecimal digits: FNV-1a of the resolved file without the
+    /// seed and without how often it is saved.
+    ///
+    /// # Errors
+    /// As [`Spec::to_toml`].
+    pub fn hash(&self) -> Result<String, Error> {
+        let text =
+            Self { seed: 0, checkpoint: super::CheckpointSpec { every: 0 }, ..self.clone() }.to_toml()?;
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        Ok(format!("{hash:016x}"))
+    }
+}
+
+/// A value as TOML where it is one, else as a string.
+fn value_of(text: &str) -> toml::Value {
+    let read = toml::from_str::<toml::Table>(&format!("value = {text}")).ok();
+    read.and_then(|mut table| table.remove("value")).unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_the_nearest_one() {
+        let refusal = Spec::read("run.toml", "seed = 1\n[update]\nresue = 3\n", &[]).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "run.toml, line 3: unknown key 'resue'; the nearest valid one is 'reuse'"
+        );
+        let refusal = Spec::read("run.toml", "[optimiser]\nkind = \"addam\"\n", &[]).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "run.toml, line 2: unknown value 'addam'; the nearest valid one is 'adam'"
+        );
+    }
+
+    #[test]
+    fn settings_override_the_file() {
+        let settings = [
+            "update.correction=tempered:0.1",
+            "task.horizon=6",
+            "policy.prime.token=1",
+            "policy.prime.mass=0.9",
+        ]
+        .map(str::to_owned);
+        // The prime table is only whole after its second key.
+        assert!(Spec::read("run.toml", "", &settings).is_err());
+        let whole = ["update.correction=tempered:0.1", "task.horizon=6", "policy.prime={token=1, mass=0.9}"];
+        let spec = Spec::read("run.toml", "[task]\nhorizon = 9\n", &whole.map(str::to_owned)).unwrap();
+        assert_eq!((spec.update.correction.as_str(), spec.task.horizon), ("tempered:0.1", 6));
+        let refusal = Spec::read("run.toml", "", &["task.horizn=6".to_owned()]).unwrap_err().to_string();
+        assert_eq!(refusal, "--set task.horizn=6: unknown key 'horizn'; the nearest valid one is 'horizon'");
+        let refusal = Spec::read("run.toml", "", &["seed.a=6".to_owned()]).unwrap_err().to_string();
+        assert!(refusal.starts_with("--set seed.a=6: "), "{refusal}");
+    }
+
+    #[test]
+    fn the_resolved_file_reads_back_and_the_hash_ignores_the_seed() {
+        let spec = Spec { seed: 7, ..Spec::default() };
+        assert_eq!(Spec::read("spec.toml", &spec.to_toml().unwrap(), &[]).unwrap(), spec);
+        assert_eq!(spec.hash().unwrap(), Spec::default().hash().unwrap());
+        let other = Spec { iterations: 3, ..Spec::default() };
+        assert_ne!(spec.hash().unwrap(), other.hash().unwrap());
+    }
+
+    #[test]
+    fn distances_of_words() {
+        // kitten → sitten → sittin → sitting.
+        assert_eq!((edits("kitten", "sitting"), edits("", "abc"), edits("same", "same")), (3, 3, 0));
+    }
+}

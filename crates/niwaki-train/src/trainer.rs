@@ -1,0 +1,268 @@
+//! Algorithm 1 for a cohort: rollout, judgement, update, again.
+//!
+//! Knows players and losses; knows nothing of files, studies or devices.
+
+use crate::Error;
+use crate::advantage::{Evidence, judge};
+use crate::player::{Games, Play, Player, Seen};
+use crate::record::Record;
+use crate::spec::{AdvantageKind, Recipe, cohort_of};
+use crate::update::{Material, Terms};
+use niwaki_correction::Real;
+use niwaki_stream::Key;
+use rayon::prelude::*;
+use std::path::Path;
+
+/// Members that train together. Results do not depend on who else is in the cohort.
+pub struct Trainer<P: Player> {
+    player: P,
+    recipes: Vec<Recipe>,
+    /// Iterations done.
+    done: usize,
+    games: Games,
+    trials: Games,
+    batch: Material<P::Scalar>,
+}
+
+impl<P: Player> Trainer<P> {
+    /// A cohort at its beginning; one recipe per member of the player.
+    ///
+    /// # Errors
+    /// Where the recipes do not share what a cohort must share.
+    pub fn new(player: P, recipes: Vec<Recipe>) -> Result<Self, Error> {
+        let keys = recipes.iter().map(|recipe| cohort_of(&recipe.spec)).collect::<Result<Vec<_>, _>>()?;
+        if keys.windows(2).any(|pair| pair[0] != pair[1]) || recipes.len() != player.members() {
+            return Err(Error::Mixed);
+        }
+        let (games, trials, batch) = Default::default();
+        Ok(Self { player, recipes, done: 0, games, trials, batch })
+    }
+
+    /// One iteration of every member; one record each.
+    ///
+    /// # Errors
+    /// If the device fails, or a member's log-probabilities stop being finite.
+    ///
+    /// Paper: `alg:tempered`
+    pub fn advance(&mut self) -> Result<Vec<Record>, Error> {
+        let iteration = self.done;
+        let (lanes, parts) = (self.shared().spec.rollout.lanes, self.shared().spec.update.minibatches);
+        let reuse = self.shared().schedule.phase(iteration).reuse;
+        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
+
+        // Lines 1 and 2: roll out, judge, and keep the rollout's log-probabilities where something needs them early.
+        let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false };
+        self.player.play(rollout, lanes, &mut self.games)?;
+        self.player.load(&self.games)?;
+        self.batch.rollout.clear();
+        if parts > 1 || self.shared().critic() {
+            self.player.score()?;
+            self.batch.keep_rollout(&self.player);
+        }
+        self.judge();
+        if self.shared().spec.update.reference_kl > 0.0 {
+            self.batch.reference = self.player.reference()?;
+        }
+
+        let mut norms = Vec::new();
+        for epoch in 0..reuse {
+            if parts == 1 {
+                // Lines 4 to 7: log-ratios, their prefix sums, the corrected loss.
+                self.batch.pull_back(&mut self.player, &terms, iteration)?;
+                if epoch == 0 {
+                    self.batch.keep_rollout(&self.player);
+                }
+                // Line 8.
+                norms = self.step(iteration, epoch)?;
+            } else {
+                for part in 0..parts {
+                    let chosen = self.choose_lanes(iteration, epoch, part);
+                    self.player.load(&self.games.part(&chosen))?;
+                    self.batch.part(&chosen).pull_back(&mut self.player, &terms, iteration)?;
+                    norms = self.step(iteration, epoch * parts + part)?;
+                }
+            }
+        }
+        if parts > 1 {
+            self.player.load(&self.games)?;
+            self.player.score()?;
+        }
+        let mut records = self.records(&terms, &norms)?;
+        // Line 10: the next rollout is drawn from the trained policy.
+        self.done += 1;
+        self.evaluate(&mut records)?;
+        Ok(records)
+    }
+
+    /// Iterations done.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.done
+    }
+
+    /// The recipes, one per member.
+    #[must_use]
+    pub fn recipes(&self) -> &[Recipe] {
+        &self.recipes
+    }
+
+    /// What all members share; only the fields that [`cohort_of`] keeps may be read from it.
+    fn shared(&self) -> &Recipe {
+        &self.recipes[0]
+    }
+
+    /// Fills the batch's advantages and targets.
+    fn judge(&mut self) {
+        let Self { player, recipes, games, batch, .. } = self;
+        (batch.horizon, batch.lanes) = (games.horizon, games.lanes);
+        batch.advantage.clear();
+        batch.target.clear();
+        for (member, recipe) in recipes.iter().enumerate() {
+            let spec = &recipe.spec;
+            let exact = match spec.advantage.kind {
+                AdvantageKind::Exact => player.exact_advantage(member, games),
+                _ => None,
+            };
+            let value: Vec<f64> = match spec.advantage.kind {
+                AdvantageKind::Critic => {
+                    player.seen(member).value.iter().map(|value| value.to_f64()).collect()
+                }
+                _ => Vec::new(),
+            };
+            let judged = judge(
+                &spec.advantage,
+                Evidence {
+                    reward: games.reward_of(member),
+                    horizon: games.horizon,
+                    group: spec.rollout.group,
+                    exact: exact.as_deref(),
+                    value: &value,
+                },
+            );
+            let narrow = |values: &[f64], to: &mut Vec<P::Scalar>| {
+                to.extend(values.iter().map(|&value| P::Scalar::from_f64(value)));
+            };
+            narrow(&judged.advantage, &mut batch.advantage);
+            narrow(&judged.target, &mut batch.target);
+        }
+    }
+
+    /// One optimiser step; `place` counts the steps within the iteration.
+    fn step(&mut self, iteration: usize, place: usize) -> Result<Vec<f64>, Error> {
+        let shared = self.shared();
+        let before = shared.schedule.epochs(iteration) * shared.spec.update.minibatches;
+        let rate = |recipe: &Recipe| recipe.rate.rate((before + place) as u64);
+        let rates: Vec<f64> = self.recipes.iter().map(rate).collect();
+        let optimiser = shared.optimiser;
+        self.player.step(&optimiser, &rates)
+    }
+
+    /// The trajectories of one part of a batch, whole: shuffled once per epoch by each member's own stream.
+    fn choose_lanes(&self, iteration: usize, epoch: usize, part: usize) -> Vec<Vec<usize>> {
+        let parts = self.shared().spec.update.minibatches;
+        let choose = |recipe: &Recipe| {
+            let mut lanes: Vec<usize> = (0..self.games.lanes).collect();
+            let key = Key::new(recipe.spec.seed, "minibatches").iteration(iteration as u64);
+            key.lane(epoch as u64).open().shuffle(&mut lanes);
+            let size = lanes.len() / parts;
+            lanes[part * size..(part + 1) * size].to_vec()
+        };
+        self.recipes.iter().map(choose).collect()
+    }
+
+    fn records(&self, terms: &[Terms], norms: &[f64]) -> Result<Vec<Record>, Error> {
+        let Self { player, games, batch, done, .. } = self;
+        let seen: Vec<Seen<'_, P::Scalar>> =
+            (0..player.members()).map(|member| player.seen(member)).collect();
+        let record = |(member, seen): (usize, &Seen<'_, P::Scalar>)| {
+            let (diagnostics, alpha) = batch.measure(seen.log_prob, &terms[member], member, *done)?;
+            let entropy = seen.entropy;
+            Ok(Record {
+                entropy: entropy.iter().map(|entropy| entropy.to_f64()).sum::<f64>() / entropy.len() as f64,
+                gradient_norm: norms[member],
+                alpha,
+                ..Record::of_batch(done + 1, member, games).measured(&diagnostics)
+            })
+        };
+        seen.par_iter().enumerate().map(record).collect()
+    }
+
+    /// Measures the trained policies where it is time.
+    fn evaluate(&mut self, records: &mut [Record]) -> Result<(), Error> {
+        let spec = &self.recipes[0].spec;
+        let (lanes, wanted, greedy) = (spec.rollout.lanes, spec.evaluate.lanes, spec.evaluate.greedy);
+        for (member, record) in records.iter_mut().enumerate() {
+            record.eta = self.player.eta(member);
+        }
+        if !self.done.is_multiple_of(spec.evaluate.every) && self.done != spec.iterations {
+            return Ok(());
+        }
+        let Self { player, trials, done, .. } = self;
+        if wanted > 0 && records.iter().any(|record| record.eta.is_none()) {
+            let mut earned = vec![0.0; records.len()];
+            // In batches of the rollout's size, which is what the device is laid out for.
+            for first in (0..wanted).step_by(lanes) {
+                let play = Play { purpose: "evaluation", iteration: *done, first, greedy: false };
+                player.play(play, lanes, trials)?;
+                let count = lanes.min(wanted - first);
+                for (member, earned) in earned.iter_mut().enumerate() {
+                    *earned += trials.reward_of(member)[..count].iter().sum::<f64>();
+                }
+            }
+            for (record, earned) in records.iter_mut().zip(earned) {
+                record.eta = Some(earned / wanted as f64);
+            }
+        }
+        if greedy {
+            let play = Play { purpose: "evaluation", iteration: *done, first: 0, greedy: true };
+            player.play(play, lanes, trials)?;
+            for (member, record) in records.iter_mut().enumerate() {
+                record.greedy = trials.reward_of(member).first().copied();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a member so that training can go on from here.
+    ///
+    /// # Errors
+    /// If the device or the disk refuses.
+    pub fn save(&self, member: usize, path: &Path) -> Result<(), Error> {
+        let spec = &self.recipes[member].spec;
+        let state = serde_json::json!({ "iteration": self.done, "spec": spec.hash()?, "seed": spec.seed });
+        self.player.save(member, path, state)
+    }
+
+    /// Goes back to where a member was saved. All members of a cohort must have been saved at the same iteration.
+    ///
+    /// # Errors
+    /// If the file is damaged, or of another spec or seed.
+    pub fn restore(&mut self, member: usize, path: &Path) -> Result<(), Error> {
+        let state = self.player.restore(member, path)?;
+        let spec = &self.recipes[member].spec;
+        let refuse = |reason: String| Error::OtherRun { path: path.to_owned(), reason };
+        let (hash, seed) = (state["spec"].as_str().unwrap_or_default(), state["seed"].as_u64());
+        if hash != spec.hash()? || seed != Some(spec.seed) {
+            return Err(refuse(format!(
+                "it was saved by another run (spec {hash}, seed {}); choose another --out, or remove it",
+                seed.unwrap_or_default()
+            )));
+        }
+        let Some(done) = state["iteration"].as_u64() else {
+            return Err(refuse("it does not say at which iteration it was saved; remove it".to_owned()));
+        };
+        self.done = done as usize;
+        Ok(())
+    }
+}
+
+/// The loss of a recipe in an iteration.
+fn terms_of(recipe: &Recipe, iteration: usize) -> Terms {
+    let update = &recipe.spec.update;
+    Terms {
+        surrogate: recipe.surrogate(iteration),
+        entropy: update.entropy,
+        reference_kl: update.reference_kl,
+        value: update.value,
+    }
+}
