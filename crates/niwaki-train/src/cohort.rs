@@ -21,7 +21,7 @@ pub enum Device {
 }
 
 /// A cohort of members on a device, whatever their policy.
-pub trait Cohort: Send {
+pub trait Cohort {
     /// Iterations done.
     fn done(&self) -> usize;
     /// The recipes, one per member.
@@ -31,6 +31,8 @@ pub trait Cohort: Send {
     /// # Errors
     /// If the device fails, or training diverges.
     fn advance(&mut self) -> Result<Vec<Record>, Error>;
+    /// Seconds spent so far in each part of an iteration.
+    fn times(&self) -> [(&'static str, f64); 4];
     /// Writes a member.
     ///
     /// # Errors
@@ -43,7 +45,7 @@ pub trait Cohort: Send {
     fn restore(&mut self, member: usize, path: &Path) -> Result<(), Error>;
 }
 
-impl<P: crate::player::Player + Send> Cohort for Trainer<P> {
+impl<P: crate::player::Player> Cohort for Trainer<P> {
     fn done(&self) -> usize {
         self.done()
     }
@@ -54,6 +56,10 @@ impl<P: crate::player::Player + Send> Cohort for Trainer<P> {
 
     fn advance(&mut self) -> Result<Vec<Record>, Error> {
         self.advance()
+    }
+
+    fn times(&self) -> [(&'static str, f64); 4] {
+        self.times()
     }
 
     fn save(&self, member: usize, path: &Path) -> Result<(), Error> {
@@ -94,7 +100,7 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     }
 }
 
-fn neural<E: Engine<Scalar = f32> + Send + 'static>(
+fn neural<E: Engine<Scalar = f32> + 'static>(
     policy: &TokenPolicy,
     engine: impl Fn() -> niwaki_nn::Result<E>,
     seeds: Vec<u64>,

@@ -12,6 +12,7 @@ use niwaki_correction::Real;
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::path::Path;
+use std::time::Instant;
 
 /// Members that train together. Results do not depend on who else is in the cohort.
 pub struct Trainer<P: Player> {
@@ -22,6 +23,8 @@ pub struct Trainer<P: Player> {
     games: Games,
     trials: Games,
     batch: Material<P::Scalar>,
+    /// Seconds of rollout, judgement, update and evaluation.
+    seconds: [f64; 4],
 }
 
 impl<P: Player> Trainer<P> {
@@ -35,7 +38,7 @@ impl<P: Player> Trainer<P> {
             return Err(Error::Mixed);
         }
         let (games, trials, batch) = Default::default();
-        Ok(Self { player, recipes, done: 0, games, trials, batch })
+        Ok(Self { player, recipes, done: 0, games, trials, batch, seconds: [0.0; 4] })
     }
 
     /// One iteration of every member; one record each.
@@ -50,9 +53,11 @@ impl<P: Player> Trainer<P> {
         let reuse = self.shared().schedule.phase(iteration).reuse;
         let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
 
+        let mut clock = Clock::start();
         // Lines 1 and 2: roll out, judge, and keep the rollout's log-probabilities where something needs them early.
         let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false };
         self.player.play(rollout, lanes, &mut self.games)?;
+        clock.lap(&mut self.seconds[0]);
         self.player.load(&self.games)?;
         self.batch.rollout.clear();
         if parts > 1 || self.shared().critic() {
@@ -63,6 +68,7 @@ impl<P: Player> Trainer<P> {
         if self.shared().spec.update.reference_kl > 0.0 {
             self.batch.reference = self.player.reference()?;
         }
+        clock.lap(&mut self.seconds[1]);
 
         let mut norms = Vec::new();
         for epoch in 0..reuse {
@@ -87,11 +93,20 @@ impl<P: Player> Trainer<P> {
             self.player.load(&self.games)?;
             self.player.score()?;
         }
+        clock.lap(&mut self.seconds[2]);
         let mut records = self.records(&terms, &norms)?;
         // Line 10: the next rollout is drawn from the trained policy.
         self.done += 1;
         self.evaluate(&mut records)?;
+        clock.lap(&mut self.seconds[3]);
         Ok(records)
+    }
+
+    /// Seconds spent so far in each part of an iteration. They are for the eye only: no result depends on them.
+    #[must_use]
+    pub fn times(&self) -> [(&'static str, f64); 4] {
+        let [rollout, judge, update, evaluate] = self.seconds;
+        [("rollout", rollout), ("judge", judge), ("update", update), ("evaluate", evaluate)]
     }
 
     /// Iterations done.
@@ -253,6 +268,20 @@ impl<P: Player> Trainer<P> {
         };
         self.done = done as usize;
         Ok(())
+    }
+}
+
+/// Adds the time since the last lap to a part.
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn lap(&mut self, part: &mut f64) {
+        *part += self.0.elapsed().as_secs_f64();
+        self.0 = Instant::now();
     }
 }
 

@@ -81,13 +81,7 @@ mod with_cuda {
             let mut stream = Key::new(1, "bench").open();
             let count = self.members * self.lanes * HORIZON;
             let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.vocab as u64) as i32).collect();
-            let before = |place: usize| match place % HORIZON {
-                0 => policy.beginning(),
-                _ => actions[place - 1],
-            };
-            let tokens: Vec<i32> = (0..count).map(before).collect();
-            engine.load_indices(policy.tokens, &tokens)?;
-            engine.load_indices(policy.actions, &actions)?;
+            policy.load(engine, &actions, &[])?;
             for member in 0..self.members {
                 engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
             }

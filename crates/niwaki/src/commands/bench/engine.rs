@@ -2,9 +2,9 @@
 
 use super::meter::{median, peak_memory, processor_seconds};
 use super::peer::{Peer, Start};
+use crate::device::{DeviceArgs, Place};
 use crate::terminal;
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
 use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
 use niwaki_policies::{CausalShape, Extras, TokenPolicy};
@@ -12,32 +12,13 @@ use niwaki_stream::Key;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where the population runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Device {
-    Cpu,
-    Cuda,
-}
-
-/// How products round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    F32,
-    Tf32,
-    Bf16,
-}
-
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the population runs.
-    #[arg(long, value_enum, default_value = "cpu")]
-    device: Device,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Members of the population.
     #[arg(long, default_value_t = 1)]
     members: usize,
-    /// How products round; f32 is the only one on the CPU, tf32 the default on CUDA.
-    #[arg(long, value_enum)]
-    precision: Option<Precision>,
     /// Lanes per member.
     #[arg(long, default_value_t = 256)]
     lanes: usize,
@@ -75,32 +56,25 @@ impl Args {
             bail!("--members, --lanes, --horizon and --repeats must be at least 1");
         }
         let policy = CausalShape::testbed(4, self.horizon).policy(Extras::default())?;
-        match self.device {
-            Device::Cpu => {
-                if let Some(other) = self.precision.filter(|&precision| precision != Precision::F32) {
-                    bail!("--precision {other:?} needs --device cuda: the CPU computes in f32");
-                }
+        self.device.device()?;
+        match self.device.device {
+            Place::Cpu => {
                 let engine = Cpu::new(&policy.graph, &[policy.log_prob], self.members);
                 self.measure(&policy, engine, |_, _| Ok(vec![]))
             }
-            Device::Cuda => self.measure_cuda(&policy),
+            Place::Cuda => self.measure_cuda(&policy),
         }
     }
 
     #[cfg(not(feature = "cuda"))]
     fn measure_cuda(&self, _policy: &TokenPolicy) -> Result<ExitCode> {
-        bail!("--device cuda: this binary was built without it; build with --features cuda")
+        bail!("--device cuda was not built in")
     }
 
     #[cfg(feature = "cuda")]
     fn measure_cuda(&self, policy: &TokenPolicy) -> Result<ExitCode> {
-        use niwaki_nn::cuda::{Cuda, Options, Precision as Rounding};
-        let precision = match self.precision {
-            Some(Precision::F32) => Rounding::F32,
-            Some(Precision::Bf16) => Rounding::Bf16,
-            Some(Precision::Tf32) | None => Rounding::Tf32,
-        };
-        let options = Options { precision, ..Options::default() };
+        use niwaki_nn::cuda::Cuda;
+        let options = self.device.options();
         let engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &options)?;
         self.measure(policy, engine, |engine, rate| {
             let limits = engine.limits()?;
@@ -141,7 +115,7 @@ impl Args {
         // The yardsticks below need more memory than the engine.
         let peak = peak_memory();
         for _ in 0..self.repeats {
-            limits.extend((self.device == Device::Cpu).then(|| measure_limits(clock())));
+            limits.extend((self.device.device == Place::Cpu).then(|| measure_limits(clock())));
             ours.push(self.step(&mut engine)?);
             for ((_, processes), times) in peers.iter_mut().zip(&mut theirs) {
                 times.push(step_together(processes)?);
@@ -221,15 +195,15 @@ impl Args {
         );
         let (wall, processor) = (median(&ours.wall), median(&ours.processor));
         // On a device the host's processor only waits.
-        let spent = match self.device {
-            Device::Cpu => {
+        let spent = match self.device.device {
+            Place::Cpu => {
                 format!(
                     ", {:.1} ms processor ({:.1} GFLOP/s per core)",
                     1e3 * processor,
                     work / processor / 1e9
                 )
             }
-            Device::Cuda => String::new(),
+            Place::Cuda => String::new(),
         };
         println!(
             "niwaki: {:.2} ms wall ({:.1} GFLOP/s){spent}, median of {}",
@@ -260,13 +234,13 @@ impl Args {
     /// its best arrangement. Says how to get the others.
     #[expect(clippy::print_stdout, reason = "says how to get a peer")]
     fn start_peers(&self) -> Result<Vec<(&'static str, Vec<Peer>)>> {
-        let device = match self.device {
-            Device::Cpu => "cpu",
-            Device::Cuda => "cuda",
+        let device = match self.device.device {
+            Place::Cpu => "cpu",
+            Place::Cuda => "cuda",
         };
-        let cores = match self.device {
-            Device::Cpu => rayon::current_num_threads().min(self.members),
-            Device::Cuda => 1,
+        let cores = match self.device.device {
+            Place::Cpu => rayon::current_num_threads().min(self.members),
+            Place::Cuda => 1,
         };
         let mut peers = Vec::new();
         for (name, package, processes) in [("PyTorch", "torch", cores), ("JAX", "jax", 1)] {

@@ -5,6 +5,7 @@ mod engine;
 mod meter;
 mod peer;
 mod shop;
+mod trainer;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -22,6 +23,8 @@ enum What {
     Shop(shop::Args),
     /// The population engine: one update step of the testbed transformer.
     Engine(engine::Args),
+    /// The trainer: whole iterations of a cohort, rollout and evaluation included.
+    Trainer(trainer::Args),
     /// The GPU: every op against the CPU engine, the laws of a population, the step's profile, and a soak.
     Device(device::Args),
 }
@@ -32,6 +35,7 @@ impl Args {
         match self.what {
             What::Shop(args) => args.run(),
             What::Engine(args) => args.run(),
+            What::Trainer(args) => args.run(),
             What::Device(args) => args.run(),
         }
     }
