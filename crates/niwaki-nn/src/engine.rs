@@ -25,8 +25,19 @@ pub struct Span {
 /// shape for each cotangent, which it must fill whole (it holds rubbish before). An engine may call it once per
 /// member or once per block of items, in any order and from several threads: an item's cotangent may depend on
 /// that item's outputs only, and on what the caller knew before. The correction is such a function. The cotangent of an
-/// output that no parameter reaches is an empty slice.
+/// output that no parameter reaches, or that the graph only shows, is an empty slice.
 pub type Surrogate<'a, F> = dyn Fn(Span, &[&[F]], &mut [&mut [F]]) + Sync + 'a;
+
+/// A program that chooses its own next input: from a row's logits an action, which is the next row's token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choosing {
+    /// `[rows, choices]`.
+    pub logits: Value,
+    /// `[rows]`: what is chosen.
+    pub actions: Index,
+    /// `[rows]`: entry `t` is what was chosen in row `t − 1`, entry 0 the beginning.
+    pub tokens: Index,
+}
 
 /// A population of members that run one program on one device.
 ///
@@ -97,13 +108,32 @@ pub trait Engine {
     /// If the program cannot run row by row, or the device fails.
     fn forward_row(&mut self, row: usize) -> Result<()>;
 
+    /// Runs all rows one after the other, choosing in each the first entry at which the running sum of probabilities
+    /// exceeds the row's uniform; returns the actions, `[member, item, row]`.
+    ///
+    /// `beginning` is the token before the first row, `uniforms` is `[member, item, row]`. `None` says that the device leaves this to its caller, who then runs
+    /// [`Engine::forward_row`] and chooses.
+    ///
+    /// # Errors
+    /// If the program cannot run row by row, or the device fails.
+    fn choose_rows(
+        &mut self,
+        choosing: Choosing,
+        beginning: i32,
+        uniforms: &[f64],
+    ) -> Result<Option<Vec<i32>>> {
+        let _ = (choosing, beginning, uniforms);
+        Ok(None)
+    }
+
     /// Computes all outputs, asks the surrogate for their cotangents, and pulls these back into the gradient.
     ///
     /// # Errors
     /// If the device fails.
     fn pull_back(&mut self, surrogate: &Surrogate<'_, Self::Scalar>) -> Result<()>;
 
-    /// A member's output of the last run, `[item, rows, width]`.
+    /// A member's output of the last run, `[item, rows, width]`. [`Engine::pull_back`] need not refresh an output that
+    /// the graph only shows.
     fn output(&self, member: usize, output: usize) -> &[Self::Scalar];
 
     /// A member's flat gradient, as [`Engine::pull_back`] left it.

@@ -21,7 +21,7 @@ mod plan;
 
 pub use checkpoint::{Checkpoint, Stored};
 pub use cpu::{Cpu, Real, log_softmax};
-pub use engine::{Engine, Span, Surrogate};
+pub use engine::{Choosing, Engine, Span, Surrogate};
 pub use error::{Error, Result};
 pub use graph::{Activation, Attention, Columns, Graph, Index, Mask, Op, Pooling, Shape, Value, Visible};
 pub use init::{Init, initialise};

@@ -52,6 +52,8 @@ pub struct Plan {
     values: Vec<Option<Region>>,
     saved: Vec<Option<Region>>,
     cotangents: Vec<Option<Region>>,
+    /// Outputs whose cotangents the caller supplies.
+    asked: Vec<Value>,
     arena: usize,
 }
 
@@ -133,6 +135,12 @@ impl Plan {
         self.cotangents[value.position()]
     }
 
+    /// Where the caller writes the cotangent of an output; `None` where nothing flows back from it.
+    #[must_use]
+    pub fn asked(&self, output: Value) -> Option<Region> {
+        if self.asked.contains(&output) { self.cotangent(output) } else { None }
+    }
+
     /// Scalars of the arena per item.
     #[must_use]
     pub fn arena(&self) -> usize {
@@ -205,7 +213,7 @@ impl<'a> Planner<'a> {
         let varies = self.differentiable();
         let caller = self.caller();
         for &output in &self.outputs {
-            if varies[output.position()] {
+            if varies[output.position()] && !self.graph.is_shown(output) {
                 self.cotangent_of[output.position()] = Some(output);
                 let size = self.graph.shape(output).size();
                 self.cotangent_life[output.position()] = Some(Life { size, first: caller, last: caller });
@@ -292,7 +300,9 @@ impl<'a> Planner<'a> {
         let (saved, roots) = rest.split_at(graph.ops().len());
         let cotangents =
             self.cotangent_of.iter().map(|root| root.and_then(|root| roots[root.position()])).collect();
+        let asked = self.outputs.iter().copied().filter(|&output| !graph.is_shown(output)).collect();
         Plan {
+            asked,
             outputs: self.outputs,
             forward: self.forward,
             backward: self.backward,

@@ -53,6 +53,7 @@ impl BagShape {
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, open)?;
         let value = if extras.critic { Some(add_value_head(&mut graph, hidden, width)?) } else { None };
         let prefix = Prefix::Counts(counts);
+        graph.show(logits);
         Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
     }
 }

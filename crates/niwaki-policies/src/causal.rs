@@ -63,6 +63,7 @@ impl CausalShape {
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, open)?;
         let value = if extras.critic { Some(add_value_head(&mut graph, normed, width)?) } else { None };
         let prefix = Prefix::Tokens(tokens);
+        graph.show(logits);
         Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
     }
 }

@@ -4,8 +4,7 @@
 //! tokens it leaves open.
 
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Engine, Graph, Index, Mask, Real, Result, Value, log_softmax};
-use niwaki_stream::Stream;
+use niwaki_nn::{Choosing, Engine, Graph, Index, Mask, Real, Result, Value, log_softmax};
 use rayon::prelude::*;
 
 /// What a token policy can have besides logits.
@@ -51,10 +50,10 @@ pub(crate) enum Prefix {
 }
 
 /// How a token is chosen.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Draw<'a> {
-    /// By its probability, one uniform per step from each lane's stream, `[member, lane]`.
-    Sampled(&'a mut [Stream]),
+    /// By its probability: the first at which the running sum exceeds the step's uniform, `[member, lane, step]`.
+    Sampled(&'a [f64]),
     /// The likeliest; of equals the first.
     Greedy,
 }
@@ -67,7 +66,7 @@ pub type Open<'a> = dyn Fn(&[i32], &mut [bool]) + Sync + 'a;
 pub struct Drawn {
     /// The tokens chosen, `[member, lane, step]`.
     pub actions: Vec<i32>,
-    /// Their log-probabilities, as sampling saw them, `[member, lane, step]`.
+    /// Their log-probabilities, as sampling saw them, `[member, lane, step]`; empty where the device chose.
     pub log_prob: Vec<f32>,
     /// Which tokens were open, `[member, lane, step, vocab]`; empty where all always are.
     pub open: Vec<u8>,
@@ -81,10 +80,17 @@ impl TokenPolicy {
     }
 
     /// The outputs that an engine for this policy is made with: log-probabilities, entropies, logits, and values
-    /// where there is a critic. Sampling reads the logits; a surrogate leaves their cotangent zero.
+    /// where there is a critic. Sampling reads the logits; nothing flows back from them.
     #[must_use]
     pub fn outputs(&self) -> Vec<Value> {
         [self.log_prob, self.entropy, self.logits].into_iter().chain(self.value).collect()
+    }
+
+    /// How the program can choose its own tokens; `None` where more than earlier tokens decides.
+    #[must_use]
+    pub fn choosing(&self) -> Option<Choosing> {
+        let (Prefix::Tokens(tokens), None) = (self.prefix, self.open) else { return None };
+        Some(Choosing { logits: self.logits, actions: self.actions, tokens })
     }
 
     /// Loads trajectories to be scored: `actions` is `[member, lane, step]`, negative where a trajectory has ended;
@@ -135,26 +141,30 @@ impl TokenPolicy {
         }
     }
 
-    /// Draws one trajectory for each lane of each member, token by token with cached keys and values.
+    /// Draws one trajectory for each lane of each member, token by token with cached keys and values, and leaves them
+    /// loaded, ready to be scored.
     ///
     /// The engine was made with [`TokenPolicy::outputs`]. On the CPU the log-probabilities have the bits that scoring
     /// the trajectories gives.
     ///
     /// # Errors
-    /// If the streams are not one per lane of each member, or the device fails.
+    /// If the uniforms are not one per step of each lane, or the device fails.
     pub fn draw<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
-        mut how: Draw<'_>,
+        how: Draw<'_>,
         open: &Open<'_>,
         drawn: &mut Drawn,
     ) -> Result<()> {
         let (vocab, horizon) = (self.vocab, self.horizon);
         let (members, lanes) = (engine.members(), engine.items());
-        if let Draw::Sampled(streams) = &how {
-            check_members("streams", members * lanes, streams.len())?;
-        }
         let count = members * lanes * horizon;
+        if let Draw::Sampled(uniforms) = how {
+            check_members("uniforms", count, uniforms.len())?;
+            if self.draw_on_device(engine, uniforms, drawn)? {
+                return Ok(());
+            }
+        }
         drawn.actions.clear();
         drawn.actions.resize(count, -1);
         drawn.log_prob.clear();
@@ -177,53 +187,52 @@ impl TokenPolicy {
                 engine.load_mask(mask, &drawn.open)?;
             }
             engine.forward_row(step)?;
-            self.choose(engine, step, &mut how, drawn);
+            self.choose(engine, step, how, drawn);
         }
-        Ok(())
+        // Prefixes and open tokens were loaded on the way.
+        engine.load_indices(self.actions, &drawn.actions)
+    }
+
+    /// Lets the device choose all tokens, where it can.
+    fn draw_on_device<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        uniforms: &[f64],
+        drawn: &mut Drawn,
+    ) -> Result<bool> {
+        let Some(choosing) = self.choosing() else { return Ok(false) };
+        let Some(actions) = engine.choose_rows(choosing, self.beginning(), uniforms)? else {
+            return Ok(false);
+        };
+        drawn.actions = actions;
+        drawn.log_prob.clear();
+        drawn.open.clear();
+        Ok(true)
     }
 
     /// Chooses each lane's token of one step from the logits that the engine has.
-    fn choose<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &E,
-        step: usize,
-        how: &mut Draw<'_>,
-        drawn: &mut Drawn,
-    ) {
+    fn choose<E: Engine<Scalar = f32>>(&self, engine: &E, step: usize, how: Draw<'_>, drawn: &mut Drawn) {
         let (vocab, horizon, lanes) = (self.vocab, self.horizon, engine.items());
         let Drawn { actions, log_prob, open } = drawn;
         let size = lanes * horizon;
         let logits: Vec<&[f32]> = (0..engine.members()).map(|member| engine.output(member, 2)).collect();
-        let one =
-            |member: usize, actions: &mut [i32], log_prob: &mut [f32], streams: Option<&mut [Stream]>| {
-                let mut log_probs = vec![0.0; vocab];
-                let logits = logits[member];
-                let mut streams = streams;
-                for lane in 0..lanes {
-                    let place = lane * horizon + step;
-                    let mask = open.get((member * size + place) * vocab..).and_then(|open| open.get(..vocab));
-                    log_softmax(&logits[place * vocab..][..vocab], mask, &mut log_probs);
-                    let action = match streams.as_deref_mut() {
-                        Some(streams) => by_chance(&log_probs, streams[lane].uniform()),
-                        None => likeliest(&log_probs),
-                    };
-                    actions[place] = action as i32;
-                    log_prob[place] = log_probs[action];
-                }
-            };
+        let one = |member: usize, actions: &mut [i32], log_prob: &mut [f32]| {
+            let mut log_probs = vec![0.0; vocab];
+            for lane in 0..lanes {
+                let place = lane * horizon + step;
+                let whole = member * size + place;
+                let mask = open.get(whole * vocab..).and_then(|open| open.get(..vocab));
+                log_softmax(&logits[member][place * vocab..][..vocab], mask, &mut log_probs);
+                let action = match how {
+                    Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[whole]),
+                    Draw::Greedy => likeliest(&log_probs),
+                };
+                actions[place] = action as i32;
+                log_prob[place] = log_probs[action];
+            }
+        };
         let members = actions.par_chunks_mut(size).zip(log_prob.par_chunks_mut(size)).enumerate();
-        match how {
-            Draw::Sampled(streams) => {
-                members.zip(streams.par_chunks_mut(lanes)).for_each(
-                    |((member, (actions, log_prob)), streams)| {
-                        one(member, actions, log_prob, Some(streams));
-                    },
-                );
-            }
-            Draw::Greedy => {
-                members.for_each(|(member, (actions, log_prob))| one(member, actions, log_prob, None));
-            }
-        }
+        members.for_each(|(member, (actions, log_prob))| one(member, actions, log_prob));
     }
 }
 

@@ -118,15 +118,17 @@ fn the_causal_transformer_agrees_with_pytorch_in_f32() {
     agrees_with_pytorch::<f32>(1e-5);
 }
 
-fn streams(members: u64, lanes: usize) -> Vec<Stream> {
-    let open = |member| (0..lanes as u64).map(move |lane| Key::new(member, "actions").lane(lane).open());
-    (0..members).flat_map(open).collect()
+/// One uniform per step, from a stream per lane.
+fn uniforms(members: u64, lanes: usize, horizon: usize) -> Vec<f64> {
+    let lanes = |member| (0..lanes as u64).map(move |lane| Key::new(member, "actions").lane(lane).open());
+    let draw = |mut stream: Stream| (0..horizon).map(move |_| stream.uniform());
+    (0..members).flat_map(lanes).flat_map(draw).collect()
 }
 
 fn sample(policy: &TokenPolicy, engine: &mut Cpu<f32>, members: u64, lanes: usize) -> Drawn {
     let mut drawn = Drawn::default();
-    let mut streams = streams(members, lanes);
-    policy.draw(engine, Draw::Sampled(&mut streams), &|_, _| (), &mut drawn).unwrap();
+    let uniforms = uniforms(members, lanes, policy.horizon);
+    policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn).unwrap();
     drawn
 }
 
@@ -190,7 +192,7 @@ fn the_bag_policy_samples_open_tokens_and_can_be_primed() {
             open[last as usize] = false;
         }
     };
-    policy.draw(&mut engine, Draw::Sampled(&mut streams(1, 500)), &busy, &mut drawn).unwrap();
+    policy.draw(&mut engine, Draw::Sampled(&uniforms(1, 500, 6)), &busy, &mut drawn).unwrap();
     policy.load(&mut engine, &drawn.actions, &drawn.open).unwrap();
     engine.forward().unwrap();
     assert_eq!(drawn.log_prob, engine.output(0, 0));

@@ -3,7 +3,7 @@
 //! Knows players and losses; knows nothing of files, studies or devices.
 
 use crate::Error;
-use crate::advantage::{Evidence, judge};
+use crate::advantage::{Evidence, Judged, judge};
 use crate::player::{Games, Play, Player, Seen};
 use crate::record::Record;
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
@@ -58,7 +58,6 @@ impl<P: Player> Trainer<P> {
         let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false };
         self.player.play(rollout, lanes, &mut self.games)?;
         clock.lap(&mut self.seconds[0]);
-        self.player.load(&self.games)?;
         self.batch.rollout.clear();
         if parts > 1 || self.shared().critic() {
             self.player.score()?;
@@ -66,7 +65,7 @@ impl<P: Player> Trainer<P> {
         }
         self.judge();
         if self.shared().spec.update.reference_kl > 0.0 {
-            self.batch.reference = self.player.reference()?;
+            self.batch.reference = self.player.reference(&self.games)?;
         }
         clock.lap(&mut self.seconds[1]);
 
@@ -132,33 +131,28 @@ impl<P: Player> Trainer<P> {
         (batch.horizon, batch.lanes) = (games.horizon, games.lanes);
         batch.advantage.clear();
         batch.target.clear();
-        for (member, recipe) in recipes.iter().enumerate() {
-            let spec = &recipe.spec;
-            let exact = match spec.advantage.kind {
-                AdvantageKind::Exact => player.exact_advantage(member, games),
-                _ => None,
+        let seen = (0..recipes.len()).map(|member| {
+            let kind = recipes[member].spec.advantage.kind;
+            let exact =
+                if kind == AdvantageKind::Exact { player.exact_advantage(member, games) } else { None };
+            let value = if kind == AdvantageKind::Critic { player.seen(member).value } else { &[] };
+            (exact, value.iter().map(|value| value.to_f64()).collect::<Vec<f64>>())
+        });
+        let seen: Vec<_> = seen.collect();
+        let judged = seen.par_iter().enumerate().map(|(member, (exact, value))| {
+            let spec = &recipes[member].spec;
+            let evidence = Evidence {
+                reward: games.reward_of(member),
+                horizon: games.horizon,
+                group: spec.rollout.group,
+                exact: exact.as_deref(),
+                value,
             };
-            let value: Vec<f64> = match spec.advantage.kind {
-                AdvantageKind::Critic => {
-                    player.seen(member).value.iter().map(|value| value.to_f64()).collect()
-                }
-                _ => Vec::new(),
-            };
-            let judged = judge(
-                &spec.advantage,
-                Evidence {
-                    reward: games.reward_of(member),
-                    horizon: games.horizon,
-                    group: spec.rollout.group,
-                    exact: exact.as_deref(),
-                    value: &value,
-                },
-            );
-            let narrow = |values: &[f64], to: &mut Vec<P::Scalar>| {
-                to.extend(values.iter().map(|&value| P::Scalar::from_f64(value)));
-            };
-            narrow(&judged.advantage, &mut batch.advantage);
-            narrow(&judged.target, &mut batch.target);
+            judge(&spec.advantage, evidence)
+        });
+        for Judged { advantage, target } in judged.collect::<Vec<_>>() {
+            batch.advantage.extend(advantage.iter().map(|&value| P::Scalar::from_f64(value)));
+            batch.target.extend(target.iter().map(|&value| P::Scalar::from_f64(value)));
         }
     }
 

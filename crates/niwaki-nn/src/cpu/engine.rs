@@ -245,7 +245,7 @@ impl<F: Real> Engine for Cpu<F> {
                     .map(|((_, size), kept)| &kept[items.start * size..items.end * size])
                     .collect();
                 let mut cotangents: Vec<&mut [F]> =
-                    shared.sizes().map(|(output, _)| block.cotangent(output)).collect();
+                    shared.sizes().map(|(output, _)| block.asked(output)).collect();
                 surrogate(Span { member: index, items }, &seen, &mut cotangents);
                 block.backward(gradient);
             }

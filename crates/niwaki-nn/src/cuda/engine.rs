@@ -7,7 +7,7 @@ use super::kernels::Kernels;
 use super::lower::{Lowering, SCALAR, Tools, padded};
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
-use crate::engine::{Engine, Span, Surrogate};
+use crate::engine::{Choosing, Engine, Span, Surrogate};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
@@ -145,6 +145,16 @@ impl Cuda {
         Ok(times)
     }
 
+    /// The same for the pass that chooses its own inputs; empty until [`Engine::choose_rows`] has been called.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn profile_choices(&mut self) -> Result<Vec<(&'static str, f32)>> {
+        let Self { session, device, blas, .. } = self;
+        let chosen = session.as_mut().and_then(|session| session.chosen.as_mut());
+        chosen.map_or_else(|| Ok(Vec::new()), |chosen| chosen.tape.profile(device, blas))
+    }
+
     fn member_at(&self, buffer: &Buffer, member: usize) -> u64 {
         buffer.at + (member * padded(&self.graph) * SCALAR) as u64
     }
@@ -194,7 +204,8 @@ fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
 }
 
-/// Queues copies of some members' outputs from the arena to the host.
+/// Queues copies of some members' outputs from the arena to the host; with `asked`, of those alone that the caller owes
+/// a cotangent for.
 fn fetch_outputs(
     device: &Device,
     graph: &Graph,
@@ -202,10 +213,11 @@ fn fetch_outputs(
     arena: u64,
     members: &std::ops::Range<usize>,
     items: usize,
+    asked: bool,
     outputs: &mut [super::device::Pinned<f32>],
 ) -> Result<()> {
     for (&output, host) in plan.outputs().iter().zip(outputs) {
-        let Some(region) = plan.value(output) else { continue };
+        let Some(region) = plan.value(output).filter(|_| !asked || !graph.is_shown(output)) else { continue };
         let size = items * graph.shape(output).size();
         let at = arena + (region.offset * members.len() * items * SCALAR) as u64;
         device.fetch(at, &mut host.values_mut()[members.start * size..members.end * size])?;
@@ -283,7 +295,7 @@ impl Engine for Cuda {
         for pass in &mut session.passes {
             pass.alone.replay(device, blas)?;
             let arena = session.arena.at;
-            fetch_outputs(device, graph, alone, arena, &pass.members, *items, &mut session.outputs)?;
+            fetch_outputs(device, graph, alone, arena, &pass.members, *items, false, &mut session.outputs)?;
         }
         device.synchronize()
     }
@@ -326,6 +338,34 @@ impl Engine for Cuda {
         Ok(())
     }
 
+    fn choose_rows(
+        &mut self,
+        choosing: Choosing,
+        beginning: i32,
+        uniforms: &[f64],
+    ) -> Result<Option<Vec<i32>>> {
+        let Some(mut session) = self.session.take() else { return Err(no_items()) };
+        let fits = session.chosen.as_ref().is_some_and(|chosen| chosen.choosing == choosing);
+        let made = if fits { Ok(()) } else { session.make_chosen(&self.device, &self.wanted(), choosing) };
+        self.session = Some(session);
+        made?;
+        let Self { session: Some(session), device, blas, graph, .. } = self else { return Err(no_items()) };
+        let Some(chosen) = &mut session.chosen else { return Err(no_items()) };
+        check_length("uniforms", chosen.actions.values().len(), uniforms.len())?;
+        let rows = graph.shape(choosing.logits).rows;
+        for (to, &from) in chosen.host.values_mut().iter_mut().zip(uniforms) {
+            *to = from as f32;
+        }
+        device.send(chosen.uniforms.at, chosen.host.values())?;
+        // The tape writes the tokens of all rows but the first.
+        chosen.actions.values_mut().iter_mut().step_by(rows).for_each(|token| *token = beginning);
+        device.send(session.inputs.indices[choosing.tokens.position()].at, chosen.actions.values())?;
+        chosen.tape.replay(device, blas)?;
+        device.fetch(session.inputs.indices[choosing.actions.position()].at, chosen.actions.values_mut())?;
+        device.synchronize()?;
+        Ok(Some(chosen.actions.values().to_vec()))
+    }
+
     fn pull_back(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {
         let Self { session, device, blas, graph, training, items, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
@@ -335,7 +375,7 @@ impl Engine for Cuda {
         for pass in passes {
             let members = pass.members.clone();
             pass.forward.replay(device, blas)?;
-            fetch_outputs(device, graph, training, arena.at, &members, *items, outputs)?;
+            fetch_outputs(device, graph, training, arena.at, &members, *items, true, outputs)?;
             device.synchronize()?;
             let mut work: Vec<Share<'_>> = members
                 .clone()
@@ -356,7 +396,7 @@ impl Engine for Cuda {
                 surrogate(Span { member: *member, items: 0..*items }, seen, wanted);
             });
             for ((&output, host), &size) in training.outputs().iter().zip(cotangents.iter()).zip(&sizes) {
-                let Some(region) = training.cotangent(output) else { continue };
+                let Some(region) = training.asked(output) else { continue };
                 let at = arena.at + (region.offset * members.len() * *items * SCALAR) as u64;
                 device.send(at, &host.values()[members.start * size..members.end * size])?;
             }

@@ -97,12 +97,16 @@ impl Unit {
                 ("pick_few", 0),
                 ("pick_many", 0),
                 ("pick_backward", 0),
+                ("choose_row", 0),
             ],
             Self::Step => &[("norm_partials", 0), ("norm_finish", 0), ("step_sgd", 0), ("step_adam", 0)],
             Self::AttentionSmall => &[("attention_small_forward", 0), ("attention_small_backward", 0)],
-            Self::AttentionAny => {
-                &[("attention_any_forward", SHARED_LIMIT), ("attention_any_backward", SHARED_LIMIT)]
-            }
+            Self::AttentionAny => &[
+                ("attention_any_forward", SHARED_LIMIT),
+                ("attention_row", 0),
+                ("attention_row_32", 0),
+                ("attention_any_backward", SHARED_LIMIT),
+            ],
             Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
             Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
         }

@@ -6,6 +6,7 @@ use super::device::{Buffer, Device, Pinned, refused};
 use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
 use crate::Result;
+use crate::engine::Choosing;
 use crate::graph::{Graph, IndexSource};
 use crate::plan::Plan;
 use std::ops::Range;
@@ -59,6 +60,18 @@ pub(super) struct Rows {
     pub(super) packed: Vec<(Buffer, Pinned<f32>)>,
 }
 
+/// All rows with their choices as one tape.
+pub(super) struct Chosen {
+    pub(super) choosing: Choosing,
+    pub(super) tape: Tape,
+    /// Arena, scratch and transposed weights.
+    _room: [Buffer; 3],
+    /// `[member, item, row]`.
+    pub(super) uniforms: Buffer,
+    pub(super) host: Pinned<f32>,
+    pub(super) actions: Pinned<i32>,
+}
+
 /// Everything that depends on the number of items.
 pub(super) struct Session {
     pub(super) inputs: Inputs,
@@ -67,6 +80,7 @@ pub(super) struct Session {
     _turned: Buffer,
     pub(super) passes: Vec<Pass>,
     pub(super) rows: Option<Rows>,
+    pub(super) chosen: Option<Chosen>,
     /// Host copies of the outputs and of their cotangents, `[member, item, rows, width]` each; a cotangent that no
     /// parameter wants is empty.
     pub(super) outputs: Vec<Pinned<f32>>,
@@ -186,7 +200,7 @@ impl Session {
         let size = |output: &crate::Value| count * graph.shape(*output).size();
         let outputs = tools.plan.outputs().iter().map(|output| Pinned::new(size(output)));
         let cotangents = tools.plan.outputs().iter().map(|output| {
-            let wanted = tools.plan.cotangent(*output).is_some();
+            let wanted = tools.plan.asked(*output).is_some();
             Pinned::new(if wanted { size(output) } else { 0 })
         });
         Ok(Self {
@@ -198,6 +212,7 @@ impl Session {
             _turned: turned,
             passes,
             rows: None,
+            chosen: None,
             notice,
         })
     }
@@ -230,6 +245,34 @@ impl Session {
             .map(|row| Ok(Lowering::forward_row(tools, &ground, row, &places)?.tape))
             .collect::<Result<_>>()?;
         self.rows = Some(Rows { tapes, packed, _arena: arena, _scratch: scratch });
+        Ok(())
+    }
+
+    /// Makes the pass that chooses its own inputs, for all members at once.
+    ///
+    /// # Errors
+    /// If the program mixes rows, or its arena does not fit.
+    pub(super) fn make_chosen(
+        &mut self,
+        device: &Device,
+        wanted: &Wanted<'_>,
+        choosing: Choosing,
+    ) -> Result<()> {
+        let Wanted { tools, members, items, flat, .. } = *wanted;
+        let plan = Plan::stepping(tools.graph, &[choosing.logits])?;
+        let arena = device.allocate(plan.arena() * members * items * SCALAR)?;
+        let ground =
+            Ground { arena: arena.at, ..ground(tools.graph, &self.inputs, flat, &(0..members), items) };
+        let count = members * items * tools.graph.shape(choosing.logits).rows;
+        let uniforms = device.allocate(count * SCALAR)?;
+        let tools = Tools { plan: &plan, ..tools };
+        let needed = Lowering::choosing(tools, &ground, choosing, uniforms.at)?;
+        let (scratch, turned) = (device.allocate(needed.scratch)?, device.allocate(needed.turned)?);
+        let ground = Ground { scratch: scratch.at, turned: turned.at, ..ground };
+        let tape = Lowering::choosing(tools, &ground, choosing, uniforms.at)?.tape;
+        let (host, actions) = (Pinned::new(count)?, Pinned::new(count)?);
+        let room = [arena, scratch, turned];
+        self.chosen = Some(Chosen { choosing, tape, _room: room, uniforms, host, actions });
         Ok(())
     }
 }

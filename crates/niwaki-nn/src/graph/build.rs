@@ -52,6 +52,7 @@ pub struct Graph {
     indices: Vec<IndexSource>,
     masks: Vec<Named<Shape>>,
     ops: Vec<Op>,
+    shown: Vec<Value>,
 }
 
 impl Graph {
@@ -402,6 +403,18 @@ impl Graph {
         let output = self.value(rows, heads * head_width);
         self.ops.push(Op::Rope { input, heads, head_width, base, position, output });
         Ok(output)
+    }
+
+    /// Marks a value as one that is only read where it is an output: nothing flows back from it, and no surrogate is
+    /// asked for its cotangent.
+    pub fn show(&mut self, value: Value) {
+        self.shown.push(value);
+    }
+
+    /// Whether a value is only read.
+    #[must_use]
+    pub fn is_shown(&self, value: Value) -> bool {
+        self.shown.contains(&value)
     }
 
     /// Adds [`Op::Pick`]; returns the chosen log-probabilities and the entropies, `[rows, 1]` each.

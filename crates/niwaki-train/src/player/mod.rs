@@ -110,13 +110,13 @@ pub trait Player {
     /// Members of the population.
     fn members(&self) -> usize;
 
-    /// Draws `lanes` trajectories for each member and says what they earned.
+    /// Draws `lanes` trajectories for each member, says what they earned, and leaves them loaded.
     ///
     /// # Errors
     /// If the device fails.
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error>;
 
-    /// Loads trajectories to be scored.
+    /// Loads other trajectories to be scored.
     ///
     /// # Errors
     /// If the device fails.
@@ -137,12 +137,11 @@ pub trait Player {
     /// What the last pass said of a member.
     fn seen(&self, member: usize) -> Seen<'_, Self::Scalar>;
 
-    /// Log-probabilities of the loaded trajectories under the policies that the run began with,
-    /// `[member, lane, step]`.
+    /// Log-probabilities of trajectories under the policies that the run began with, `[member, lane, step]`.
     ///
     /// # Errors
     /// If the player was made without a reference, or the device fails.
-    fn reference(&mut self) -> Result<Vec<Self::Scalar>, Error>;
+    fn reference(&mut self, games: &Games) -> Result<Vec<Self::Scalar>, Error>;
 
     /// One step of every member; returns the norm of each one's gradient.
     ///

@@ -4,7 +4,7 @@ use super::{Games, Loss, Play, Player, Seen, Wanted};
 use crate::Error;
 use niwaki_nn::{Checkpoint, Engine, Optimiser, initialise};
 use niwaki_policies::{Draw, Drawn, TokenPolicy};
-use niwaki_stream::{Key, Stream};
+use niwaki_stream::Key;
 use niwaki_tasks::Sequence;
 use rayon::prelude::*;
 use std::path::Path;
@@ -64,15 +64,14 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
         let Self { policy, task, seeds, engine, drawn, .. } = self;
         engine.set_items(lanes)?;
-        let mut streams: Vec<Stream> = Vec::new();
-        if !play.greedy {
-            let open = |lane: usize| {
-                let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
-                key.lane((play.first + lane % lanes) as u64).open()
-            };
-            streams = (0..seeds.len() * lanes).into_par_iter().map(open).collect();
-        }
-        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&mut streams) };
+        let horizon = policy.horizon;
+        let mut uniforms = vec![0.0; if play.greedy { 0 } else { seeds.len() * lanes * horizon }];
+        uniforms.par_chunks_mut(horizon).enumerate().with_min_len(64).for_each(|(lane, uniforms)| {
+            let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
+            let mut stream = key.lane((play.first + lane % lanes) as u64).open();
+            uniforms.iter_mut().for_each(|uniform| *uniform = stream.uniform());
+        });
+        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&uniforms) };
         let open = |prefix: &[i32], open: &mut [bool]| {
             let prefix: Vec<usize> = prefix.iter().map(|&token| token as usize).collect();
             task.open(&prefix, open);
@@ -88,12 +87,7 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
 
     fn load(&mut self, games: &Games) -> Result<(), Error> {
         self.engine.set_items(games.lanes)?;
-        self.policy.load(&mut self.engine, &games.actions, &games.open)?;
-        if let Some(reference) = &mut self.reference {
-            reference.set_items(games.lanes)?;
-            self.policy.load(reference, &games.actions, &games.open)?;
-        }
-        Ok(())
+        Ok(self.policy.load(&mut self.engine, &games.actions, &games.open)?)
     }
 
     fn score(&mut self) -> Result<(), Error> {
@@ -103,8 +97,7 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
     fn pull_back(&mut self, loss: &Loss<'_, f32>) -> Result<(), Error> {
         let surrogate = |span: niwaki_nn::Span, seen: &[&[f32]], wanted: &mut [&mut [f32]]| {
             let (values, cotangents) = (seen.get(3).copied().unwrap_or_default(), wanted);
-            let [log_prob, entropy, logits, value @ ..] = cotangents else { return };
-            logits.fill(0.0);
+            let [log_prob, entropy, _, value @ ..] = cotangents else { return };
             let shown = Seen { log_prob: seen[0], entropy: seen[1], value: values };
             let value = value.first_mut().map_or(&mut [][..], |value| &mut **value);
             loss(span, shown, Wanted { log_prob, entropy, value });
@@ -117,8 +110,10 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
         Seen { log_prob: self.engine.output(member, 0), entropy: self.engine.output(member, 1), value }
     }
 
-    fn reference(&mut self) -> Result<Vec<f32>, Error> {
+    fn reference(&mut self, games: &Games) -> Result<Vec<f32>, Error> {
         let Some(reference) = &mut self.reference else { return Err(Error::Mixed) };
+        reference.set_items(games.lanes)?;
+        self.policy.load(reference, &games.actions, &games.open)?;
         reference.forward()?;
         Ok((0..self.seeds.len()).flat_map(|member| reference.output(member, 0).to_vec()).collect())
     }

@@ -148,7 +148,7 @@ impl Player for Tables {
             },
         );
         earn(self.task.as_ref(), games);
-        Ok(())
+        self.load(games)
     }
 
     fn load(&mut self, games: &Games) -> Result<(), Error> {
@@ -202,12 +202,17 @@ impl Player for Tables {
         Seen { log_prob, entropy, value }
     }
 
-    fn reference(&mut self) -> Result<Vec<f64>, Error> {
+    fn reference(&mut self, games: &Games) -> Result<Vec<f64>, Error> {
         let mut log_prob = Vec::new();
-        for member in &self.members {
+        for (index, member) in self.members.iter().enumerate() {
             let Some(reference) = &member.reference else { return Err(Error::Mixed) };
-            let visited = member.rows.iter().zip(&member.actions);
-            log_prob.extend(visited.map(|(&row, &action)| reference.log_prob(row as usize, action as usize)));
+            for lane in games.actions_of(index).chunks_exact(games.horizon) {
+                let mut row = 0;
+                for &action in lane {
+                    log_prob.push(reference.log_prob(row, action as usize));
+                    row = games.vocab * row + 1 + action as usize;
+                }
+            }
         }
         Ok(log_prob)
     }

@@ -151,10 +151,16 @@ impl<'a, F: Real> Block<'a, F> {
     }
 
     /// A value's cotangent; empty where there is none.
-    pub(crate) fn cotangent(&self, value: Value) -> &'a mut [F] {
+    fn cotangent(&self, value: Value) -> &'a mut [F] {
         // SAFETY: an op takes each operand's cotangent one after the other, and its result's only to read or to
         // scale in place before that.
         self.plan.cotangent(value).map_or(&mut [], |region| unsafe { self.region(region) })
+    }
+
+    /// The cotangent that the caller owes for an output; empty where nothing flows back from it.
+    pub(crate) fn asked(&self, output: Value) -> &'a mut [F] {
+        // SAFETY: outputs are distinct, so each of their regions is handed out once.
+        self.plan.asked(output).map_or(&mut [], |region| unsafe { self.region(region) })
     }
 
     /// A result's cotangent, to read.

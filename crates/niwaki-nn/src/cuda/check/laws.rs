@@ -1,9 +1,9 @@
 //! Laws of the population on the device, and the optimisers against the CPU's.
 
-use super::{Filler, Outcome, pull_on_device, pull_on_host, relative, tolerance};
+use super::{Filler, Outcome, choices, pull_on_device, pull_on_host, relative, tolerance};
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Options, Precision};
-use crate::engine::Engine;
+use crate::engine::{Choosing, Engine};
 use crate::graph::{Activation, Graph, Value};
 use crate::optimiser::{Optimiser, Rule};
 use crate::{Init, Result};
@@ -11,8 +11,9 @@ use crate::{Init, Result};
 const MEMBERS: usize = 5;
 const ITEMS: usize = 33;
 
-/// A block with everything that sums over rows: embedding, norm, perceptron, head.
-fn program() -> Result<(Graph, Vec<Value>)> {
+/// A block with everything that sums over rows: embedding, norm, perceptron, head. Gives the chosen log-probabilities
+/// and how the program can choose its own tokens.
+fn program() -> Result<(Graph, Vec<Value>, Choosing)> {
     let mut g = Graph::new();
     let tokens = g.indices("tokens", 8, 5);
     let table = g.param("table", &[5, 128], Init::Normal { deviation: 1.0 })?;
@@ -29,7 +30,7 @@ fn program() -> Result<(Graph, Vec<Value>)> {
     let logits = g.linear(lowered, head, None, Activation::None)?;
     let actions = g.indices("actions", 8, 4);
     let (log_prob, _) = g.pick_log_prob(logits, actions, None)?;
-    Ok((g, vec![log_prob]))
+    Ok((g, vec![log_prob], Choosing { logits, actions, tokens }))
 }
 
 fn pulled(graph: &Graph, outputs: &[Value], order: &[usize], options: &Options) -> Result<Cuda> {
@@ -59,7 +60,7 @@ fn between(one: &Cuda, at: usize, other: &Cuda, to: usize) -> Result<(f64, f64)>
 /// All laws. Between runs on the device sums may differ in order (the library chooses products by the batch), and with
 /// rounded operands a last bit can tip a rounding.
 pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
-    let (graph, outputs) = program()?;
+    let (graph, outputs, choosing) = program()?;
     let order: Vec<usize> = (0..MEMBERS).collect();
     let crowd = pulled(&graph, &outputs, &order, options)?;
     let limit = match options.precision {
@@ -102,6 +103,9 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
     }
     let name = "law: a cohort split for memory, with a notice, gives the same".to_owned();
     outcomes.push(Outcome { name, outputs: out, gradient, limit });
+
+    let name = "law: choices follow the logits, norm and perceptron";
+    outcomes.push(choices(name, &graph, choosing, 4, (MEMBERS, ITEMS), options)?);
 
     for (name, optimiser) in [
         ("n-sgd", Optimiser::normalised_sgd()),

@@ -9,7 +9,7 @@ mod ops;
 
 use super::{Cuda, Options, Precision};
 use crate::cpu::Cpu;
-use crate::engine::{Engine, Span};
+use crate::engine::{Choosing, Engine, Span};
 use crate::graph::{Graph, IndexSource, Value};
 use crate::init::initialise;
 use crate::plan::Plan;
@@ -222,6 +222,49 @@ pub fn compare(
         against(&device, &host, &mut worst);
     }
     Ok(worst)
+}
+
+/// Lets a program choose its own tokens, row by row, and then scores them all at once: the share of choices that are not
+/// those that the scores and the uniforms call for.
+///
+/// `beginning` is the token before the first row; `members × items` trajectories are drawn.
+///
+/// # Errors
+/// If the program cannot run row by row, or the device fails.
+pub fn choices(
+    name: &str,
+    graph: &Graph,
+    choosing: Choosing,
+    beginning: i32,
+    (members, items): (usize, usize),
+    options: &Options,
+) -> Result<Outcome> {
+    let shape = graph.shape(choosing.logits);
+    let mut engine = Cuda::new(graph, &[choosing.logits], members, options)?;
+    Filler::new(graph, 11, members).fill(&mut engine, items, |x| x)?;
+    let size = items * shape.rows;
+    let mut stream = Key::new(3, "uniforms").open();
+    let uniforms: Vec<f64> = (0..members * size).map(|_| stream.uniform()).collect();
+    let actions = engine.choose_rows(choosing, beginning, &uniforms)?.unwrap_or_default();
+    let token = |place: usize| if place % shape.rows == 0 { beginning } else { actions[place - 1] };
+    let tokens: Vec<i32> = (0..actions.len()).map(token).collect();
+    engine.load_indices(choosing.tokens, &tokens)?;
+    engine.forward()?;
+    let wrong = |&place: &usize| {
+        let logits = &engine.output(place / size, 0)[place % size * shape.width..][..shape.width];
+        let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit).exp()).collect();
+        let target = uniforms[place] * weights.iter().sum::<f64>();
+        let mut sum = 0.0;
+        let expected = weights.iter().take_while(|&weight| {
+            sum += weight;
+            sum <= target
+        });
+        actions[place] != expected.count() as i32
+    };
+    let share = (0..actions.len()).filter(wrong).count() as f64 / actions.len() as f64;
+    // A uniform within rounding of a running sum may fall on either side: the probabilities' error, a few choices wide.
+    let limit = tolerance(options.precision).max(1e-3);
+    Ok(Outcome { name: name.to_owned(), outputs: share, gradient: 0.0, limit })
 }
 
 /// Every comparison, in order; `report` hears each as it is done.

@@ -63,6 +63,88 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_forward(
   }
 }
 
+// Row `row` of each item against keys 0 .. row, the softmax taken on the way; nothing is saved: rows are only run forward.
+// Heads of 32 columns: a warp per (item, query head), eight keys at a time, four lanes with eight columns each.
+extern "C" __global__ void __launch_bounds__(256) attention_row_32(
+    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    long out_pitch, int heads, int key_heads, int width, int rows, int row, int items, float scale) {
+  const long unit = ((long)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
+  const int lane = threadIdx.x & 31, piece = (lane & 3) * 8, group = lane >> 2;
+  if (unit >= (long)items * heads) return;
+  const long item = unit / heads;
+  const int head = unit % heads, key_head = head / (heads / key_heads);
+  const long at = item * rows + row;
+  float q[8], sum[8], top = -3.0e38f, total = 0.f;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    q[i] = query[at * q_pitch + head * width + piece + i];
+    sum[i] = 0.f;
+  }
+  for (int start = 0; start <= row; start += 8) {
+    const int s = start + group;
+    const bool seen = s <= row;
+    const long there = item * rows + (seen ? s : row);
+    const float* k = key + there * k_pitch + key_head * width + piece;
+    const float* v = value + there * v_pitch + key_head * width + piece;
+    float dot = 0.f;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) dot = fmaf(q[i], k[i], dot);
+    dot += __shfl_xor_sync(~0u, dot, 1);
+    dot += __shfl_xor_sync(~0u, dot, 2);
+    dot = seen ? dot * scale : -3.0e38f;
+    const float higher = fmaxf(top, warp_max(dot)), shrink = expf(top - higher);
+    const float e = seen ? expf(dot - higher) : 0.f;
+    top = higher;
+    // Every key is held by four lanes.
+    total = fmaf(total, shrink, 0.25f * warp_sum(e));
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i] = fmaf(sum[i], shrink, e * v[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    sum[i] += __shfl_xor_sync(~0u, sum[i], 4);
+    sum[i] += __shfl_xor_sync(~0u, sum[i], 8);
+    sum[i] += __shfl_xor_sync(~0u, sum[i], 16);
+    if (group == i) out[at * out_pitch + head * width + piece + i] = sum[i] / total;
+  }
+}
+
+// Other widths, up to 128: a warp per (item, query head), a lane per column (up to four), key by key.
+extern "C" __global__ void __launch_bounds__(256) attention_row(
+    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    long out_pitch, int heads, int key_heads, int width, int rows, int row, int items, float scale) {
+  const long unit = ((long)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
+  const int lane = threadIdx.x & 31;
+  if (unit >= (long)items * heads) return;
+  const long item = unit / heads;
+  const int head = unit % heads, key_head = head / (heads / key_heads);
+  const long at = item * rows + row;
+  float q[4], sum[4] = {0.f, 0.f, 0.f, 0.f}, top = -3.0e38f, total = 0.f;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int c = lane + 32 * i;
+    q[i] = c < width ? query[at * q_pitch + head * width + c] : 0.f;
+  }
+  for (int s = 0; s <= row; ++s) {
+    const float* k = key + (item * rows + s) * k_pitch + key_head * width;
+    const float* v = value + (item * rows + s) * v_pitch + key_head * width;
+    float dot = 0.f;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (lane + 32 * i < width) dot = fmaf(q[i], k[lane + 32 * i], dot);
+    dot = warp_sum(dot) * scale;
+    const float higher = fmaxf(top, dot), shrink = expf(top - higher), e = expf(dot - higher);
+    top = higher;
+    total = fmaf(total, shrink, e);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (lane + 32 * i < width) sum[i] = fmaf(sum[i], shrink, e * v[lane + 32 * i]);
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (lane + 32 * i < width) out[at * out_pitch + head * width + lane + 32 * i] = sum[i] / total;
+}
+
 // A block per (item, key head); an absent cotangent is not computed. Every query head that reads it, one after the other.
 extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
     const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch,

@@ -29,6 +29,9 @@ fn too_large(shared: usize) -> Error {
     Error::Unsupported { op: "attention", reason }
 }
 
+/// Columns of a head that the kernel for one row takes: four per lane of a warp.
+const ROW_WIDTH: usize = 128;
+
 impl Lowering<'_> {
     /// Where a run of columns starts in its value, all rows, and the value's width.
     fn columns(&self, columns: Columns) -> Result<(u64, usize)> {
@@ -50,6 +53,28 @@ impl Lowering<'_> {
             return self.launch("attention", kernel, grid, 256, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
+        if let Some(row) = self.row.filter(|_| a.visible == Visible::Causal && a.head_width <= ROW_WIDTH) {
+            let arguments = arguments![
+                query,
+                q,
+                key,
+                k,
+                value,
+                v,
+                out,
+                width,
+                a.heads,
+                a.key_heads,
+                a.head_width,
+                rows,
+                row,
+                self.items(),
+                scale,
+            ];
+            let grid = ((self.items() * a.heads).div_ceil(8), 1, 1);
+            let name = if a.head_width == 32 { "attention_row_32" } else { "attention_row" };
+            return self.launch("attention", (Unit::AttentionAny, name), grid, 256, 0, arguments);
+        }
         let (first, count) = self.row.map_or((0, rows), |row| (row, 1));
         let shared = ((2 * keys + count) * (a.head_width + 1) + count * keys) * SCALAR;
         if shared > SHARED_LIMIT as usize {

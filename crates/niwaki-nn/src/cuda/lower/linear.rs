@@ -85,7 +85,7 @@ impl Lowering<'_> {
     fn is_hopper(&self, columns: usize, depth: usize) -> bool {
         self.tools.hopper
             && self.tools.precision != Precision::F32
-            && self.row.is_none()
+            && (self.row.is_none() || self.rows_together)
             && columns.is_multiple_of(4)
             && depth.is_multiple_of(4)
             && columns >= TILE / 2

@@ -12,6 +12,7 @@ mod norm;
 use super::blas::{Blas, Precision};
 use super::kernels::{Kernels, Unit};
 use super::tape::{Arguments, Tape};
+use crate::engine::Choosing;
 use crate::graph::{Columns, Graph, Op, Shape, Value, Visible};
 use crate::layout::Param;
 use crate::plan::{Backward, Plan, Write};
@@ -98,6 +99,8 @@ pub(crate) struct Lowering<'a> {
     tools: Tools<'a>,
     ground: Ground,
     row: Option<usize>,
+    /// Whether all rows stand on one tape, which then turns weights once for all of them.
+    rows_together: bool,
     tape: Tape,
     scratch: usize,
     turned: BTreeMap<usize, usize>,
@@ -127,6 +130,7 @@ impl<'a> Lowering<'a> {
             tools,
             ground: ground.clone(),
             row,
+            rows_together: false,
             tape: Tape::default(),
             scratch: 0,
             turned: BTreeMap::new(),
@@ -170,6 +174,41 @@ impl<'a> Lowering<'a> {
         }
         for (&output, &place) in tools.plan.outputs().iter().zip(places) {
             lowering.pack_row(output, place)?;
+        }
+        Ok(lowering.finish())
+    }
+
+    /// All rows one after the other, each followed by the choice that the next one reads.
+    ///
+    /// `uniforms` is the place of `[item, row]` numbers.
+    ///
+    /// # Errors
+    /// If an op's shape is beyond the kernels.
+    pub(crate) fn choosing(
+        tools: Tools<'a>,
+        ground: &Ground,
+        choosing: Choosing,
+        uniforms: u64,
+    ) -> Result<Lowered> {
+        let mut lowering = Self { rows_together: true, ..Self::new(tools, ground, None) };
+        let Shape { rows, width } = lowering.shape(choosing.logits);
+        for row in 0..rows {
+            lowering.row = Some(row);
+            for &position in tools.plan.forward() {
+                lowering.op_forward(position)?;
+            }
+            let arguments = super::tape::arguments![
+                lowering.base(choosing.logits)?,
+                uniforms,
+                ground.indices[choosing.actions.position()],
+                ground.indices[choosing.tokens.position()],
+                row,
+                rows,
+                lowering.items(),
+                width,
+            ];
+            let grid = (lowering.items().div_ceil(128), 1, 1);
+            lowering.launch("choose", (Unit::Index, "choose_row"), grid, 128, 0, arguments)?;
         }
         Ok(lowering.finish())
     }

@@ -34,7 +34,7 @@ mod with_cuda {
     use anyhow::{Result, bail};
     use niwaki_nn::cuda::{Cuda, Options, Precision, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
-    use niwaki_policies::{CausalShape, Extras, TokenPolicy};
+    use niwaki_policies::{CausalShape, Draw, Drawn, Extras, TokenPolicy};
     use niwaki_stream::Key;
     use std::collections::BTreeMap;
     use std::process::ExitCode;
@@ -63,7 +63,7 @@ mod with_cuda {
                 engine.compiled()
             );
             self.time(&mut engine)?;
-            self.profile(&mut engine)?;
+            self.profile(&policy, &mut engine)?;
             let limits = engine.limits()?;
             println!(
                 "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
@@ -124,18 +124,31 @@ mod with_cuda {
         }
 
         #[expect(clippy::print_stdout, reason = "the command's result")]
-        fn profile(&self, engine: &mut Cuda) -> Result<()> {
-            engine.profile()?;
-            let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
-            for (label, took) in engine.profile()? {
-                let sum = sums.entry(label).or_default();
-                *sum = (sum.0 + 1, sum.1 + took);
+        fn profile(&self, policy: &TokenPolicy, engine: &mut Cuda) -> Result<()> {
+            let uniforms = vec![0.5; self.members * self.lanes * HORIZON];
+            let mut drawn = Drawn::default();
+            for _ in 0..2 {
+                policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
             }
-            println!(
-                "forward and backward, launch by launch (the optimiser and the overlap of launches not counted):"
-            );
-            for (label, (launches, took)) in sums {
-                println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
+            let clock = Instant::now();
+            policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
+            println!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
+            self.load(policy, engine)?;
+            engine.profile()?;
+            let launches = [
+                ("forward and backward", engine.profile()?),
+                ("a rollout that chooses its own tokens", engine.profile_choices()?),
+            ];
+            for (what, launches) in launches {
+                let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
+                for (label, took) in launches {
+                    let sum = sums.entry(label).or_default();
+                    *sum = (sum.0 + 1, sum.1 + took);
+                }
+                println!("{what}, launch by launch (the overlap of launches not counted):");
+                for (label, (launches, took)) in sums {
+                    println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
+                }
             }
             Ok(())
         }
@@ -189,8 +202,21 @@ mod with_cuda {
             let whole =
                 check::compare("the testbed transformer, 3 × 64", &policy.graph, &outputs, 3, 64, &options)?;
             tell(&whole);
-            let failed = outcomes.iter().chain([&whole]).filter(|outcome| !outcome.passes()).count();
-            println!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + 1);
+            let mut last = vec![whole];
+            if let Some(choosing) = policy.choosing() {
+                let name = "the testbed transformer's choices follow its logits";
+                last.push(check::choices(
+                    name,
+                    &policy.graph,
+                    choosing,
+                    policy.beginning(),
+                    (3, 64),
+                    &options,
+                )?);
+                last.iter().skip(1).for_each(&tell);
+            }
+            let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
+            println!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
             all &= failed == 0;
         }
         Ok(all)
