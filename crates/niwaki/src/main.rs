@@ -4,6 +4,7 @@
 //! user into one line and exit code 2. It must not know a formula.
 
 mod commands;
+mod device;
 mod npy;
 mod output;
 mod terminal;

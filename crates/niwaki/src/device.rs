@@ -1,0 +1,67 @@
+//! Where networks train: the flags that choose a device, and what they mean to the trainer.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use niwaki_train::Device;
+
+/// Flags that choose a device.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct DeviceArgs {
+    /// Where networks train; tables always train on the CPU.
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: Where,
+    /// How products round; f32 is the only one on the CPU, tf32 the default on CUDA.
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Where {
+    Cpu,
+    Cuda,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    F32,
+    Tf32,
+    Bf16,
+}
+
+impl DeviceArgs {
+    /// The device, and how results call it.
+    pub(crate) fn choose(self) -> Result<(Device, String)> {
+        match (self.device, self.precision) {
+            (Where::Cpu, None | Some(Precision::F32)) => Ok((Device::Cpu, "cpu".to_owned())),
+            (Where::Cpu, Some(other)) => {
+                bail!("--precision {} needs --device cuda: the CPU computes in f32", name(other))
+            }
+            (Where::Cuda, precision) => cuda(precision.unwrap_or(Precision::Tf32)),
+        }
+    }
+}
+
+fn name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "f32",
+        Precision::Tf32 => "tf32",
+        Precision::Bf16 => "bf16",
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_precision: Precision) -> Result<(Device, String)> {
+    bail!("--device cuda: this binary was built without it; build with --features cuda")
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(precision: Precision) -> Result<(Device, String)> {
+    use niwaki_nn::cuda::{Options, Precision as Rounding};
+    let rounding = match precision {
+        Precision::F32 => Rounding::F32,
+        Precision::Tf32 => Rounding::Tf32,
+        Precision::Bf16 => Rounding::Bf16,
+    };
+    let options = Options { precision: rounding, ..Options::default() };
+    Ok((Device::Cuda(options), format!("cuda {}", name(precision))))
+}
