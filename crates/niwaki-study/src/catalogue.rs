@@ -2,38 +2,78 @@
 
 use crate::Error;
 use crate::diagnostics::Diagnostics;
+use crate::training::{Plan, Training};
+use niwaki_train::spec::strictly;
 
 /// A study file: a new one is a TOML under `studies/` and a line in [`studies`].
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
     /// The label of the paper.
     pub label: &'static str,
+    /// What it does.
+    kind: Kind,
     /// The file's text.
     pub text: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Diagnostics,
+    Training,
+}
+
+/// What a study file says.
+#[derive(Clone, Debug)]
+pub enum Contents {
+    /// Fixed policy pairs, measured exactly.
+    Diagnostics(Box<Diagnostics>),
+    /// Runs to train.
+    Training(Box<Training>),
 }
 
 /// Every study, in the paper's order.
 #[must_use]
 pub const fn studies() -> &'static [Study] {
     macro_rules! study {
-        ($label:literal, $file:literal) => {
-            Study { label: $label, text: include_str!(concat!("../../../studies/", $file)) }
+        ($kind:ident, $label:literal, $file:literal) => {
+            Study {
+                label: $label,
+                kind: Kind::$kind,
+                text: include_str!(concat!("../../../studies/", $file)),
+            }
         };
     }
     &[
-        study!("tab:diag-summary", "tab-diag-summary.toml"),
-        study!("fig:diag-mse-alpha", "fig-diag-mse-alpha.toml"),
-        study!("app:diagnostics", "app-diagnostics.toml"),
-        study!("app:diagnostics-null-controls", "app-diagnostics-null-controls.toml"),
+        study!(Diagnostics, "tab:diag-summary", "tab-diag-summary.toml"),
+        study!(Diagnostics, "fig:diag-mse-alpha", "fig-diag-mse-alpha.toml"),
+        study!(Diagnostics, "app:diagnostics", "app-diagnostics.toml"),
+        study!(Diagnostics, "app:diagnostics-null-controls", "app-diagnostics-null-controls.toml"),
+        study!(Training, "tab:results-summary", "tab-results-summary.toml"),
+        study!(
+            Training,
+            "app:diagnostics-null-controls+training",
+            "app-diagnostics-null-controls-training.toml"
+        ),
+        study!(Training, "tab:g-detail", "tab-g-detail.toml"),
+        study!(Training, "tab:h-detail", "tab-h-detail.toml"),
+        study!(Training, "tab:i-detail", "tab-i-detail.toml"),
+        study!(Training, "tab:i-aggressive", "tab-i-aggressive.toml"),
+        study!(Training, "app:opt-ablation", "app-opt-ablation.toml"),
+        study!(Training, "eq:peak-advantage", "eq-peak-advantage.toml"),
     ]
 }
 
-/// The study with this label.
+/// The study that answers for this label.
 ///
 /// # Errors
-/// Where there is none; the error lists all labels.
+/// Where there is none; the error lists all labels. Where a study file does not read.
 pub fn find(label: &str) -> Result<Study, Error> {
-    studies().iter().copied().find(|study| study.label == label).ok_or_else(|| Error::UnknownLabel {
+    for study in studies() {
+        if study.label == label || study.also()?.iter().any(|other| other == label) {
+            return Ok(*study);
+        }
+    }
+    Err(Error::UnknownLabel {
         came: label.to_owned(),
         known: studies().iter().map(|study| study.label).collect::<Vec<_>>().join(", "),
     })
@@ -44,14 +84,93 @@ impl Study {
     ///
     /// # Errors
     /// Where a key is unknown or missing, or the file claims another label.
-    pub fn read(&self) -> Result<Diagnostics, Error> {
-        let study: Diagnostics = toml::from_str(self.text)
-            .map_err(|source| Error::Unreadable { label: self.label, source: Box::new(source) })?;
-        if study.label != self.label {
-            let mend = format!("its file says it is {}", study.label);
+    pub fn read(&self) -> Result<Contents, Error> {
+        let name = format!("study {}", self.label);
+        let contents = match self.kind {
+            Kind::Diagnostics => Contents::Diagnostics(Box::new(strictly(&name, self.text)?)),
+            Kind::Training => Contents::Training(Box::new(strictly(&name, self.text)?)),
+        };
+        let label = match &contents {
+            Contents::Diagnostics(study) => &study.label,
+            Contents::Training(study) => &study.label,
+        };
+        if label != self.label {
+            let mend = format!("its file says it is {label}");
             return Err(Error::Senseless { label: self.label.to_owned(), mend });
         }
-        Ok(study)
+        Ok(contents)
+    }
+
+    /// Reads a diagnostics study.
+    ///
+    /// # Errors
+    /// As [`Study::read`], and where it is one of the other kind.
+    pub fn diagnostics(&self) -> Result<Diagnostics, Error> {
+        match self.read()? {
+            Contents::Diagnostics(study) => Ok(*study),
+            Contents::Training(_) => Err(self.other("measures policy pairs")),
+        }
+    }
+
+    /// Reads a training study.
+    ///
+    /// # Errors
+    /// As [`Study::read`], and where it is one of the other kind.
+    pub fn training(&self) -> Result<Training, Error> {
+        match self.read()? {
+            Contents::Training(study) => Ok(*study),
+            Contents::Diagnostics(_) => Err(self.other("trains")),
+        }
+    }
+
+    fn other(&self, what: &str) -> Error {
+        Error::Senseless { label: self.label.to_owned(), mend: format!("it is no study that {what}") }
+    }
+
+    fn also(&self) -> Result<Vec<String>, Error> {
+        match self.kind {
+            Kind::Diagnostics => Ok(Vec::new()),
+            Kind::Training => Ok(self.training()?.also),
+        }
+    }
+}
+
+impl Contents {
+    /// The study's title.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Diagnostics(study) => &study.title,
+            Self::Training(study) => &study.title,
+        }
+    }
+
+    /// How many statements of the paper it holds against its results.
+    #[must_use]
+    pub fn statements(&self) -> usize {
+        match self {
+            Self::Diagnostics(study) => {
+                let (values, bounds) = (study.value.len() + study.bound.len(), study.order.len());
+                values + bounds + study.lowest.len() + study.falling.len() + study.margin.len()
+            }
+            Self::Training(study) => study.value.len() + study.order.len() + study.lead.len(),
+        }
+    }
+
+    /// What it costs, in words.
+    ///
+    /// # Errors
+    /// Where its grid or its runs are refused.
+    pub fn cost(&self) -> Result<String, Error> {
+        Ok(match self {
+            Self::Diagnostics(study) => format!("{} policy pairs", study.grid(None)?.pairs()),
+            Self::Training(study) => {
+                let plan = Plan::new(study.as_ref().clone(), None)?;
+                let policy = plan.runs.first().map(|run| run.recipe.spec.policy.kind);
+                let policy = policy.map_or_else(String::new, |kind| format!("{kind:?} ").to_lowercase());
+                format!("{} {policy}runs, {} run-iterations", plan.runs.len(), plan.run_iterations())
+            }
+        })
     }
 }
 
@@ -60,11 +179,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_study_reads_and_names_a_grid() {
+    fn every_study_reads_and_names_work() {
         for study in studies() {
-            let read = study.read().unwrap();
-            let grid = read.grid(Some(1)).unwrap();
-            assert!(grid.pairs() > 0, "{}", study.label);
+            let contents = study.read().unwrap();
+            assert!(!contents.cost().unwrap().starts_with("0 "), "{}", study.label);
         }
     }
 
@@ -74,5 +192,10 @@ mod tests {
         assert!(refusal.starts_with(
             "no study is called 'tab:diag'; the labels that exist so far are tab:diag-summary, "
         ));
+    }
+
+    #[test]
+    fn figures_are_found_with_their_tables() {
+        assert_eq!(find("fig:g-detail").unwrap().label, "tab:g-detail");
     }
 }

@@ -1,5 +1,7 @@
 //! What can be wrong with a study.
 
+use std::path::PathBuf;
+
 /// A refused study, label or grid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,15 +13,6 @@ pub enum Error {
         came: String,
         /// All labels.
         known: String,
-    },
-    /// A study file that does not read.
-    #[error("study {label}: {source}")]
-    Unreadable {
-        /// The study.
-        label: &'static str,
-        /// What the reader found.
-        #[source]
-        source: Box<toml::de::Error>,
     },
     /// A study that reads but makes no sense.
     #[error("study {label}: {mend}")]
@@ -47,4 +40,31 @@ pub enum Error {
     /// A statistic was refused.
     #[error(transparent)]
     Statistic(#[from] niwaki_stats::Error),
+    /// A study file, a run's settings or the training itself was refused.
+    #[error(transparent)]
+    Train(#[from] niwaki_train::Error),
+    /// A file of the results that cannot be read or written.
+    #[error("{}: {source}; finished runs are kept, free the place and run the same command again", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file of the results that does not read.
+    #[error("{}: {reason}; remove it and run the same command again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A report of nothing.
+    #[error("study {label}: {} holds no finished run of it; run it without --report-only first", folder.display())]
+    NoResults {
+        /// The study.
+        label: String,
+        /// Where results were looked for.
+        folder: PathBuf,
+    },
 }

@@ -2,18 +2,22 @@
 //!
 //! A study is a TOML file under `studies/` that says what to run and what the paper printed; running it gives
 //! numbers, and a report is a pure function of those numbers. This crate owns the way from the one to the other.
-//! It prints nothing and writes nothing: the command does.
+//! It prints nothing; it writes the results of training runs, and the command writes the reports.
 //!
 //! | module | what belongs there |
 //! |---|---|
 //! | [`catalogue`] | the studies that ship with the program, by the paper's labels |
 //! | [`claim`] | what the paper printed, and how ours compares with it |
 //! | [`diagnostics`] | the exact estimator diagnostics: grid, rows, league table, pages |
+//! | [`training`] | training studies: plan, runner, results, endpoints, comparisons, pages |
+//! | [`verdict`] | the paper's statements beside ours, for both |
 
 pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;
 mod error;
+pub mod training;
+pub mod verdict;
 
-pub use catalogue::{Study, find, studies};
+pub use catalogue::{Contents, Study, find, studies};
 pub use error::Error;

@@ -7,7 +7,7 @@ use niwaki_study::diagnostics::{Diagnostics, Grid, Policies, summarise};
 use niwaki_study::find;
 
 fn study(label: &str) -> Diagnostics {
-    find(label).unwrap().read().unwrap()
+    find(label).unwrap().diagnostics().unwrap()
 }
 
 #[test]

@@ -1,68 +1,77 @@
-//! `--device` and `--precision`, as every command that trains takes them.
+//! Where networks train: the flags that choose a device, and what they mean to the trainer.
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
+use niwaki_train::Device;
 
-/// Where a population runs.
+/// Flags that choose a device.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct DeviceArgs {
+    /// Where networks train; tables always train on the CPU.
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) device: Place,
+    /// How products round; f32 is the only one on the CPU, tf32 the default on CUDA.
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
     Cpu,
     Cuda,
 }
 
-/// How products round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Precision {
+enum Precision {
     F32,
     Tf32,
     Bf16,
 }
 
-/// The device and how it rounds.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct DeviceArgs {
-    /// Where the population runs.
-    #[arg(long, value_enum, default_value = "cpu")]
-    pub(crate) device: Place,
-    /// How products round; f32 is the only one on the CPU, tf32 the default on CUDA.
-    #[arg(long, value_enum)]
-    pub(crate) precision: Option<Precision>,
-}
-
 impl DeviceArgs {
-    /// The trainer's device.
-    ///
-    /// # Errors
-    /// Where the binary was built without CUDA, or the CPU is asked for another precision.
-    pub(crate) fn device(&self) -> Result<niwaki_train::Device> {
-        match self.device {
-            Place::Cpu => match self.precision {
-                None | Some(Precision::F32) => Ok(niwaki_train::Device::Cpu),
-                Some(other) => bail!("--precision {other:?} needs --device cuda: the CPU computes in f32"),
-            },
-            Place::Cuda => self.cuda(),
+    /// The device, and how results call it.
+    pub(crate) fn choose(self) -> Result<(Device, String)> {
+        match (self.device, self.precision) {
+            (Place::Cpu, None | Some(Precision::F32)) => Ok((Device::Cpu, "cpu".to_owned())),
+            (Place::Cpu, Some(other)) => {
+                bail!("--precision {} needs --device cuda: the CPU computes in f32", name(other))
+            }
+            (Place::Cuda, precision) => cuda(precision.unwrap_or(Precision::Tf32)),
         }
-    }
-
-    #[cfg(not(feature = "cuda"))]
-    fn cuda(&self) -> Result<niwaki_train::Device> {
-        bail!("--device cuda: this binary was built without it; build with --features cuda")
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda(&self) -> Result<niwaki_train::Device> {
-        Ok(niwaki_train::Device::Cuda(self.options()))
     }
 
     /// The CUDA engine's options.
     #[cfg(feature = "cuda")]
-    pub(crate) fn options(&self) -> niwaki_nn::cuda::Options {
-        use niwaki_nn::cuda::{Options, Precision as Rounding};
-        let precision = match self.precision {
-            Some(Precision::F32) => Rounding::F32,
-            Some(Precision::Bf16) => Rounding::Bf16,
-            Some(Precision::Tf32) | None => Rounding::Tf32,
-        };
-        Options { precision, ..Options::default() }
+    pub(crate) fn options(self) -> niwaki_nn::cuda::Options {
+        options(self.precision.unwrap_or(Precision::Tf32))
     }
+}
+
+fn name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "f32",
+        Precision::Tf32 => "tf32",
+        Precision::Bf16 => "bf16",
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_precision: Precision) -> Result<(Device, String)> {
+    bail!("--device cuda: this binary was built without it; build with --features cuda")
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(precision: Precision) -> Result<(Device, String)> {
+    Ok((Device::Cuda(options(precision)), format!("cuda {}", name(precision))))
+}
+
+#[cfg(feature = "cuda")]
+fn options(precision: Precision) -> niwaki_nn::cuda::Options {
+    use niwaki_nn::cuda::{Options, Precision as Rounding};
+    let precision = match precision {
+        Precision::F32 => Rounding::F32,
+        Precision::Tf32 => Rounding::Tf32,
+        Precision::Bf16 => Rounding::Bf16,
+    };
+    Options { precision, ..Options::default() }
 }

@@ -1,6 +1,7 @@
 //! What every command shares of the terminal: results, one-line refusals and progress bars.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::borrow::Cow;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -57,9 +58,18 @@ fn one_line(text: &str) -> String {
 
 /// A progress bar with an estimate of the time left; it stays silent where standard error is no terminal, and
 /// for work that ends within the first half second.
-pub(crate) fn progress(total: u64, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{msg} [{bar:32}] {pos}/{len}  {elapsed} < {eta}") {
+pub(crate) fn progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
+    bar(Some(total), what, "{msg} [{bar:32}] {pos}/{len}  {elapsed} < {eta}")
+}
+
+/// The same over run-iterations, with how many are done per second; its length is set once it is known.
+pub(crate) fn run_progress(what: impl Into<Cow<'static, str>>) -> ProgressBar {
+    bar(None, what, "{msg} [{bar:32}] {pos}/{len} run-iterations  {per_sec}  {elapsed} < {eta}")
+}
+
+fn bar(total: Option<u64>, what: impl Into<Cow<'static, str>>, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
     bar.set_message(what);

@@ -85,7 +85,7 @@ fn claims() -> anyhow::Result<BTreeMap<String, Vec<String>>> {
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let place = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
             if folder == "studies" {
-                study_label(&text).into_iter().for_each(|label| claim(label, &place));
+                study_labels(&text).into_iter().for_each(|label| claim(label, &place));
             } else if place.ends_with(".rs") && !place.starts_with("crates/xtask") {
                 doc_labels(&text).into_iter().for_each(|label| claim(label, &place));
             }
@@ -118,9 +118,11 @@ fn labels_in(text: &str) -> impl Iterator<Item = String> + '_ {
         .map(ToOwned::to_owned)
 }
 
-fn study_label(text: &str) -> Option<String> {
-    let line = text.lines().find(|line| line.starts_with("label"))?;
-    Some(line.split('"').nth(1)?.to_owned())
+/// The labels of a study's `label` and `also` lines; what follows a plus tells two studies of one label apart.
+fn study_labels(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.starts_with("label =") || line.starts_with("also ="));
+    let quoted = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
+    quoted.map(|label| label.split('+').next().unwrap_or(label).to_owned()).collect()
 }
 
 /// The crate and file of a place.
@@ -141,6 +143,7 @@ mod tests {
     fn labels_are_found_in_doc_comments_only() {
         let text = "/// Paper: `eq:one`, `tab:two` (Full),\n///   sec:three.\n// Paper: eq:no\nlet x = \"Paper: eq:nor\";\n";
         assert_eq!(doc_labels(text), ["eq:one", "tab:two", "sec:three"]);
-        assert_eq!(study_label("label = \"tab:diag\"\n"), Some("tab:diag".to_owned()));
+        let study = "label = \"tab:diag+more\"\nalso = [\"fig:a\", \"app:b\"]\ntitle = \"label\"\n";
+        assert_eq!(study_labels(study), ["tab:diag", "fig:a", "app:b"]);
     }
 }

@@ -6,7 +6,7 @@
 //! | `row.rs` | one measured cell, and its summary over seeds |
 //! | `spec.rs` | a study file of this kind |
 //! | `judge.rs` | its statements held against what was measured |
-//! | `table.rs` | the league table, and ours beside the paper's |
+//! | `table.rs` | the league table |
 //! | `figures.rs` | MSE against α, sweeps over drift, channels, witness |
 //! | `page.rs` | the pages |
 
@@ -22,4 +22,4 @@ pub use grid::{Grid, Policies};
 pub use page::{OracleResults, oracle_page, study_page};
 pub use row::{Row, Summary, summarise};
 pub use spec::Diagnostics;
-pub use table::{league_table, numbers_table, statements_table};
+pub use table::league_table;

@@ -1,8 +1,9 @@
 //! The pages: one for a question of the user's own, one for a study of the paper.
 
-use super::{Diagnostics, Row, Summary, figures, league_table, numbers_table, statements_table};
+use super::{Diagnostics, Row, Summary, figures, league_table};
 use crate::claim::{Judgement, Outcome};
-use niwaki_page::{Figure, Format, Made, Page, Section, Tile, Verdict};
+use crate::verdict::{numbers_table, statements_table, verdict};
+use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
 
 /// What an oracle page shows.
 #[derive(Debug)]
@@ -124,26 +125,6 @@ pub fn study_page(
         page = page.section(reward_section(study, reward, &here, rows));
     }
     page.made(made)
-}
-
-fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
-    let differing: Vec<String> = outcomes
-        .iter()
-        .filter(|outcome| outcome.judgement == Judgement::Differs)
-        .map(|outcome| match outcome.group.as_str() {
-            "" => outcome.statement.clone(),
-            group => format!("{group}: {}", outcome.statement),
-        })
-        .collect();
-    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
-    match differing.as_slice() {
-        [] => Verdict::good("Reproduced", format!("{counted}.")),
-        _ if 4 * differing.len() <= outcomes.len() => Verdict::neutral(
-            "Reproduced, with exceptions",
-            format!("{counted}. Not so: {}.", differing.join("; ")),
-        ),
-        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {}.", differing.join("; "))),
-    }
 }
 
 /// Tables and figures of one reward.

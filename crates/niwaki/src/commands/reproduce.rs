@@ -1,30 +1,44 @@
 //! `niwaki reproduce`: the paper's tables and figures, re-run beside the printed numbers.
 
+use crate::device::DeviceArgs;
 use crate::{output, terminal};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use niwaki_page::{Cell, Column, Table};
-use niwaki_study::claim::Judgement;
-use niwaki_study::diagnostics::{league_table, numbers_table, statements_table, study_page, summarise};
-use niwaki_study::{Study, find, studies};
+use niwaki_study::claim::{Judgement, Outcome};
+use niwaki_study::diagnostics::{Diagnostics, league_table, study_page, summarise};
+use niwaki_study::training::{
+    Board, Plan, Results, Runner, Training, comparisons_table, endpoints_csv, endpoints_table, training_page,
+};
+use niwaki_study::verdict::{numbers_table, statements_table};
+use niwaki_study::{Contents, Study, find, studies};
+use niwaki_train::spec::strictly;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Re-run tables and figures of the paper.
 #[derive(Args)]
 pub(crate) struct Reproduce {
-    /// Labels of the paper, e.g. tab:diag-summary; `all` for every one.
+    /// Labels of the paper, e.g. tab:diag-summary, `all` for every one, or training studies of your own as .toml files.
     #[arg(value_name = "LABEL", required_unless_present = "list")]
     labels: Vec<String>,
-    /// List the labels that exist so far.
+    /// List the labels that exist so far, with what they cost.
     #[arg(long)]
     list: bool,
     /// Number of seeds, in place of the study's own.
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
-    /// Folder for pages and rows; each study gets a folder of its own in it.
+    /// Folder for results; each study gets a folder of its own in it, and goes on from what is there.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
+    /// Train nothing; report what the folder holds.
+    #[arg(long)]
+    report_only: bool,
+    /// Most runs that train as one program on a GPU; all that can where absent.
+    #[arg(long, value_name = "N")]
+    members: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 impl Reproduce {
@@ -33,66 +47,125 @@ impl Reproduce {
             return list();
         }
         ensure!(self.seeds != Some(0), "--seeds 0 runs nothing; give at least 1");
-        let chosen = if self.labels.iter().any(|label| label == "all") {
-            studies().to_vec()
-        } else {
-            self.labels.iter().map(|label| find(label)).collect::<Result<Vec<_>, _>>()?
-        };
+        ensure!(self.members != Some(0), "--members 0 trains nothing; give at least 1");
+        let mut chosen = Vec::new();
+        for label in &self.labels {
+            match label.as_str() {
+                "all" => {
+                    chosen.extend(studies().iter().map(Study::read).collect::<Result<Vec<_>, _>>()?);
+                }
+                file if file.ends_with(".toml") => chosen.push(own(file)?),
+                label => chosen.push(find(label)?.read()?),
+            }
+        }
         for study in chosen {
-            self.reproduce(study)?;
+            match study {
+                Contents::Diagnostics(spec) => self.measure(&spec)?,
+                Contents::Training(spec) => self.train(*spec)?,
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn reproduce(&self, study: Study) -> anyhow::Result<()> {
-        let spec = study.read()?;
+    fn measure(&self, spec: &Diagnostics) -> anyhow::Result<()> {
         let grid = spec.grid(self.seeds)?;
-        let bar = terminal::progress(grid.pairs() as u64, study.label);
+        let bar = terminal::progress(grid.pairs() as u64, spec.label.clone());
         let rows = grid.run(|| bar.inc(1));
         bar.finish_and_clear();
         let rows = rows?;
         let summaries = summarise(&rows)?;
         let outcomes = spec.judge(&summaries)?;
 
-        let folder = self.out.join(study.label.replace(':', "-"));
-        let page = study_page(&spec, &outcomes, &rows, &summaries, output::made());
+        let folder = self.out.join(spec.label.replace(':', "-"));
+        let page = study_page(spec, &outcomes, &rows, &summaries, output::made());
         output::write_whole(&folder.join("rows.csv"), &output::summaries_as_csv(&summaries))?;
         output::write_whole(&folder.join("rows.json"), &output::summaries_as_json(&summaries)?)?;
         output::write_whole(&folder.join("index.html"), &page.to_html())?;
 
-        let agree = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
         if grid.drifts.len() == 1 {
             terminal::say(&league_table(&spec.title, &summaries).to_text(terminal::width()));
         }
-        terminal::say(&numbers_table("The paper beside this run", &outcomes).to_text(terminal::width()));
-        if let Some(table) = statements_table("The paper's other statements", &outcomes) {
+        conclude(&spec.label, &outcomes, &folder);
+        Ok(())
+    }
+
+    fn train(&self, spec: Training) -> anyhow::Result<()> {
+        let plan = Plan::new(spec, self.seeds)?;
+        let label = &plan.study.label;
+        if !self.report_only {
+            let (device, device_name) = self.device.choose()?;
+            let bar = terminal::run_progress(label.clone());
+            let tick = |done: u64| bar.inc(done);
+            let runner = Runner { out: &self.out, device, device_name, members: self.members, tick: &tick };
+            bar.set_length(runner.pending(&plan)?);
+            let speed = runner.run(&plan);
+            bar.finish_and_clear();
+            match speed? {
+                Some(speed) => terminal::say(&format!(
+                    "{label}: {} runs, {} run-iterations in {:.1} s: {:.1} per second, start-up {:.2} s ({})",
+                    speed.runs,
+                    speed.run_iterations,
+                    speed.seconds,
+                    speed.rate(),
+                    speed.start_up_seconds,
+                    speed.device
+                )),
+                None => terminal::say(&format!("{label}: every run was finished already")),
+            }
+        }
+        let results = Results::read(&plan, &self.out)?;
+        let board = Board { plan: &plan, results: &results };
+        let (outcomes, comparisons) = (board.judge()?, board.comparisons()?);
+
+        let folder = self.out.join(plan.folder());
+        let page = training_page(&board, &outcomes, &comparisons, output::made())?;
+        output::write_whole(&folder.join("endpoints.csv"), &endpoints_csv(&board))?;
+        output::write_whole(&folder.join("index.html"), &page.to_html())?;
+
+        terminal::say(&endpoints_table(&plan.study.title, &board)?.to_text(terminal::width()));
+        if !comparisons.is_empty() {
+            let table = comparisons_table("Paired comparisons", &board, &comparisons);
             terminal::say(&table.to_text(terminal::width()));
         }
-        terminal::say(&format!("{}: {agree} of {} statements agree", study.label, outcomes.len()));
-        terminal::say(&format!("report: {}", shown(&folder.join("index.html"))));
+        conclude(label, &outcomes, &folder);
         Ok(())
     }
 }
 
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+/// A training study from a file.
+fn own(file: &str) -> anyhow::Result<Contents> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    Ok(Contents::Training(Box::new(strictly(file, &text)?)))
+}
+
+/// Prints the paper's statements beside ours, and where the page is.
+fn conclude(label: &str, outcomes: &[Outcome], folder: &Path) {
+    if outcomes.iter().any(|outcome| outcome.paper.is_some()) {
+        terminal::say(&numbers_table("The paper beside this run", outcomes).to_text(terminal::width()));
+    }
+    if let Some(table) = statements_table("The paper's other statements", outcomes) {
+        terminal::say(&table.to_text(terminal::width()));
+    }
+    let agree = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
+    terminal::say(&format!("{label}: {agree} of {} statements agree", outcomes.len()));
+    terminal::say(&format!("report: {}", folder.join("index.html").display()));
 }
 
 fn list() -> anyhow::Result<ExitCode> {
     let mut table = Table::new("").columns([
         Column::text("label"),
         Column::text("what it is"),
+        Column::text("cost"),
         Column::number("statements"),
     ]);
     for study in studies() {
-        let spec = study.read()?;
-        let statements = spec.value.len()
-            + spec.bound.len()
-            + spec.order.len()
-            + spec.lowest.len()
-            + spec.falling.len()
-            + spec.margin.len();
-        table.push([Cell::code(study.label), Cell::from(spec.title), Cell::from(statements as f64)]);
+        let contents = study.read()?;
+        table.push([
+            Cell::code(study.label),
+            Cell::from(contents.title()),
+            Cell::from(contents.cost()?),
+            Cell::from(contents.statements() as f64),
+        ]);
     }
     terminal::say(&table.to_text(terminal::width()));
     Ok(ExitCode::SUCCESS)

@@ -56,7 +56,7 @@ impl Args {
             bail!("--members, --lanes, --horizon and --repeats must be at least 1");
         }
         let policy = CausalShape::testbed(4, self.horizon).policy(Extras::default())?;
-        self.device.device()?;
+        self.device.choose()?;
         match self.device.device {
             Place::Cpu => {
                 let engine = Cpu::new(&policy.graph, &[policy.log_prob], self.members);

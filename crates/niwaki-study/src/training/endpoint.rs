@@ -1,0 +1,235 @@
+//! What is read off a curve.
+
+use super::Run;
+use niwaki_train::Record;
+use serde::Deserialize;
+use std::fmt;
+
+/// η from which the task counts as solved. Paper: `tab:g-detail`
+const SOLVED: f64 = 0.95;
+/// The iterations at which that is looked at.
+const STRIDE: usize = 5;
+/// η from which a run has left the plateau at a quarter.
+const BROKEN_THROUGH: f64 = 0.3;
+/// Final η from which a run has succeeded. Paper: `tab:results-summary`
+const SUCCESS: f64 = 0.5;
+
+/// A number read off a run's curve, or off the mean curve of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Endpoint {
+    /// `final`: η after the last iteration.
+    Final,
+    /// `auc`: mean of η over all iterations at which it was measured.
+    Auc,
+    /// `at:50`: η after so many iterations.
+    At(usize),
+    /// `solved`: the first multiple of 5 at which the mean curve over seeds is at least 0.95.
+    Solved,
+    /// `break-through`: the first iteration with η above 0.3.
+    BreakThrough,
+    /// `success`: whether the final η is above a half.
+    Success,
+    /// `greedy-final`: the last reward of the likeliest trajectory.
+    GreedyFinal,
+    /// `greedy-auc`: mean of the likeliest trajectory's reward over all iterations at which it was measured.
+    GreedyAuc,
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if let Some(iteration) = text.strip_prefix("at:").and_then(|count| count.parse().ok()) {
+            return Ok(Self::At(iteration));
+        }
+        let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
+        named.map(|(_, endpoint)| endpoint).ok_or_else(|| {
+            let known = Self::NAMED.map(|(name, _)| name);
+            let nearest = niwaki_train::spec::nearest(&text, known).unwrap_or_default();
+            format!("unknown endpoint '{text}'; the nearest valid one is '{nearest}' (or at:N)")
+        })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(iteration) => write!(f, "at:{iteration}"),
+            other => {
+                let named = Self::NAMED.into_iter().find(|(_, endpoint)| endpoint == other);
+                f.write_str(named.map_or("", |(name, _)| name))
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    const NAMED: [(&'static str, Self); 7] = [
+        ("final", Self::Final),
+        ("auc", Self::Auc),
+        ("solved", Self::Solved),
+        ("break-through", Self::BreakThrough),
+        ("success", Self::Success),
+        ("greedy-final", Self::GreedyFinal),
+        ("greedy-auc", Self::GreedyAuc),
+    ];
+
+    /// What a table's column calls it.
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Final => "final η".to_owned(),
+            Self::Auc => "AUC of η".to_owned(),
+            Self::At(iteration) => format!("η at {iteration}"),
+            Self::Solved => "iteration to η = 1".to_owned(),
+            Self::BreakThrough => "break-through".to_owned(),
+            Self::Success => "success".to_owned(),
+            Self::GreedyFinal => "final, greedy".to_owned(),
+            Self::GreedyAuc => "greedy AUC".to_owned(),
+        }
+    }
+
+    /// Whether less of it is better.
+    #[must_use]
+    pub fn falls(self) -> bool {
+        matches!(self, Self::Solved | Self::BreakThrough)
+    }
+
+    /// Whether it counts iterations.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        self.falls()
+    }
+
+    /// The endpoint of one run; nothing where its curve does not have it. What never happens counts as one
+    /// iteration after the last.
+    #[must_use]
+    pub fn of(self, run: &Run) -> Option<f64> {
+        let points = |greedy: bool| run.points(greedy);
+        match self {
+            Self::Final => points(false).last().map(|point| point.1),
+            Self::GreedyFinal => points(true).last().map(|point| point.1),
+            Self::Auc => mean(&points(false)),
+            Self::GreedyAuc => mean(&points(true)),
+            Self::At(iteration) => points(false).into_iter().find(|point| point.0 == iteration).map(|p| p.1),
+            Self::Success => Self::Final.of(run).map(|eta| f64::from(u8::from(eta > SUCCESS))),
+            Self::Solved => solved(&points(false)),
+            Self::BreakThrough => first(&points(false), |_, eta| eta > BROKEN_THROUGH),
+        }
+    }
+
+    /// The endpoint of some runs together: of their mean curve for `solved`, else the mean over runs.
+    #[must_use]
+    pub fn over(self, runs: &[&Run]) -> Option<f64> {
+        if self == Self::Solved {
+            return solved(&mean_curve(runs, false));
+        }
+        let values: Vec<f64> = runs.iter().filter_map(|run| self.of(run)).collect();
+        niwaki_stats::mean(&values).ok()
+    }
+}
+
+fn mean(points: &[(usize, f64)]) -> Option<f64> {
+    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    niwaki_stats::auc(&values).ok()
+}
+
+fn solved(points: &[(usize, f64)]) -> Option<f64> {
+    first(points, |iteration, eta| iteration.is_multiple_of(STRIDE) && eta >= SOLVED)
+}
+
+fn first(points: &[(usize, f64)], holds: impl Fn(usize, f64) -> bool) -> Option<f64> {
+    let last = points.last()?.0;
+    let found = points.iter().find(|&&(iteration, eta)| holds(iteration, eta));
+    Some(found.map_or(last + 1, |point| point.0) as f64)
+}
+
+/// The mean over runs at every iteration that all of them measured.
+pub(super) fn mean_curve(runs: &[&Run], greedy: bool) -> Vec<(usize, f64)> {
+    let curves: Vec<Vec<(usize, f64)>> = runs.iter().map(|run| run.points(greedy)).collect();
+    let Some(head) = curves.first() else { return Vec::new() };
+    let at = |curve: &[(usize, f64)], iteration: usize| {
+        curve.binary_search_by_key(&iteration, |point| point.0).ok().map(|place| curve[place].1)
+    };
+    head.iter()
+        .filter_map(|&(iteration, _)| {
+            let values: Option<Vec<f64>> = curves.iter().map(|curve| at(curve, iteration)).collect();
+            Some((iteration, niwaki_stats::mean(&values?).ok()?))
+        })
+        .collect()
+}
+
+impl Run {
+    /// Iterations and returns where they were measured; after a divergence every return is 0.
+    #[must_use]
+    pub fn points(&self, greedy: bool) -> Vec<(usize, f64)> {
+        let value = |record: &Record| if greedy { record.greedy } else { record.eta };
+        let measured = |record: &Record| value(record).map(|value| (record.iteration, value));
+        let mut points: Vec<(usize, f64)> = self.curve.iter().filter_map(measured).collect();
+        let done = self.curve.last().map_or(0, |record| record.iteration);
+        let every = points.first().map_or(1, |point| point.0);
+        let missing =
+            (done + 1..=self.iterations).filter(|i| i.is_multiple_of(every) || *i == self.iterations);
+        points.extend(missing.map(|iteration| (iteration, 0.0)));
+        points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(etas: &[f64]) -> Run {
+        let record = |(place, &eta): (usize, &f64)| Record {
+            iteration: place + 1,
+            eta: Some(eta),
+            ..Record::default()
+        };
+        Run { iterations: etas.len(), curve: etas.iter().enumerate().map(record).collect(), ..Run::default() }
+    }
+
+    #[test]
+    fn endpoints_of_a_small_curve() {
+        let run = run(&[0.2, 0.3, 0.4, 0.96, 0.94, 0.97, 0.97, 0.98, 0.99, 1.0]);
+        // 0.3 is not above 0.3. At iteration 4 it is high but 4 is no multiple of 5, at 5 it is low: 10.
+        assert_eq!(Endpoint::BreakThrough.of(&run), Some(3.0));
+        assert_eq!(Endpoint::Solved.of(&run), Some(10.0));
+        assert_eq!(Endpoint::At(4).of(&run), Some(0.96));
+        assert_eq!(Endpoint::At(11).of(&run), None);
+        assert_eq!((Endpoint::Final.of(&run), Endpoint::Success.of(&run)), (Some(1.0), Some(1.0)));
+        // 0.2 + 0.3 + 0.4 + 0.96 + 0.94 + 0.97 + 0.97 + 0.98 + 0.99 + 1 = 7.71
+        assert!((Endpoint::Auc.of(&run).unwrap() - 0.771).abs() < 1e-12);
+        assert_eq!(Endpoint::GreedyAuc.of(&run), None);
+    }
+
+    #[test]
+    fn what_never_happens_counts_as_one_after_the_last() {
+        let low = run(&[0.25; 7]);
+        assert_eq!((Endpoint::Solved.of(&low), Endpoint::BreakThrough.of(&low)), (Some(8.0), Some(8.0)));
+    }
+
+    #[test]
+    fn the_mean_curve_decides_when_a_cell_is_solved() {
+        // Alone: 5 and 10. The mean at 5 is (1 + 0.8)/2 = 0.9, at 10 it is 1.
+        let (early, late) = (run(&[1.0; 10]), run(&[0.8, 0.8, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0]));
+        assert_eq!(Endpoint::Solved.over(&[&early, &late]), Some(10.0));
+        assert_eq!(Endpoint::Final.over(&[&early, &late]), Some(1.0));
+    }
+
+    #[test]
+    fn a_run_that_diverged_counts_as_nothing_from_there_on() {
+        let mut run = run(&[0.5, 0.6]);
+        run.iterations = 4;
+        assert_eq!(run.points(false), [(1, 0.5), (2, 0.6), (3, 0.0), (4, 0.0)]);
+    }
+
+    #[test]
+    fn names_go_round() {
+        for name in ["final", "auc", "at:50", "solved", "break-through", "success", "greedy-auc"] {
+            assert_eq!(Endpoint::try_from(name.to_owned()).unwrap().to_string(), name);
+        }
+        let refusal = Endpoint::try_from("sucess".to_owned()).unwrap_err();
+        assert_eq!(refusal, "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N)");
+    }
+}

@@ -1,0 +1,202 @@
+//! The paper's numbers and statements held against what came out.
+
+use super::spec::{Expected, LeadClaim, OrderClaim, ValueClaim};
+use super::{Board, Endpoint, Estimate, fisher_exact};
+use crate::Error;
+use crate::claim::{Judgement, Ours, Outcome, Printed, compare};
+use niwaki_page::Format;
+
+/// The p-value that the paper's sign tests are read at.
+const LEVEL: f64 = 0.05;
+
+/// How far an iteration that was only looked at every five may be off.
+const STRIDE: f64 = 5.0;
+
+impl Board<'_> {
+    /// Holds every statement of the study against the results; what no finished run speaks to is left out.
+    ///
+    /// # Errors
+    /// Where the file prints what is no number, or a curve holds what is none.
+    pub fn judge(&self) -> Result<Vec<Outcome>, Error> {
+        let study = &self.plan.study;
+        let mut outcomes = Vec::new();
+        for claim in &study.value {
+            outcomes.extend(self.value(claim)?);
+        }
+        for claim in &study.lead {
+            outcomes.extend(self.lead(claim)?);
+        }
+        for claim in &study.order {
+            outcomes.extend(self.order(claim)?);
+        }
+        Ok(outcomes)
+    }
+
+    /// What stands above statements about a cell.
+    fn group(&self, endpoint: Endpoint, cell: usize) -> String {
+        match self.plan.cells.len() {
+            1 => endpoint.words(),
+            _ => format!("{}, {}", endpoint.words(), self.plan.cells[cell]),
+        }
+    }
+
+    fn printed(&self, text: &str) -> Result<Printed, Error> {
+        Printed::read(text).ok_or_else(|| Error::Senseless {
+            label: self.plan.study.label.clone(),
+            mend: format!("'{text}' is neither a number, a share nor a range"),
+        })
+    }
+
+    fn value(&self, claim: &ValueClaim) -> Result<Option<Outcome>, Error> {
+        let (arm, cell) = (self.plan.arm(&claim.arm)?, self.plan.cell(claim.cell.as_deref())?);
+        let Some(ours) = self.estimate(arm, cell, claim.endpoint)? else { return Ok(None) };
+        let mut outcome = Outcome {
+            group: self.group(claim.endpoint, cell),
+            statement: self.plan.arm_label(arm),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Number(ours.value, ours.sem),
+            sems: None,
+            judgement: Judgement::Differs,
+            remark: claim.remark.clone(),
+        };
+        if let Some((hits, of)) = whole_pair(&claim.paper, '/') {
+            outcome.paper = Some(hits as f64 / of as f64);
+            let (won, tried) = (ours.seeds.iter().sum::<f64>() as u64, ours.seeds.len() as u64);
+            let p = fisher_exact(won, tried, hits, of);
+            outcome.judgement = (p > LEVEL).into();
+            outcome.statement =
+                format!("{}: {won}/{tried} beside {}, Fisher's p = {p:.2}", outcome.statement, claim.paper);
+        } else if let Some((low, high)) = whole_pair(&claim.paper, '-') {
+            outcome.paper = Some((low + high) as f64 / 2.0);
+            outcome.judgement = within(&ours, low as f64, high as f64).into();
+            outcome.statement = format!(
+                "{}: {} to {} over seeds beside {}",
+                outcome.statement, ours.range.0, ours.range.1, claim.paper
+            );
+        } else {
+            let printed = self.printed(&claim.paper)?;
+            outcome.paper_sem =
+                claim.sem.as_deref().map(|sem| self.printed(sem)).transpose()?.map(|sem| sem.value);
+            outcome.paper = Some(printed.value);
+            if claim.endpoint.counts() {
+                outcome.judgement = Judgement::from(
+                    printed.value >= ours.interval.low - STRIDE
+                        && printed.value <= ours.interval.high + STRIDE,
+                );
+            } else {
+                (outcome.sems, outcome.judgement) = compare(printed, outcome.paper_sem, ours.value, ours.sem);
+            }
+        }
+        Ok(Some(outcome))
+    }
+
+    fn lead(&self, claim: &LeadClaim) -> Result<Option<Outcome>, Error> {
+        let (arm, over) = (self.plan.arm(&claim.arm)?, self.plan.arm(&claim.over)?);
+        let cell = self.plan.cell(claim.cell.as_deref())?;
+        let Some(found) = self.compare(arm, over, cell, claim.endpoint)? else { return Ok(None) };
+        let signs = found.signs;
+        let (p, ahead) = (signs.greater(), found.lead > 0.0 && signs.greater() <= LEVEL);
+        let (holds, expected) = match claim.expect {
+            Expected::Ahead => (ahead, "is ahead of"),
+            Expected::NotAhead => (!ahead, "is not ahead of"),
+        };
+        let place = match self.plan.cells.len() {
+            1 => String::new(),
+            _ => format!(" ({})", self.plan.cells[cell]),
+        };
+        let paper = claim.paper.as_deref().map_or_else(String::new, |paper| format!(", by {paper}"));
+        Ok(Some(Outcome {
+            group: String::new(),
+            statement: format!(
+                "{} {expected} {} in {}{place}{paper}",
+                self.plan.arm_label(arm),
+                self.plan.arm_label(over),
+                claim.endpoint.words()
+            ),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(format!(
+                "{} [{}, {}]; {}/{}, {} ties; p = {}",
+                Format::significant(2).signed().text(found.lead),
+                Format::significant(2).signed().text(found.interval.low),
+                Format::significant(2).signed().text(found.interval.high),
+                signs.wins,
+                signs.losses,
+                signs.ties,
+                Format::significant(2).text(p)
+            )),
+            sems: None,
+            judgement: holds.into(),
+            remark: claim.remark.clone(),
+        }))
+    }
+
+    fn order(&self, claim: &OrderClaim) -> Result<Option<Outcome>, Error> {
+        let cell = self.plan.cell(claim.cell.as_deref())?;
+        let mut groups: Vec<Vec<(String, f64)>> = Vec::new();
+        for group in &claim.groups {
+            let mut values = Vec::new();
+            for name in group {
+                let arm = self.plan.arm(name)?;
+                let Some(found) = self.estimate(arm, cell, claim.endpoint)? else { return Ok(None) };
+                values.push((self.plan.arm_label(arm), found.value));
+            }
+            groups.push(values);
+        }
+        let turn = if claim.endpoint.falls() { -1.0 } else { 1.0 };
+        let worst = |group: &[(String, f64)]| group.iter().map(|v| turn * v.1).fold(f64::INFINITY, f64::min);
+        let best =
+            |group: &[(String, f64)]| group.iter().map(|v| turn * v.1).fold(f64::NEG_INFINITY, f64::max);
+        let holds = groups.windows(2).all(|pair| worst(&pair[0]) > best(&pair[1]));
+        let shown = groups.iter().map(|group| {
+            let parts: Vec<String> = group
+                .iter()
+                .map(|(name, value)| format!("{name} {}", Format::significant(3).text(*value)))
+                .collect();
+            parts.join(", ")
+        });
+        let place = match self.plan.cells.len() {
+            1 => String::new(),
+            _ => format!(" ({})", self.plan.cells[cell]),
+        };
+        Ok(Some(Outcome {
+            group: String::new(),
+            statement: format!("{}{place}", claim.statement),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(format!(
+                "{}: {}",
+                claim.endpoint.words(),
+                shown.collect::<Vec<_>>().join(" | ")
+            )),
+            sems: None,
+            judgement: holds.into(),
+            remark: claim.remark.clone(),
+        }))
+    }
+}
+
+/// Both ends of a printed range lie within ours, give or take a stride.
+fn within(ours: &Estimate, low: f64, high: f64) -> bool {
+    low >= ours.range.0 - STRIDE && high <= ours.range.1 + STRIDE
+}
+
+/// `7/10` or `30-45`.
+fn whole_pair(text: &str, apart: char) -> Option<(u64, u64)> {
+    let (first, second) = text.split_once(apart)?;
+    Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_ranges_are_read() {
+        assert_eq!(whole_pair("7/10", '/'), Some((7, 10)));
+        assert_eq!(whole_pair("30-45", '-'), Some((30, 45)));
+        assert_eq!(whole_pair("0.961", '/'), None);
+        assert_eq!(whole_pair("-0.03", '-'), None);
+    }
+}

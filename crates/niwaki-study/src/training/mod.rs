@@ -1,0 +1,43 @@
+//! Training studies: arms × cells × seeds, trained as cohorts, resumed, and held against the paper.
+//!
+//! The way is a file → [`Training`] → [`Plan`] (every run it names) → [`Runner`] (results on disk) → [`Results`] →
+//! tables, statements and a page. A report reads the results folder and nothing else.
+//!
+//! | file | what belongs there |
+//! |---|---|
+//! | `spec.rs` | a study file of this kind |
+//! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
+//! | `store.rs` | the files of a run: claimed, written whole, read back |
+//! | `runner.rs` | from a plan to finished runs, on a device |
+//! | `results.rs` | the finished runs of a plan, read from disk |
+//! | `endpoint.rs` | what is read off a curve |
+//! | `summary.rs` | an endpoint over the seeds of a cell, and paired comparisons |
+//! | `judge.rs` | the paper's numbers and statements held against them |
+//! | `anatomy.rs` | how runs fail |
+//! | `scaling.rs` | how an advantage scales with the axes of a grid |
+//! | `table.rs`, `figures.rs`, `page.rs` | the report |
+
+mod anatomy;
+mod endpoint;
+mod figures;
+mod fisher;
+mod judge;
+mod page;
+mod plan;
+mod results;
+mod runner;
+mod scaling;
+mod spec;
+mod store;
+mod summary;
+mod table;
+
+pub use endpoint::Endpoint;
+pub use fisher::fisher_exact;
+pub use page::training_page;
+pub use plan::{Plan, Planned};
+pub use results::{Results, Run};
+pub use runner::{Runner, Speed};
+pub use spec::Training;
+pub use summary::{Board, Comparison, Estimate};
+pub use table::{comparisons_table, endpoints_csv, endpoints_table};

@@ -1,0 +1,207 @@
+//! From a plan to finished runs: cohorts on a device, resumed, shared with other processes.
+//!
+//! Knows files and cohorts; knows nothing of endpoints, claims or terminals.
+
+use super::store::{self, Claim};
+use super::{Plan, Planned};
+use crate::Error;
+use niwaki_train::spec::{PolicyKind, cohort_of};
+use niwaki_train::{Device, Record, gather};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// How the runs of a plan are made.
+pub struct Runner<'a> {
+    /// The folder of all studies.
+    pub out: &'a Path,
+    /// Where networks train; tables always train on the processor.
+    pub device: Device,
+    /// How the device is called in results.
+    pub device_name: String,
+    /// Most members of a cohort on a GPU; all that fit together where absent. On the processor runs train one by one,
+    /// one per core.
+    pub members: Option<usize>,
+    /// Called with the run-iterations that have just been done.
+    pub tick: &'a (dyn Fn(u64) + Sync),
+}
+
+/// How fast a study was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Speed {
+    /// Runs that were trained.
+    pub runs: u64,
+    /// Their iterations together.
+    pub run_iterations: u64,
+    /// Seconds from the start to the end.
+    pub seconds: f64,
+    /// Seconds until the first iteration of a cohort was done.
+    pub start_up_seconds: f64,
+    /// Where they ran.
+    pub device: String,
+    /// Threads of the processor.
+    pub threads: usize,
+}
+
+impl Speed {
+    /// Run-iterations per second, start-up included.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.run_iterations as f64 / self.seconds
+    }
+}
+
+/// The clock and counters of one call.
+struct Watch {
+    began: Instant,
+    first: Mutex<Option<f64>>,
+    runs: AtomicU64,
+    run_iterations: AtomicU64,
+}
+
+impl Runner<'_> {
+    /// Iterations of the runs that are not finished yet.
+    ///
+    /// # Errors
+    /// If results on disk cannot be read.
+    pub fn pending(&self, plan: &Plan) -> Result<u64, Error> {
+        let mut pending = 0;
+        for run in &plan.runs {
+            if !store::finished(&self.out.join(&run.home), &run.hash)? {
+                pending += run.recipe.spec.iterations as u64;
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Trains every run that is not finished yet and leaves the speed in the study's folder; nothing where all were.
+    ///
+    /// Runs that another process has in work are waited for at the end, and trained here if it dies.
+    ///
+    /// # Errors
+    /// If the disk or the device fails. Runs that were finished stay finished.
+    pub fn run(&self, plan: &Plan) -> Result<Option<Speed>, Error> {
+        let watch = Watch {
+            began: Instant::now(),
+            first: Mutex::new(None),
+            runs: AtomicU64::new(0),
+            run_iterations: AtomicU64::new(0),
+        };
+        let mut todo = Vec::new();
+        for run in &plan.runs {
+            if !store::finished(&self.out.join(&run.home), &run.hash)? {
+                todo.push(run);
+            }
+        }
+        let mut left = Vec::new();
+        let (alone, together) = self.cohorts(todo)?;
+        for cohort in together {
+            left.extend(self.cohort(&cohort, false, &watch)?);
+        }
+        let leftovers = alone.par_iter().map(|run| self.cohort(&[run], false, &watch));
+        left.extend(leftovers.collect::<Result<Vec<_>, _>>()?.into_iter().flatten());
+        for run in left {
+            self.cohort(&[run], true, &watch)?;
+        }
+        let seconds = watch.began.elapsed().as_secs_f64();
+        let first = watch.first.into_inner().unwrap_or_default();
+        let Some(start_up_seconds) = first else { return Ok(None) };
+        let speed = Speed {
+            runs: watch.runs.into_inner(),
+            run_iterations: watch.run_iterations.into_inner(),
+            seconds,
+            start_up_seconds,
+            device: self.device_name.clone(),
+            threads: rayon::current_num_threads(),
+        };
+        let path = self.out.join(plan.folder()).join("speed.json");
+        let text = serde_json::to_string_pretty(&speed)
+            .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
+        store::write_whole(&path, &(text + "\n"))?;
+        Ok(Some(speed))
+    }
+
+    /// Runs that train alone, one per core, and the cohorts of a GPU, largest first.
+    #[expect(clippy::type_complexity, reason = "the two kinds of work, named where they are used")]
+    fn cohorts<'p>(
+        &self,
+        todo: Vec<&'p Planned>,
+    ) -> Result<(Vec<&'p Planned>, Vec<Vec<&'p Planned>>), Error> {
+        let mut alone = Vec::new();
+        let mut alike: BTreeMap<String, Vec<&Planned>> = BTreeMap::new();
+        for run in todo {
+            let tabular = run.recipe.spec.policy.kind == PolicyKind::Tabular;
+            if tabular || matches!(self.device, Device::Cpu) {
+                alone.push(run);
+            } else {
+                alike.entry(cohort_of(&run.recipe.spec)?).or_default().push(run);
+            }
+        }
+        let most = self.members.unwrap_or(usize::MAX).max(1);
+        let mut together: Vec<Vec<&Planned>> = alike
+            .into_values()
+            .flat_map(|runs| runs.chunks(most).map(<[_]>::to_vec).collect::<Vec<_>>())
+            .collect();
+        together.sort_by_key(|cohort| std::cmp::Reverse(cohort.len()));
+        Ok((alone, together))
+    }
+
+    /// Trains the runs of a cohort that nobody else has, and gives back the others.
+    fn cohort<'p>(&self, runs: &[&'p Planned], wait: bool, watch: &Watch) -> Result<Vec<&'p Planned>, Error> {
+        let (mut mine, mut others) = (Vec::new(), Vec::new());
+        for &run in runs {
+            let home = self.out.join(&run.home);
+            match Claim::take(&home, wait)? {
+                None => others.push(run),
+                // Another process may have finished it between the first look and the claim.
+                Some(_) if store::finished(&home, &run.hash)? => {
+                    (self.tick)(run.recipe.spec.iterations as u64)
+                }
+                Some(claim) => mine.push((run, claim)),
+            }
+        }
+        while !mine.is_empty() {
+            let members: Vec<&Planned> = mine.iter().map(|(run, _)| *run).collect();
+            let (curves, diverged) = self.train(&members, watch)?;
+            let written = |member: usize| diverged.is_none_or(|diverged| diverged == member);
+            for (member, (run, _)) in mine.iter().enumerate().filter(|(member, _)| written(*member)) {
+                store::write(&self.out.join(&run.home), run, &curves[member], &self.device_name)?;
+                watch.runs.fetch_add(1, Ordering::Relaxed);
+            }
+            match diverged {
+                // The others start again without the one that diverged: results do not depend on company.
+                Some(member) => drop(mine.remove(member)),
+                None => mine.clear(),
+            }
+        }
+        Ok(others)
+    }
+
+    /// Trains a cohort to its end, or until a member diverges.
+    fn train(&self, runs: &[&Planned], watch: &Watch) -> Result<(Vec<Vec<Record>>, Option<usize>), Error> {
+        let mut cohort = gather(runs.iter().map(|run| run.recipe.clone()).collect(), &self.device)?;
+        let iterations = runs[0].recipe.spec.iterations;
+        let mut curves = vec![Vec::with_capacity(iterations); runs.len()];
+        while cohort.done() < iterations {
+            let records = match cohort.advance() {
+                Ok(records) => records,
+                Err(niwaki_train::Error::Diverged { member, .. }) => return Ok((curves, Some(member))),
+                Err(error) => return Err(error.into()),
+            };
+            for (curve, record) in curves.iter_mut().zip(records) {
+                curve.push(record);
+            }
+            if let Ok(mut first) = watch.first.lock() {
+                first.get_or_insert_with(|| watch.began.elapsed().as_secs_f64());
+            }
+            watch.run_iterations.fetch_add(runs.len() as u64, Ordering::Relaxed);
+            (self.tick)(runs.len() as u64);
+        }
+        Ok((curves, None))
+    }
+}

@@ -1,0 +1,148 @@
+//! An endpoint over the seeds of a cell, and paired comparisons between arms.
+
+use super::{Endpoint, Plan, Results, Run};
+use crate::Error;
+use niwaki_stats::{Bootstrap, Interval, Paired, SignTest};
+
+/// Resamples of the seeds behind an interval.
+const RESAMPLES: usize = 2000;
+
+/// Results asked by arm, cell and endpoint.
+#[derive(Clone, Copy, Debug)]
+pub struct Board<'a> {
+    /// What was planned.
+    pub plan: &'a Plan,
+    /// What came of it.
+    pub results: &'a Results,
+}
+
+/// An endpoint of an arm in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Of all seeds together.
+    pub value: f64,
+    /// Standard error over seeds; that of the resampled mean curve for `solved`.
+    pub sem: f64,
+    /// 95% interval from resampled seeds.
+    pub interval: Interval,
+    /// Lowest and highest seed.
+    pub range: (f64, f64),
+    /// One value per seed.
+    pub seeds: Vec<f64>,
+}
+
+/// Two arms of a cell, paired by seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The arm.
+    pub arm: usize,
+    /// The arm it is held against.
+    pub over: usize,
+    /// The cell.
+    pub cell: usize,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// Mean difference, with the sign turned where less is better.
+    pub lead: f64,
+    /// Its standard error.
+    pub sem: f64,
+    /// 95% interval from resampled pairs.
+    pub interval: Interval,
+    /// Wins, losses and ties of the arm.
+    pub signs: SignTest,
+}
+
+impl<'a> Board<'a> {
+    /// The runs of an arm in a cell.
+    #[must_use]
+    pub fn runs(&self, arm: usize, cell: usize) -> Vec<&'a Run> {
+        self.results.runs.iter().filter(|run| run.arm == arm && run.cell == cell).collect()
+    }
+
+    /// An endpoint of an arm in a cell; nothing where no run has it.
+    ///
+    /// # Errors
+    /// Where a curve holds what is no number.
+    pub fn estimate(&self, arm: usize, cell: usize, endpoint: Endpoint) -> Result<Option<Estimate>, Error> {
+        let runs = self.runs(arm, cell);
+        let seeds: Vec<f64> = runs.iter().filter_map(|run| endpoint.of(run)).collect();
+        let Some(value) = endpoint.over(&runs).filter(|_| !seeds.is_empty()) else { return Ok(None) };
+        let bootstrap = Bootstrap { resamples: RESAMPLES, ..Bootstrap::from_seed(0) };
+        let (interval, sem) = if endpoint == Endpoint::Solved {
+            // Seeds are drawn by their number, so that the statistic can read whole curves.
+            let numbers: Vec<f64> = (0..runs.len()).map(|number| number as f64).collect();
+            let values = std::cell::RefCell::new(Vec::new());
+            let bootstrap = Bootstrap { resamples: RESAMPLES / 10, ..bootstrap };
+            let interval = bootstrap.percentile(&numbers, |drawn| {
+                let drawn: Vec<&Run> = drawn.iter().map(|&number| runs[number as usize]).collect();
+                let value = endpoint.over(&drawn).unwrap_or(value);
+                values.borrow_mut().push(value);
+                value
+            })?;
+            (interval, niwaki_stats::standard_deviation(&values.into_inner()).unwrap_or(0.0))
+        } else {
+            let mean = |drawn: &[f64]| drawn.iter().sum::<f64>() / drawn.len() as f64;
+            (bootstrap.percentile(&seeds, mean)?, niwaki_stats::sem(&seeds).unwrap_or(0.0))
+        };
+        let low = seeds.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = seeds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Ok(Some(Estimate { value, sem, interval, range: (low, high), seeds }))
+    }
+
+    /// Two arms of a cell over the seeds that both have; nothing where they share none.
+    ///
+    /// # Errors
+    /// Where a curve holds what is no number.
+    pub fn compare(
+        &self,
+        arm: usize,
+        over: usize,
+        cell: usize,
+        endpoint: Endpoint,
+    ) -> Result<Option<Comparison>, Error> {
+        let (first, second) = (self.runs(arm, cell), self.runs(over, cell));
+        let mut pairs = (Vec::new(), Vec::new());
+        let turn = if endpoint.falls() { -1.0 } else { 1.0 };
+        for run in first {
+            let twin = second.iter().find(|twin| twin.seed == run.seed);
+            let Some((a, b)) = endpoint.of(run).zip(twin.and_then(|twin| endpoint.of(twin))) else {
+                continue;
+            };
+            pairs.0.push(turn * a);
+            pairs.1.push(turn * b);
+        }
+        if pairs.0.is_empty() {
+            return Ok(None);
+        }
+        let paired = Paired::new(&pairs.0, &pairs.1)?;
+        let bootstrap = Bootstrap { resamples: RESAMPLES, ..Bootstrap::from_seed(0) };
+        Ok(Some(Comparison {
+            arm,
+            over,
+            cell,
+            endpoint,
+            lead: paired.mean(),
+            sem: paired.sem().unwrap_or(0.0),
+            interval: paired.percentile_interval(&bootstrap)?,
+            signs: paired.sign_test(),
+        }))
+    }
+
+    /// Every comparison that the study asks for.
+    ///
+    /// # Errors
+    /// As [`Board::compare`].
+    pub fn comparisons(&self) -> Result<Vec<Comparison>, Error> {
+        let Some(compare) = &self.plan.study.compare else { return Ok(Vec::new()) };
+        let over = self.plan.arm(&compare.against)?;
+        let mut comparisons = Vec::new();
+        for &endpoint in &compare.endpoints {
+            for cell in 0..self.plan.cells.len() {
+                for arm in (0..self.plan.study.arm.len()).filter(|&arm| arm != over) {
+                    comparisons.extend(self.compare(arm, over, cell, endpoint)?);
+                }
+            }
+        }
+        Ok(comparisons)
+    }
+}

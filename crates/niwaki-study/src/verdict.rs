@@ -1,0 +1,102 @@
+//! The paper's statements beside ours, as tables and in one sentence: what every kind of study shares.
+
+use crate::claim::{Judgement, Ours, Outcome};
+use niwaki_page::{Cell, Column, Format, Table, Verdict};
+
+/// What all statements of a study come to.
+#[must_use]
+pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
+    let differing: Vec<String> = outcomes
+        .iter()
+        .filter(|outcome| outcome.judgement == Judgement::Differs)
+        .map(|outcome| match outcome.group.as_str() {
+            "" => outcome.statement.clone(),
+            group => format!("{group}: {}", outcome.statement),
+        })
+        .collect();
+    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
+    match differing.as_slice() {
+        [] => Verdict::good("Reproduced", format!("{counted}.")),
+        _ if 4 * differing.len() <= outcomes.len() => Verdict::neutral(
+            "Reproduced, with exceptions",
+            format!("{counted}. Not so: {}.", differing.join("; ")),
+        ),
+        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {}.", differing.join("; "))),
+    }
+}
+
+/// The paper's numbers beside ours, grouped by what they measure.
+#[must_use]
+pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new(caption).columns([
+        Column::text("of"),
+        Column::number("paper").format(Format::significant(3)),
+        Column::number("here").format(Format::significant(3)),
+        Column::number("SEMs apart").format(Format::fixed(1).signed()),
+        Column::text("verdict"),
+    ]);
+    let mut groups: Vec<&str> = Vec::new();
+    for outcome in outcomes.iter().filter(|outcome| is_number(outcome)) {
+        if !groups.contains(&outcome.group.as_str()) {
+            groups.push(&outcome.group);
+        }
+    }
+    for group in groups {
+        if !group.is_empty() {
+            table.push_heading(group);
+        }
+        for outcome in outcomes.iter().filter(|outcome| is_number(outcome) && outcome.group == group) {
+            let paper = outcome.paper.map_or(Cell::blank(), Cell::from);
+            let here = match outcome.ours {
+                Ours::Number(value, sem) if sem > 0.0 => Cell::from(value).error(sem),
+                Ours::Number(value, _) => Cell::from(value),
+                Ours::Words(_) => Cell::blank(),
+            };
+            table.push([
+                Cell::from(statement(outcome)),
+                outcome.paper_sem.map_or(paper.clone(), |sem| paper.error(sem)),
+                here,
+                outcome.sems.map_or(Cell::blank(), Cell::from),
+                word(outcome.judgement),
+            ]);
+        }
+    }
+    table
+}
+
+/// Orders, places and other statements without a number of their own; nothing where there are none.
+#[must_use]
+pub fn statements_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
+    let mut table = Table::new(caption).columns([
+        Column::text("statement"),
+        Column::text("here"),
+        Column::text("verdict"),
+    ]);
+    let mut any = false;
+    for outcome in outcomes {
+        if let Ours::Words(words) = &outcome.ours {
+            any = true;
+            table.push([Cell::from(statement(outcome)), Cell::from(words.as_str()), word(outcome.judgement)]);
+        }
+    }
+    any.then_some(table)
+}
+
+fn is_number(outcome: &Outcome) -> bool {
+    matches!(outcome.ours, Ours::Number(..))
+}
+
+fn statement(outcome: &Outcome) -> String {
+    if outcome.remark.is_empty() {
+        outcome.statement.clone()
+    } else {
+        format!("{}. {}", outcome.statement, outcome.remark)
+    }
+}
+
+fn word(judgement: Judgement) -> Cell {
+    match judgement {
+        Judgement::Agrees => Cell::from("agrees"),
+        Judgement::Differs => Cell::from("differs").strong(),
+    }
+}
