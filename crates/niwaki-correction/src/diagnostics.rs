@@ -170,9 +170,10 @@ impl Tally {
         self.steps += steps;
     }
 
-    /// Whether a prefix ratio outgrew the plain sums, so that [`prefix_ess_in_log_space`] must stand in.
+    /// Whether the prefix ratios of a position outgrew the plain sums or vanished from them, so that
+    /// [`prefix_ess_in_log_space`] must stand in.
     pub(crate) fn overflowed(&self) -> bool {
-        self.by_position.get(Sum::PrefixSquared).iter().any(|sum| !sum.is_finite())
+        self.by_position.get(Sum::PrefixSquared).iter().any(|sum| !sum.is_normal())
     }
 
     pub(crate) fn finish(&self) -> Diagnostics {

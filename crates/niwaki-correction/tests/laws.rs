@@ -205,3 +205,18 @@ proptest! {
         }
     }
 }
+
+/// Prefix ratios that vanish, or grow beyond all numbers, still have an effective sample size.
+#[test]
+fn the_prefix_ess_survives_ratios_beyond_the_scalars_range() {
+    let surrogate: Surrogate = "tempered:0.1".parse().unwrap();
+    for shift in [-400.0, 400.0] {
+        let rollout = [-1.0; 4];
+        // Two trajectories whose first steps moved alike: at the second step their weights are equal, the ESS is 1.
+        let current = [-1.0 + shift, -1.0, -1.0 + shift, -1.0];
+        let mut workspace = Workspace::default();
+        let batch = Batch::new(Rows::uniform(2), &current, &rollout, &[0.5, 0.5, -0.5, -0.5]);
+        let diagnostics = surrogate.evaluate(&batch, &mut workspace).unwrap().diagnostics;
+        assert_eq!(diagnostics.prefix_ess, [1.0, 1.0], "shift {shift}");
+    }
+}
