@@ -4,7 +4,7 @@ use crate::Error;
 use crate::player::{Begin, Neural, Tables};
 use crate::record::Record;
 use crate::spec::{PolicyKind, Recipe};
-use crate::trainer::Trainer;
+use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Engine};
 use niwaki_policies::{BagShape, CausalShape, Extras, TokenPolicy};
 use std::path::Path;
@@ -31,6 +31,8 @@ pub trait Cohort: Send {
     /// # Errors
     /// If the device fails, or training diverges.
     fn advance(&mut self) -> Result<Vec<Record>, Error>;
+    /// The batch that the last iteration learned from, as one member saw it.
+    fn last_batch(&self, member: usize) -> LastBatch;
     /// Writes a member.
     ///
     /// # Errors
@@ -54,6 +56,10 @@ impl<P: crate::player::Player + Send> Cohort for Trainer<P> {
 
     fn advance(&mut self) -> Result<Vec<Record>, Error> {
         self.advance()
+    }
+
+    fn last_batch(&self, member: usize) -> LastBatch {
+        self.last_batch(member)
     }
 
     fn save(&self, member: usize, path: &Path) -> Result<(), Error> {
