@@ -6,6 +6,8 @@ use crate::{Error, Recipe, Record};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The resolved spec.
 pub const SPEC: &str = "spec.toml";
@@ -34,13 +36,7 @@ impl Folder {
     pub fn open(path: &Path, recipe: &Recipe) -> Result<Self, Error> {
         fs::create_dir_all(path).map_err(|source| disk(path, source))?;
         let held = File::open(path).map_err(|source| disk(path, source))?;
-        match held.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(other(path, "another process trains in this folder; wait for it".to_owned()));
-            }
-            Err(TryLockError::Error(source)) => return Err(disk(path, source)),
-        }
+        lock(&held, path)?;
         let folder = Self { path: path.to_owned(), _held: held };
         folder.check_owner(recipe)?;
         folder.sweep()?;
@@ -114,6 +110,24 @@ impl Folder {
         Ok(())
     }
 }
+
+/// Waits a while: a killed process keeps its lock until what it was writing is on the disk.
+fn lock(held: &File, path: &Path) -> Result<(), Error> {
+    let began = Instant::now();
+    loop {
+        match held.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(source)) => return Err(disk(path, source)),
+            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => thread::sleep(PATIENCE / 100),
+            Err(TryLockError::WouldBlock) => {
+                return Err(other(path, "another process trains in this folder; wait for it".to_owned()));
+            }
+        }
+    }
+}
+
+/// How long a folder that is in use is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 const MEND: &str = "choose another --out, or remove it";
 

@@ -79,7 +79,7 @@ mod tests {
         let mut above = "";
         for line in text.lines() {
             if line.contains(" = ") && !line.starts_with('#') {
-                assert!(above.starts_with("# ") && above.len() > 8, "{line} has no sentence");
+                assert!(above.starts_with("# ") && above.len() > 4, "{line} has no sentence");
             }
             above = line;
         }
