@@ -180,7 +180,12 @@ fn read_slice<F: Stored>(
 }
 
 /// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
-fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+///
+/// A process that is killed leaves at most a file whose name ends in `.part`.
+///
+/// # Errors
+/// If the disk refuses; the old file is then still there.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));

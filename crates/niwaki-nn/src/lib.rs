@@ -19,7 +19,7 @@ pub mod limits;
 pub mod optimiser;
 mod plan;
 
-pub use checkpoint::{Checkpoint, Stored};
+pub use checkpoint::{Checkpoint, Stored, write_atomically};
 pub use cpu::{Cpu, Real, log_softmax};
 pub use engine::{Choosing, Engine, Span, Surrogate};
 pub use error::{Error, Result};

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::player::{Begin, Neural, Tables};
 use crate::record::Record;
 use crate::spec::{PolicyKind, Recipe};
-use crate::trainer::Trainer;
+use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Engine};
 use niwaki_policies::{BagShape, CausalShape, Extras, TokenPolicy};
 use std::path::Path;
@@ -33,6 +33,8 @@ pub trait Cohort {
     fn advance(&mut self) -> Result<Vec<Record>, Error>;
     /// Seconds spent so far in each part of an iteration.
     fn times(&self) -> [(&'static str, f64); 4];
+    /// The batch that the last iteration learned from, as one member saw it.
+    fn last_batch(&self, member: usize) -> LastBatch;
     /// Writes a member.
     ///
     /// # Errors
@@ -60,6 +62,10 @@ impl<P: crate::player::Player> Cohort for Trainer<P> {
 
     fn times(&self) -> [(&'static str, f64); 4] {
         self.times()
+    }
+
+    fn last_batch(&self, member: usize) -> LastBatch {
+        self.last_batch(member)
     }
 
     fn save(&self, member: usize, path: &Path) -> Result<(), Error> {

@@ -14,12 +14,14 @@
 //! | [`trainer`] | Algorithm 1 |
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
+//! | [`run`] | the folder of one run: files, stop and resume |
 
 pub mod advantage;
 pub mod cohort;
 mod error;
 pub mod player;
 pub mod record;
+pub mod run;
 pub mod spec;
 pub mod trainer;
 pub mod update;

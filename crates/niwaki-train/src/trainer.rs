@@ -27,6 +27,23 @@ pub struct Trainer<P: Player> {
     seconds: [f64; 4],
 }
 
+/// One member's batch after an iteration, `[lane, step]` each but for the rewards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastBatch {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Steps per trajectory.
+    pub horizon: usize,
+    /// Log-probabilities at rollout.
+    pub rollout: Vec<f64>,
+    /// Log-probabilities of the last pass over the batch: those that the record's drift is of.
+    pub log_prob: Vec<f64>,
+    /// Advantages.
+    pub advantage: Vec<f64>,
+    /// What the trajectories earned, `[lane]`.
+    pub reward: Vec<f64>,
+}
+
 impl<P: Player> Trainer<P> {
     /// A cohort at its beginning; one recipe per member of the player.
     ///
@@ -93,6 +110,7 @@ impl<P: Player> Trainer<P> {
             self.player.score()?;
         }
         clock.lap(&mut self.seconds[2]);
+        self.batch.keep_current(&self.player);
         let mut records = self.records(&terms, &norms)?;
         // Line 10: the next rollout is drawn from the trained policy.
         self.done += 1;
@@ -230,6 +248,24 @@ impl<P: Player> Trainer<P> {
             }
         }
         Ok(())
+    }
+
+    /// The batch that the last iteration learned from, as one member saw it; empty before the first iteration.
+    #[must_use]
+    pub fn last_batch(&self, member: usize) -> LastBatch {
+        let Self { batch, games, done, .. } = self;
+        let widen = |values: &[P::Scalar]| {
+            let values = values.get(batch.member(member)).unwrap_or_default();
+            values.iter().map(|value| value.to_f64()).collect()
+        };
+        LastBatch {
+            iteration: *done,
+            horizon: batch.horizon,
+            rollout: widen(&batch.rollout),
+            log_prob: widen(&batch.current),
+            advantage: widen(&batch.advantage),
+            reward: if *done == 0 { Vec::new() } else { games.reward_of(member).to_vec() },
+        }
     }
 
     /// Writes a member so that training can go on from here.

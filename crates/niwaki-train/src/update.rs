@@ -46,10 +46,14 @@ pub struct Material<F> {
     pub reference: Vec<F>,
     /// What the critic should say.
     pub target: Vec<F>,
+    /// Log-probabilities of the last pass over the whole batch.
+    pub current: Vec<F>,
 }
 
 impl<F: Real> Material<F> {
-    fn member(&self, member: usize) -> Range<usize> {
+    /// Where a member's steps lie.
+    #[must_use]
+    pub fn member(&self, member: usize) -> Range<usize> {
         let size = self.lanes * self.horizon;
         member * size..(member + 1) * size
     }
@@ -77,15 +81,18 @@ impl<F: Real> Material<F> {
             advantage: pick(&self.advantage),
             reference: pick(&self.reference),
             target: pick(&self.target),
+            current: pick(&self.current),
         }
     }
 
     /// Keeps the last pass's log-probabilities as the rollout's.
     pub fn keep_rollout<P: Player<Scalar = F>>(&mut self, player: &P) {
-        self.rollout.clear();
-        for member in 0..player.members() {
-            self.rollout.extend_from_slice(player.seen(member).log_prob);
-        }
+        keep(player, &mut self.rollout);
+    }
+
+    /// Keeps the last pass's log-probabilities as the current ones.
+    pub fn keep_current<P: Player<Scalar = F>>(&mut self, player: &P) {
+        keep(player, &mut self.current);
     }
 
     /// Pulls the loss of every member back through the player.
@@ -215,5 +222,13 @@ impl<F: Real> Material<F> {
                 *wanted = F::from_f64(terms.value * (target.to_f64() - value.to_f64()) / count);
             }
         }
+    }
+}
+
+/// Copies the log-probabilities of the last pass, `[member, lane, step]`.
+fn keep<P: Player>(player: &P, to: &mut Vec<P::Scalar>) {
+    to.clear();
+    for member in 0..player.members() {
+        to.extend_from_slice(player.seen(member).log_prob);
     }
 }

@@ -11,7 +11,14 @@ const REFUSED: u8 = 2;
 /// Prints an error and its causes as one line on standard error.
 #[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
 pub(crate) fn refuse(error: &anyhow::Error) -> ExitCode {
-    let line = error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Some errors quote their cause.
+        if !line.contains(&cause) {
+            line += if line.is_empty() { "" } else { ": " };
+            line += &cause;
+        }
+    }
     eprintln!("niwaki: {}", one_line(&line));
     ExitCode::from(REFUSED)
 }

@@ -74,7 +74,7 @@ impl Plan {
                     None => set(&mut table, "update.correction", method.name.clone().into())?,
                     Some(settings) => apply(&mut table, settings)?,
                 }
-                let spec = Spec::read(&at, &table.to_string(), &[])?;
+                let spec = Spec::read(&at, &table.to_string(), &[]).map_err(without_line)?;
                 let home = PathBuf::from(folder_name(&source.home.0))
                     .join(folder_name(&method.name))
                     .join(folder_name(&source.home.1));
@@ -224,6 +224,16 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
     Ok(sources)
 }
 
+/// The text that was read is put together from several places, so its lines are nobody's.
+fn without_line(error: niwaki_train::Error) -> niwaki_train::Error {
+    match error {
+        niwaki_train::Error::Unreadable { name, reason, .. } => {
+            niwaki_train::Error::Unreadable { name, line: None, reason }
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,7 +270,7 @@ mod tests {
         );
         assert_eq!(
             refusal("[[arm]]\nname = \"a\"\nset = { \"update.resue\" = 3 }\n"),
-            "arm a, cell base, line 29: unknown key 'resue'; the nearest valid one is 'reuse'"
+            "arm a, cell base: unknown key 'resue'; the nearest valid one is 'reuse'"
         );
         assert_eq!(refusal(&format!("{arm}{arm}")), "study tab:x: its arms need names, each of its own");
         let claim = "[[value]]\narm = \"pop\"\nendpoint = \"final\"\npaper = \"1\"\n";

@@ -63,18 +63,19 @@ impl Board<'_> {
     }
 }
 
+/// Something read off a point `(x, y)`.
+type Reading<'a> = dyn Fn(&(Vec<f64>, f64)) -> f64 + 'a;
+
 /// Least squares of `y` on the columns of `x` and a constant: slopes and their standard errors.
 fn regress(points: &[(Vec<f64>, f64)], axes: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let count = points.len();
     if count < axes + 2 {
         return None;
     }
-    let mean = |of: &dyn Fn(&(Vec<f64>, f64)) -> f64| points.iter().map(of).sum::<f64>() / count as f64;
+    let mean = |of: &Reading<'_>| points.iter().map(of).sum::<f64>() / count as f64;
     let centre: Vec<f64> = (0..axes).map(|axis| mean(&|point| point.0[axis])).collect();
     let level = mean(&|point| point.1);
-    let dot = |f: &dyn Fn(&(Vec<f64>, f64)) -> f64, g: &dyn Fn(&(Vec<f64>, f64)) -> f64| {
-        points.iter().map(|point| f(point) * g(point)).sum::<f64>()
-    };
+    let dot = |f: &Reading<'_>, g: &Reading<'_>| points.iter().map(|point| f(point) * g(point)).sum::<f64>();
     let column = |axis: usize| {
         let at = centre[axis];
         move |point: &(Vec<f64>, f64)| point.0[axis] - at

@@ -240,7 +240,7 @@ fn refuse(key: &'static str, reason: String) -> Error {
 }
 
 /// What specs must have in common to train as one cohort: all but the seed, the loss, the judgement of a trajectory,
-/// the learning rate and how often a run is saved.
+/// the learning rate, how often a run is saved and what is dumped.
 ///
 /// # Errors
 /// As [`Spec::to_toml`].
@@ -260,6 +260,7 @@ pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
     common.optimiser.rate = 0.0;
     common.optimiser.schedule = RateSchedule::Constant;
     common.checkpoint = plain.checkpoint;
+    common.dump = plain.dump;
     if spec.advantage.kind != AdvantageKind::Critic {
         common.advantage = plain.advantage;
     }

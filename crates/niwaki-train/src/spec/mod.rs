@@ -7,15 +7,17 @@
 //! |---|---|
 //! | `raw.rs` | the tables of the file and their defaults |
 //! | `read.rs` | reading, `a.b=c` settings, the nearest valid key, the hash |
+//! | `describe.rs` | the resolved file with a sentence above every key |
 //! | `check.rs` | from numbers and names to a recipe that can run |
 
 mod check;
+mod describe;
 mod raw;
 mod read;
 
 pub use check::{Recipe, TaskKind, cohort_of};
 pub use raw::{
-    AdvantageKind, AdvantageSpec, CheckpointSpec, EvaluateSpec, OptimiserKind, OptimiserSpec, PolicyKind,
-    PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
+    AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, OptimiserKind, OptimiserSpec,
+    PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
 pub use read::{nearest, set, strictly};

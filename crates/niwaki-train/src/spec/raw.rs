@@ -28,6 +28,8 @@ pub struct Spec {
     pub evaluate: EvaluateSpec,
     /// What is kept on the way.
     pub checkpoint: CheckpointSpec,
+    /// What is kept for `niwaki advise`.
+    pub dump: DumpSpec,
 }
 
 impl Default for Spec {
@@ -44,6 +46,7 @@ impl Default for Spec {
             optimiser: OptimiserSpec::default(),
             evaluate: EvaluateSpec::default(),
             checkpoint: CheckpointSpec::default(),
+            dump: DumpSpec::default(),
         }
     }
 }
@@ -319,4 +322,12 @@ impl Default for CheckpointSpec {
     fn default() -> Self {
         Self { every: 50 }
     }
+}
+
+/// `[dump]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DumpSpec {
+    /// Keep the trajectories of every so many iterations for `niwaki advise`; 0 for none.
+    pub every: usize,
 }

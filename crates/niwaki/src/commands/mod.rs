@@ -6,6 +6,7 @@ mod method;
 mod oracle;
 mod reproduce;
 mod solve;
+mod train;
 mod verify;
 
 use clap::Subcommand;
@@ -18,6 +19,8 @@ pub(crate) enum Command {
     Oracle(oracle::Oracle),
     /// Re-run a table or figure of the paper and hold it against the printed numbers.
     Reproduce(reproduce::Reproduce),
+    /// Train a policy from a spec: curve, TensorBoard events, checkpoints; a stopped run goes on where it was.
+    Train(train::Args),
     /// Schedule a shop: read an instance in any known layout, find a short schedule, check and draw it.
     Solve(solve::Args),
     /// Check a schedule against its instance and say which constraint it breaks, if any.
@@ -34,6 +37,7 @@ impl Command {
         match self {
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
+            Self::Train(args) => args.run(),
             Self::Solve(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Generate(args) => args.run(),

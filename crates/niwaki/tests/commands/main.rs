@@ -4,3 +4,4 @@
 
 mod oracle;
 mod shop;
+mod train;

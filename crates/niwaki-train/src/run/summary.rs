@@ -1,0 +1,109 @@
+//! Endpoints of a curve: what a run came to, in a few numbers.
+
+use crate::spec::Spec;
+use crate::{Error, Record};
+use serde::{Deserialize, Serialize};
+
+/// η above which a run has broken away from its first plateau.
+const BROKEN: f64 = 0.3;
+/// η above which a run counts as a success at its end.
+const SUCCESS: f64 = 0.5;
+/// η from which on a task counts as solved.
+const SOLVED: f64 = 0.95;
+
+/// What a run came to; a pure function of its spec and curve.
+///
+/// Paper: `app:testbed-protocol`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// Hash of the spec.
+    pub spec: String,
+    /// The seed.
+    pub seed: u64,
+    /// Iterations done.
+    pub iterations: usize,
+    /// η after the last iteration at which it was measured.
+    pub final_eta: Option<f64>,
+    /// The highest η on the way.
+    pub best_eta: Option<f64>,
+    /// Mean η over the iterations at which it was measured.
+    pub auc: Option<f64>,
+    /// First iteration with η > 0.3.
+    pub broke_through: Option<usize>,
+    /// First iteration with η ≥ 0.95.
+    pub solved: Option<usize>,
+    /// Whether the last η is above 0.5.
+    pub success: bool,
+    /// Reward of the likeliest trajectory at the end, where asked for.
+    pub final_greedy: Option<f64>,
+    /// Mean drift σ²T over all iterations.
+    pub mean_drift: f64,
+    /// Mean share of clipped steps over all iterations.
+    pub mean_clip_fraction: f64,
+    /// Batches in which no trajectory was rewarded.
+    pub zero_reward_batches: usize,
+}
+
+impl Summary {
+    /// The summary of a curve.
+    ///
+    /// # Errors
+    /// As [`Spec::hash`].
+    pub fn of(spec: &Spec, curve: &[Record]) -> Result<Self, Error> {
+        let measured: Vec<(usize, f64)> =
+            curve.iter().filter_map(|record| Some((record.iteration, record.eta?))).collect();
+        let first = |reached: &dyn Fn(f64) -> bool| {
+            measured.iter().find(|(_, eta)| reached(*eta)).map(|(iteration, _)| *iteration)
+        };
+        let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| {
+            if count == 0 { 0.0 } else { values.sum::<f64>() / count as f64 }
+        };
+        let last = measured.last().map(|(_, eta)| *eta);
+        Ok(Self {
+            spec: spec.hash()?,
+            seed: spec.seed,
+            iterations: curve.len(),
+            final_eta: last,
+            best_eta: measured.iter().map(|(_, eta)| *eta).reduce(f64::max),
+            auc: (!measured.is_empty())
+                .then(|| mean(&mut measured.iter().map(|(_, eta)| *eta), measured.len())),
+            broke_through: first(&|eta| eta > BROKEN),
+            solved: first(&|eta| eta >= SOLVED),
+            success: last.is_some_and(|eta| eta > SUCCESS),
+            final_greedy: curve.iter().rev().find_map(|record| record.greedy),
+            mean_drift: mean(&mut curve.iter().map(|record| record.drift), curve.len()),
+            mean_clip_fraction: mean(&mut curve.iter().map(|record| record.clip_fraction), curve.len()),
+            zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_of_a_curve_by_hand() {
+        // η at iterations 1, 2, 4, 5: 0.3, 0.5, 0.97, 0.63; iteration 3 was not measured.
+        let eta = [Some(0.3), Some(0.5), None, Some(0.97), Some(0.63)];
+        let record = |(place, eta): (usize, Option<f64>)| Record {
+            iteration: place + 1,
+            eta,
+            drift: place as f64,
+            zero_reward: place == 2,
+            ..Record::default()
+        };
+        let curve: Vec<Record> = eta.into_iter().enumerate().map(record).collect();
+        let summary = Summary::of(&Spec::default(), &curve).unwrap();
+        // (0.3 + 0.5 + 0.97 + 0.63) / 4 = 2.4 / 4 = 0.6; drift (0 + 1 + 2 + 3 + 4) / 5 = 2.
+        assert!((summary.auc.unwrap() - 0.6).abs() < 1e-15);
+        assert_eq!(summary.mean_drift, 2.0);
+        assert_eq!((summary.final_eta, summary.best_eta), (Some(0.63), Some(0.97)));
+        // 0.3 is not above 0.3.
+        assert_eq!((summary.broke_through, summary.solved), (Some(2), Some(4)));
+        assert_eq!((summary.success, summary.zero_reward_batches, summary.iterations), (true, 1, 5));
+        let nothing = Summary::of(&Spec::default(), &[]).unwrap();
+        assert_eq!((nothing.auc, nothing.mean_drift, nothing.success), (None, 0.0, false));
+    }
+}

@@ -1,0 +1,104 @@
+//! What each part of the loss is for. Seeds are fixed; margins are stated.
+
+use super::{curve, curves, recipe, with};
+use niwaki_train::{Recipe, Record};
+
+fn tail(curve: &[Record], of: fn(&Record) -> f64) -> f64 {
+    let tail = &curve[curve.len() / 2..];
+    tail.iter().map(of).sum::<f64>() / tail.len() as f64
+}
+
+fn long(policy: &str, more: &[&str]) -> Recipe {
+    with(policy, &[&["iterations=40"], more].concat())
+}
+
+#[test]
+fn every_policy_learns_late_only() {
+    for (policy, rate) in [("tabular", "1.0"), ("bag", "0.3"), ("causal", "0.3")] {
+        let rate = format!("optimiser.rate={rate}");
+        let last = curve(&long(policy, &["task.kind=late-only", &rate])).last().unwrap().eta.unwrap();
+        // A policy at random earns 0.25.
+        assert!(last > 0.6, "{policy}: {last}");
+    }
+}
+
+#[test]
+fn a_critic_learns_what_states_are_worth() {
+    // Advantages around a critic that knows the values have less spread than around one that says zero: with λ = 1
+    // the spread is the value loss itself.
+    for (policy, rate) in [("tabular", "optimiser.rate=0.05"), ("causal", "optimiser.rate=0.02")] {
+        let settings =
+            ["advantage.kind=critic", "advantage.lambda=1.0", "update.value=5.0", "update.clip=0.2", rate];
+        let mut cohort = super::cohort(&[long(policy, &settings)]);
+        let mut losses = Vec::new();
+        for _ in 0..40 {
+            cohort.advance().unwrap();
+            let advantage = cohort.last_batch(0).advantage;
+            losses.push(advantage.iter().map(|a| a * a).sum::<f64>() / advantage.len() as f64);
+        }
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let (first, last) = (mean(&losses[..5]), mean(&losses[35..]));
+        assert!(last < 0.9 * first, "{policy}: the value loss went from {first} to {last}");
+    }
+}
+
+#[test]
+fn a_reference_keeps_the_policy_nearer() {
+    for (policy, rate) in [("tabular", "optimiser.rate=5"), ("bag", "optimiser.rate=1")] {
+        // The entropy of a policy that stays near its start stays near the start's.
+        let settings = ["task.kind=late-only", "optimiser.kind=sgd", rate];
+        let far = curve(&long(policy, &settings));
+        let near = curve(&long(policy, &[&settings[..], &["update.reference_kl=0.3"]].concat()));
+        let gap = |curve: &[Record]| curve[0].entropy - tail(curve, |record| record.entropy);
+        assert!(gap(&near) < 0.5 * gap(&far), "{policy}: {} {}", gap(&near), gap(&far));
+    }
+}
+
+#[test]
+fn an_entropy_bonus_raises_entropy() {
+    for policy in super::POLICIES {
+        let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.1" };
+        let plain = curve(&long(policy, &["task.kind=late-only", rate]));
+        let bonus = curve(&long(policy, &["task.kind=late-only", rate, "update.entropy=1.0"]));
+        let entropy = |curve: &[Record]| tail(curve, |record| record.entropy);
+        assert!(
+            entropy(&bonus) > entropy(&plain) + 0.02,
+            "{policy}: {} {}",
+            entropy(&bonus),
+            entropy(&plain)
+        );
+    }
+}
+
+#[test]
+fn every_member_of_the_family_trains() {
+    let names =
+        ["ppo", "tempered:0.25", "full", "truncated:2", "clipped:0.25,1", "self-normalised", "adaptive:0.8"];
+    for policy in ["tabular", "bag"] {
+        let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.3" };
+        let members: Vec<Recipe> = names
+            .iter()
+            .map(|name| {
+                let correction = format!("update.correction={name}");
+                long(policy, &["task.kind=late-only", rate, &correction])
+            })
+            .collect();
+        let trained = curves(&members);
+        for (name, curve) in names.iter().zip(&trained) {
+            let last = curve.last().unwrap();
+            assert!(last.eta.unwrap() > 0.5, "{policy} {name}: {:?}", last.eta);
+            assert_eq!(last.alpha.is_some(), name.starts_with("adaptive"), "{name}");
+        }
+        // A member that looks at the whole batch is the same alone as among those that do not.
+        assert_eq!(curve(&members[6]), trained[6], "{policy}");
+    }
+}
+
+#[test]
+fn the_default_run_is_the_papers() {
+    // The tabular two-branch run: η begins at the uniform policy's 1/8 and reaches 1.
+    let curve = curve(&recipe(&[]));
+    assert_eq!(curve.len(), 200);
+    assert!((curve[0].eta.unwrap() - 0.125).abs() < 0.05);
+    assert!(curve.last().unwrap().eta.unwrap() > 0.95);
+}

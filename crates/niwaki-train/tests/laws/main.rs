@@ -1,0 +1,61 @@
+//! Laws of the trainer; one binary, so that they link once.
+#![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
+
+mod learning;
+mod pairing;
+mod resume;
+mod update;
+
+use niwaki_train::{Cohort, Device, Recipe, Record, Spec, gather};
+
+/// A recipe from settings over the defaults.
+fn recipe(settings: &[&str]) -> Recipe {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+    Spec::read("law", "", &settings).unwrap().check().unwrap()
+}
+
+/// Settings of a small run of each kind of policy.
+fn small(policy: &str) -> Vec<&'static str> {
+    let mut settings =
+        vec!["iterations=5", "task.horizon=4", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
+    match policy {
+        "tabular" => {}
+        "bag" => settings.extend(["policy.kind=bag", "policy.width=8"]),
+        "causal" => settings.extend([
+            "policy.kind=causal",
+            "policy.width=16",
+            "policy.heads=2",
+            "policy.blocks=1",
+            "policy.hidden=32",
+        ]),
+        other => panic!("no such policy: {other}"),
+    }
+    settings
+}
+
+const POLICIES: [&str; 3] = ["tabular", "bag", "causal"];
+
+/// A small recipe of a policy with more settings.
+fn with(policy: &str, more: &[&str]) -> Recipe {
+    recipe(&[small(policy), more.to_vec()].concat())
+}
+
+fn cohort(recipes: &[Recipe]) -> Box<dyn Cohort> {
+    gather(recipes.to_vec(), &Device::Cpu).unwrap()
+}
+
+/// The curves of some recipes trained together, `[member][iteration]`.
+fn curves(recipes: &[Recipe]) -> Vec<Vec<Record>> {
+    let mut cohort = cohort(recipes);
+    let mut curves = vec![Vec::new(); recipes.len()];
+    for _ in 0..recipes[0].spec.iterations {
+        for (curve, record) in curves.iter_mut().zip(cohort.advance().unwrap()) {
+            curve.push(record);
+        }
+    }
+    curves
+}
+
+fn curve(recipe: &Recipe) -> Vec<Record> {
+    curves(std::slice::from_ref(recipe)).remove(0)
+}

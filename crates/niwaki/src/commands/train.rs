@@ -1,0 +1,156 @@
+//! `niwaki train`: one run from a spec, in a folder that the same command resumes.
+
+use crate::device::{DeviceArgs, Place};
+use crate::terminal;
+use anyhow::{Context, bail};
+use indicatif::ProgressBar;
+use niwaki_page::{Cell, Column, Format, Table};
+use niwaki_train::run::{self, Ending, Summary};
+use niwaki_train::spec::PolicyKind;
+use niwaki_train::{Device, Recipe, Record, Spec};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit code of a run that was interrupted: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The run's spec; the paper's tabular two-branch run where absent.
+    file: Option<PathBuf>,
+    /// Set a key of the spec, e.g. update.correction=tempered:0.1; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// The run's folder; runs/train/NAME-HASH/SEED where absent. An unfinished run in it goes on.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Print nothing but mistakes.
+    #[arg(long)]
+    quiet: bool,
+    /// Print the resolved spec, with a sentence for every key, and stop.
+    #[arg(long)]
+    print_spec: bool,
+}
+
+impl Args {
+    /// Reads and checks the spec, trains, and says what came of it.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let spec = self.read()?;
+        let recipe = spec.check()?;
+        if self.print_spec {
+            terminal::say(spec.to_commented_toml()?.trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+        let device = self.device(&recipe)?;
+        let folder = self.folder(&spec)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
+            .context("cannot watch for Ctrl-C")?;
+        let bar = if self.quiet {
+            ProgressBar::hidden()
+        } else {
+            terminal::progress(spec.iterations as u64, "training")
+        };
+        let ending = run::train(&recipe, &device, &folder, &stop, |record| show(&bar, record));
+        bar.finish_and_clear();
+        match ending? {
+            Ending::Done(summary) => {
+                if !self.quiet {
+                    terminal::say(&report(&spec, &summary, &folder));
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+            Ending::Stopped { iteration } => {
+                if !self.quiet {
+                    terminal::say(&format!(
+                        "stopped and saved after iteration {iteration} of {} in {}; the same command goes on from there",
+                        spec.iterations,
+                        folder.display()
+                    ));
+                }
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+        }
+    }
+
+    fn read(&self) -> anyhow::Result<Spec> {
+        let Some(file) = &self.file else { return Ok(Spec::read("the default spec", "", &self.settings)?) };
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(Spec::read(&file.display().to_string(), &text, &self.settings)?)
+    }
+
+    /// The folder that was named, or one that other settings and seeds do not share.
+    fn folder(&self, spec: &Spec) -> anyhow::Result<PathBuf> {
+        if let Some(out) = &self.out {
+            return Ok(out.clone());
+        }
+        let name = self
+            .file
+            .as_deref()
+            .and_then(Path::file_stem)
+            .map_or("default".into(), |stem| stem.to_string_lossy());
+        Ok(Path::new("runs/train").join(format!("{name}-{}", spec.hash()?)).join(spec.seed.to_string()))
+    }
+
+    fn device(&self, recipe: &Recipe) -> anyhow::Result<Device> {
+        if self.device.device == Place::Cuda && recipe.spec.policy.kind == PolicyKind::Tabular {
+            bail!("--device cuda: a tabular policy trains on the CPU; leave the flag out");
+        }
+        Ok(self.device.choose()?.0)
+    }
+}
+
+/// Moves the bar and shows the last metrics.
+fn show(bar: &ProgressBar, record: &Record) {
+    // What an earlier process did counts as done, not as fast.
+    if bar.position() == 0 && record.iteration > 1 {
+        bar.reset_eta();
+    }
+    bar.set_position(record.iteration as u64);
+    let eta = record.eta.map_or(String::new(), |eta| format!("eta {eta:.3}, "));
+    bar.set_message(format!("{eta}drift {:.3}, clipped {:.1}%", record.drift, 100.0 * record.clip_fraction));
+}
+
+/// A small table, and where the curve lies.
+fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
+    let title = format!(
+        "{} by a {} policy, {}, seed {}, {} iterations",
+        spec.task.kind,
+        match spec.policy.kind {
+            PolicyKind::Tabular => "tabular",
+            PolicyKind::Bag => "bag-of-prefix",
+            PolicyKind::Causal => "causal",
+        },
+        spec.update.correction,
+        spec.seed,
+        summary.iterations
+    );
+    let number = |value: Option<f64>| value.map_or(Cell::from("–"), Cell::from);
+    let iteration =
+        |value: Option<usize>| Cell::from(value.map_or("–".to_owned(), |value| value.to_string()));
+    let column = |name: &str| Column::number(name).format(Format::fixed(3));
+    let table = Table::new(title)
+        .column(column("final eta"))
+        .column(column("best eta"))
+        .column(column("AUC"))
+        .column(Column::text("eta > 0.3 at"))
+        .column(Column::text("eta >= 0.95 at"))
+        .column(column("mean drift"))
+        .column(Column::text("zero-reward batches"))
+        .row([
+            number(summary.final_eta),
+            number(summary.best_eta),
+            number(summary.auc),
+            iteration(summary.broke_through),
+            iteration(summary.solved),
+            Cell::from(summary.mean_drift),
+            iteration(Some(summary.zero_reward_batches)),
+        ]);
+    format!("{}\ncurve: {}", table.to_text(terminal::width()).trim_end(), folder.join(run::CURVE).display())
+}

@@ -1,0 +1,204 @@
+//! `train`: what it leaves behind, what interrupts it, and what it refuses.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A run of about a second, saved often.
+const RUN: [&str; 8] =
+    ["train", "--set", "task.horizon=6", "--set", "iterations=150", "--set", "checkpoint.every=7", "--quiet"];
+
+fn command(arguments: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+    command.args(arguments).current_dir(folder).env_remove("COLUMNS");
+    command
+}
+
+fn niwaki(arguments: &[&str], folder: &Path) -> Output {
+    command(arguments, folder).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+fn with_out<'a>(run: &[&'a str], out: &'a str) -> Vec<&'a str> {
+    [run, &["--out", out]].concat()
+}
+
+#[test]
+fn killed_at_twenty_moments_it_ends_with_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let began = Instant::now();
+    assert!(
+        niwaki(&with_out(&[&RUN[..], &["--set", "dump.every=50"]].concat(), "whole"), folder.path())
+            .status
+            .success()
+    );
+    let whole = began.elapsed();
+    let arguments = with_out(&[&RUN[..], &["--set", "dump.every=50"]].concat(), "killed");
+    let (mut killed, mut place) = (0, 0_u32);
+    while killed < 20 {
+        // Moments spread over the run by the golden ratio; a run that ended before its kill is begun again.
+        place += 1;
+        let moment = whole.mul_f64(f64::from(place) * 0.618_034 % 1.0);
+        let mut child =
+            command(&arguments, folder.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(moment);
+        child.kill().unwrap();
+        if child.wait().unwrap().success() {
+            assert!(files(&folder.path().join("whole")) == files(&folder.path().join("killed")));
+            fs::remove_dir_all(folder.path().join("killed")).unwrap();
+        } else {
+            killed += 1;
+        }
+        assert!(place < 200, "{killed} kills in {place} attempts");
+    }
+    assert!(niwaki(&arguments, folder.path()).status.success());
+    assert!(files(&folder.path().join("whole")) == files(&folder.path().join("killed")));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_saves_says_how_to_go_on_and_exits_130() {
+    let folder = tempfile::tempdir().unwrap();
+    // Long enough to be interrupted on any machine.
+    let arguments = ["train", "--set", "iterations=1000000", "--out", "run"];
+    let child = command(&arguments, folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+    let curve = folder.path().join("run/curve.jsonl");
+    let began = Instant::now();
+    while fs::metadata(&curve).map_or(0, |curve| curve.len()) < 1000 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no curve");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("stopped and saved after iteration"), "{said}");
+    assert!(said.contains("of 1000000 in run; the same command goes on from there"), "{said}");
+    // What was saved is all that there is: no line beyond the checkpoint.
+    let count = fs::read_to_string(curve).unwrap().lines().count();
+    assert!(said.contains(&format!("iteration {count} of")), "{said} {count}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_one_line_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(niwaki(&with_out(&RUN, "whole"), folder.path()).status.success());
+    // No file may grow beyond 48 KiB: checkpoints do not, the curve of 150 iterations does.
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 48; exec {} {}",
+        env!("CARGO_BIN_EXE_niwaki"),
+        with_out(&RUN, "full").join(" ")
+    );
+    let full = Command::new("bash").args(["-c", &line]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    assert!(niwaki(&with_out(&RUN, "full"), folder.path()).status.success());
+    assert!(files(&folder.path().join("whole")) == files(&folder.path().join("full")));
+}
+
+#[test]
+fn it_ends_with_a_table_and_the_curves_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["train", "--set", "iterations=10", "--set", "task.horizon=4"];
+    let said = stdout(&niwaki(&arguments, folder.path()));
+    assert!(said.contains("final eta") && said.contains("zero-reward batches"), "{said}");
+    let curve: PathBuf = said.lines().last().unwrap().strip_prefix("curve: ").unwrap().into();
+    let lines = fs::read_to_string(folder.path().join(&curve)).unwrap();
+    assert_eq!(lines.lines().count(), 10);
+    let spec = fs::read_to_string(folder.path().join(&curve).with_file_name("spec.toml")).unwrap();
+    let hash = spec.lines().next().unwrap().strip_prefix("# niwaki train, spec ").unwrap();
+    assert!(curve.starts_with(format!("runs/train/default-{hash}/0")), "{}", curve.display());
+    // The same command again has nothing to do and says the same.
+    assert_eq!(stdout(&niwaki(&arguments, folder.path())), said);
+    // The resolved spec is a spec.
+    let copied = stdout(&niwaki(
+        &["train", "--print-spec", "--set", "iterations=10", "--set", "task.horizon=4"],
+        folder.path(),
+    ));
+    assert_eq!(spec.split_once('\n').unwrap().1, copied);
+    fs::write(folder.path().join("copied.toml"), &copied).unwrap();
+    let again = stdout(&niwaki(&["train", "copied.toml", "--out", "again"], folder.path()));
+    assert_eq!(fs::read_to_string(folder.path().join("again/curve.jsonl")).unwrap(), lines);
+    assert!(again.ends_with("curve: again/curve.jsonl\n"), "{again}");
+}
+
+#[test]
+fn the_examples_are_specs_that_can_run() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/train");
+    let mut count = 0;
+    for entry in fs::read_dir(&examples).unwrap() {
+        let path = entry.unwrap().path();
+        stdout(&niwaki(&["train", path.to_str().unwrap(), "--print-spec"], &examples));
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}
+
+#[test]
+fn refusals_are_one_line_and_exit_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("typo.toml"), "[update]\nresue = 3\n").unwrap();
+    fs::write(at("broken.toml"), "[update\n").unwrap();
+    fs::write(at("file"), "not a folder").unwrap();
+    let small =
+        ["train", "--quiet", "--set", "task.horizon=3", "--set", "iterations=3", "--set", "rollout.lanes=8"];
+    for out in ["run", "foreign", "short"] {
+        let seed = if out == "foreign" { "seed=1" } else { "seed=0" };
+        stdout(&niwaki(&with_out(&[&small[..], &["--set", seed]].concat(), out), folder.path()));
+    }
+    fs::copy(at("foreign/checkpoint.safetensors"), at("run/checkpoint.safetensors")).unwrap();
+    fs::write(at("short/curve.jsonl"), "").unwrap();
+    let set = |setting: &'static str| vec!["train", "--set", setting, "--out", "never"];
+    let cases: Vec<Vec<&str>> = vec![
+        vec!["train", "missing.toml"],
+        vec!["train", "typo.toml"],
+        vec!["train", "broken.toml"],
+        set("task.horizn=3"),
+        set("seed"),
+        set("task.horizon=30"),
+        set("rollout.lanes=0"),
+        set("update.minibatches=7"),
+        set("task.kind=two-brunch"),
+        set("update.correction=temperd:0.1"),
+        set("policy.kind=casual"),
+        vec!["train", "--device", "cuda"],
+        vec!["train", "--precision", "bf16"],
+        with_out(&small, "file"),
+        with_out(&small, "file/below"),
+        with_out(&small, "foreign"),
+        with_out(&small, "run"),
+        with_out(&small, "short"),
+    ];
+    let mut all = String::new();
+    for case in cases {
+        let output = niwaki(&case, folder.path());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{case:?}: {said}");
+        assert!(output.stdout.is_empty());
+        all += &format!("{}\n    {said}", case.join(" "));
+    }
+    assert!(!at("never").exists(), "a refused spec leaves nothing behind");
+    insta::assert_snapshot!("train_refusals", all);
+}
+
+#[test]
+fn help_text() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!("help_train", stdout(&niwaki(&["train", "--help"], folder.path())));
+}
