@@ -142,7 +142,7 @@ impl Player for Notes {
             tokens[1] = (lane % 4) as i32;
             tokens[2] = (lane / 16 % 4) as i32;
         }
-        Ok(())
+        self.load(games)
     }
     fn load(&mut self, games: &Games) -> Result<(), niwaki_train::Error> {
         self.loaded.lock().unwrap().push(games.actions.clone());
