@@ -16,7 +16,8 @@ const BATCH: usize = 256;
 pub struct Dispatcher {
     /// The priority.
     pub rule: Rule,
-    /// Build active schedules (Giffler and Thompson) rather than non-delay ones; job shops only.
+    /// Build active schedules (Giffler and Thompson) rather than non-delay ones. For job shops, flexible or not: an order
+    /// of a flow shop already gives the earliest schedule of that order.
     pub active: bool,
     /// The best of this many: the rule itself, then samples that leave it for a random candidate now and then.
     pub samples: usize,
@@ -49,11 +50,11 @@ impl Dispatcher {
     /// The best schedule that the rule builds.
     ///
     /// # Errors
-    /// If active schedules are asked of a problem other than the job shop.
+    /// If active schedules are asked of a problem that is solved by one order of its jobs.
     pub fn run(&self, instance: &Instance, seed: u64) -> Result<Schedule> {
-        if self.active && !matches!(instance, Instance::Job(_)) {
+        if self.active && !matches!(instance, Instance::Job(_) | Instance::Flexible(_)) {
             return Err(Error::Choice(format!(
-                "rule: active schedules are built for job shops, not for a {}",
+                "rule: active schedules are built for job shops, flexible or not, not for a {}: leave out `active-`",
                 instance.kind()
             )));
         }
@@ -68,11 +69,27 @@ impl Dispatcher {
             }
             Instance::Flexible(shop) => {
                 let work = remaining_mean(shop);
-                self.best(
-                    seed,
-                    |lanes| FlexibleLanes::new(std::slice::from_ref(shop), lanes, Order::Free),
-                    |lanes, lane, pair| flexible_candidate(shop, &work, lanes, lane, pair as usize),
-                )
+                let pool = std::slice::from_ref(shop);
+                if self.active {
+                    self.best(
+                        seed,
+                        |lanes| FlexibleLanes::active(pool, lanes),
+                        |lanes, lane, job| {
+                            let machine = lanes.machine(lane) as usize;
+                            flexible_candidate(shop, &work, lanes, lane, job as usize, machine)
+                        },
+                    )
+                } else {
+                    self.best(
+                        seed,
+                        |lanes| FlexibleLanes::new(pool, lanes, Order::Free),
+                        |lanes, lane, pair| {
+                            let (job, machine) =
+                                (pair as usize / shop.machines(), pair as usize % shop.machines());
+                            flexible_candidate(shop, &work, lanes, lane, job, machine)
+                        },
+                    )
+                }
             }
             Instance::Flow(shop) => {
                 let time = |job| shop.job(job).iter().map(|&time| f64::from(time)).sum();
@@ -209,9 +226,9 @@ fn flexible_candidate(
     work: &[f64],
     lanes: &FlexibleLanes,
     lane: usize,
-    pair: usize,
+    job: usize,
+    machine: usize,
 ) -> Candidate {
-    let (job, machine) = (pair / shop.machines(), pair % shop.machines());
     let done = lanes.next(lane)[job] as usize;
     Candidate {
         job: job as u32,
@@ -273,6 +290,9 @@ mod tests {
         assert!(Dispatcher::parse("mwkr*0").is_err() && Dispatcher::parse("mwkr*x").is_err());
         let flow = Instance::Flow(FlowShop::new(1, 1, vec![1]).unwrap());
         let line = Dispatcher::parse("active-spt").unwrap().run(&flow, 0).unwrap_err().to_string();
-        assert_eq!(line, "rule: active schedules are built for job shops, not for a flow shop");
+        assert_eq!(
+            line,
+            "rule: active schedules are built for job shops, flexible or not, not for a flow shop: leave out `active-`"
+        );
     }
 }

@@ -14,6 +14,8 @@ mod budget;
 mod edge_finding;
 mod graph;
 mod model;
+#[cfg(feature = "pumpkin")]
+mod pumpkin;
 mod relaxation;
 mod shop;
 mod solve;
