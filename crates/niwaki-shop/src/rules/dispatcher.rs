@@ -242,7 +242,7 @@ fn flexible_candidate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowShop, Operation, verify};
+    use crate::{Alternative, FlowShop, Operation, verify};
 
     fn job_shop() -> Instance {
         // Machine 0: job 0 (3, then 1 more), job 1 (2, then 5 more), job 2 (4).
@@ -268,6 +268,20 @@ mod tests {
         assert_eq!(first_on_machine_0("mopnr"), 0);
         assert_eq!(first_on_machine_0("fifo"), 0);
         assert_eq!(first_on_machine_0("active-lpt"), 2);
+    }
+
+    #[test]
+    fn active_schedules_may_wait_for_the_faster_machine() {
+        // Two jobs of one operation, 1 on machine 0 and 100 on machine 1. Without delay the second job takes the idle
+        // machine 1: 100. Active: it can end at 2 on machine 0, earlier than anywhere else: 2.
+        let on = |machine, time| Alternative { machine, time };
+        let job = || vec![vec![on(0, 1), on(1, 100)]];
+        let shop = Instance::Flexible(FlexibleShop::new(2, &[job(), job()]).unwrap());
+        let makespan = |text: &str| {
+            let schedule = Dispatcher::parse(text).unwrap().run(&shop, 1).unwrap();
+            verify(&shop, &schedule).unwrap().makespan
+        };
+        assert_eq!((makespan("spt"), makespan("active-spt")), (100, 2));
     }
 
     #[test]
