@@ -47,7 +47,7 @@ fn main() {
             ours.push(1e3 * time);
             proven += u32::from(optimum.proven);
             if let Some(peer) = &mut peer {
-                let answer = peer.solve(&instance);
+                let answer = peer.solve(&instance, None);
                 assert!(answer.lower <= optimum.upper && optimum.lower <= answer.upper, "{name} {index}");
                 peer_proven += u32::from(answer.proven);
                 theirs.push(1e3 * answer.seconds);

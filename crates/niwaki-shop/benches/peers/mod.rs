@@ -1,6 +1,6 @@
 //! CP-SAT as a peer, through the script beside this file. Shared by the benchmark and the optional test.
 
-use niwaki_shop::Instance;
+use niwaki_shop::{Instance, Schedule};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -48,9 +48,19 @@ impl CpSat {
         Some(Self { process, input, output })
     }
 
-    /// Solves one instance.
-    pub(crate) fn solve(&mut self, instance: &Instance) -> Answer {
-        writeln!(self.input, "{}", describe(instance)).expect("CP-SAT listens");
+    /// Solves one instance, from a schedule where one is told: it then looks at nothing longer.
+    pub(crate) fn solve(&mut self, instance: &Instance, told: Option<&Schedule>) -> Answer {
+        let mut question = describe(instance);
+        if let Some(schedule) = told {
+            let mut operations = schedule.operations.clone();
+            operations.sort_by_key(|placed| (placed.job, placed.op));
+            let jobs: Vec<Vec<[u32; 2]>> = operations
+                .chunk_by(|one, other| one.job == other.job)
+                .map(|job| job.iter().map(|placed| [placed.machine, placed.start]).collect())
+                .collect();
+            question["told"] = json!({"upper": schedule.makespan(), "jobs": jobs});
+        }
+        writeln!(self.input, "{question}").expect("CP-SAT listens");
         let mut line = String::new();
         self.output.read_line(&mut line).expect("CP-SAT answers");
         let answer: Value = serde_json::from_str(&line).expect("an answer in JSON: is `ortools` installed?");

@@ -1,6 +1,6 @@
 //! Lanes for the flexible job shop, with or without resting windows.
 
-use super::lanes::{Lanes, Order, check_pool, check_reset, check_step, illegal};
+use super::lanes::{Build, Lanes, Order, check_pool, check_reset};
 use super::mask;
 use crate::{FlexibleShop, Placed, Result, Schedule};
 
@@ -10,7 +10,7 @@ const NEVER: u32 = u32::MAX;
 /// One placed operation: machine, rank on it, start, end.
 type Record = [u32; 4];
 
-/// Flexible job shops under construction, building non-delay schedules.
+/// Flexible job shops under construction.
 ///
 /// Canonical: the machine that next becomes free decides, the lowest numbered of those that tie, and the action is the
 /// job that it runs next. Free: the action is `job · machines + machine` for any pair that can start at that time.
@@ -20,7 +20,7 @@ type Record = [u32; 4];
 /// Paper: app:sched-driftdial
 #[derive(Clone, Debug)]
 pub struct FlexibleLanes {
-    order: Order,
+    build: Build,
     lanes: usize,
     jobs: usize,
     machines: usize,
@@ -57,11 +57,28 @@ pub struct FlexibleLanes {
 }
 
 impl FlexibleLanes {
-    /// Lanes over a pool of flexible shops with equally many jobs and machines.
+    /// Lanes over a pool of flexible shops with equally many jobs and machines, building non-delay schedules.
     ///
     /// # Errors
     /// If the pool is empty or its shapes differ.
     pub fn new(pool: &[FlexibleShop], lanes: usize, order: Order) -> Result<Self> {
+        Self::build(pool, lanes, Build::NonDelay(order))
+    }
+
+    /// Lanes that build active schedules (Giffler and Thompson) in a canonical order: the machine on which an operation
+    /// can end earliest, and the jobs that can start on it before that end.
+    ///
+    /// Some optimum is among them. What an optimum starts on that machine before that end is one of those jobs, since
+    /// nothing can end earlier and make way for another; and if it starts nothing there, the operation that can end
+    /// earliest may as well run there, where it ends no later and is in nobody's way.
+    ///
+    /// # Errors
+    /// If the pool is empty or its shapes differ.
+    pub fn active(pool: &[FlexibleShop], lanes: usize) -> Result<Self> {
+        Self::build(pool, lanes, Build::Active)
+    }
+
+    fn build(pool: &[FlexibleShop], lanes: usize, build: Build) -> Result<Self> {
         let (jobs, machines) = check_pool(pool.iter().map(|shop| (shop.jobs(), shop.machines())))?;
         let all = || pool.iter().flat_map(|shop| (0..jobs).map(move |job| (shop, job)));
         let longest = all().map(|(shop, job)| shop.job(job).len()).max().unwrap_or(0);
@@ -83,13 +100,9 @@ impl FlexibleLanes {
                 }
             }
         }
-        let actions = match order {
-            Order::Canonical => jobs,
-            Order::Free => jobs * machines,
-        };
-        let words = actions.div_ceil(64);
+        let words = actions(build, jobs, machines).div_ceil(64);
         let mut made = Self {
-            order,
+            build,
             lanes,
             jobs,
             machines,
@@ -144,7 +157,7 @@ impl FlexibleLanes {
         self.machine[lane]
     }
 
-    /// The time of the decision at hand.
+    /// The time of the decision at hand: when it starts an operation, or the earliest end where schedules are active.
     #[must_use]
     pub fn clock(&self, lane: usize) -> u32 {
         self.clock[lane]
@@ -186,15 +199,46 @@ impl FlexibleLanes {
     }
 
     /// Finds the decision at hand and its legal actions.
-    ///
-    /// The clock stands still while some job waits for an idle machine, and then moves to the next time at which a
-    /// machine or a job becomes free. Everything that could have started earlier has, so the clock never turns back.
     #[inline]
     fn look(&mut self, lane: usize) {
         self.legal[lane * self.words..(lane + 1) * self.words].fill(0);
         if self.placed[lane] == self.operations[self.instance[lane] as usize] {
             return;
         }
+        match self.build {
+            Build::NonDelay(order) => self.look_now(lane, order),
+            Build::Active => self.look_ahead(lane),
+        }
+    }
+
+    /// The machine on which an operation can end earliest, the lowest numbered of those that tie.
+    fn look_ahead(&mut self, lane: usize) {
+        let (jobs, m) = (self.jobs, self.machines);
+        let ready = &self.ready[lane * jobs..(lane + 1) * jobs];
+        let cells = &self.cells[lane * jobs..(lane + 1) * jobs];
+        let free = &self.free[lane * m..(lane + 1) * m];
+        let span = |job: usize, machine: usize| {
+            let time = self.times[cells[job] as usize * m + machine];
+            let start = ready[job].max(free[machine]);
+            (ready[job] != NEVER && time != NEVER).then(|| (start, start + time))
+        };
+        let ends = |job| (0..m).filter_map(move |machine| Some((span(job, machine)?.1, machine)));
+        let Some((end, machine)) = (0..jobs).flat_map(ends).min() else { return };
+        let legal = &mut self.legal[lane * self.words..(lane + 1) * self.words];
+        for job in 0..jobs {
+            // An operation without length may start at the very end that it sets.
+            if span(job, machine).is_some_and(|(start, last)| start < end || last == end) {
+                mask::allow(legal, job);
+            }
+        }
+        self.machine[lane] = machine as u32;
+        self.clock[lane] = end;
+    }
+
+    /// The clock stands still while some job waits for an idle machine, and then moves to the next time at which a
+    /// machine or a job becomes free. Everything that could have started earlier has, so the clock never turns back.
+    #[inline]
+    fn look_now(&mut self, lane: usize, order: Order) {
         let (jobs, m, words) = (self.jobs, self.machines, self.machine_words);
         let ready = &self.ready[lane * jobs..(lane + 1) * jobs];
         let cells = &self.cells[lane * jobs..(lane + 1) * jobs];
@@ -223,7 +267,7 @@ impl FlexibleLanes {
         let legal = &mut self.legal[lane * self.words..(lane + 1) * self.words];
         let (first_word, first_bit) = (first as usize / 64, first % 64);
         for (job, (&ready, &cell)) in ready.iter().zip(cells).enumerate() {
-            match self.order {
+            match order {
                 Order::Canonical => {
                     let able = self.able[cell as usize * words + first_word] >> first_bit & 1;
                     legal[job / 64] |= (able & u64::from(ready <= clock)) << (job % 64);
@@ -242,20 +286,20 @@ impl FlexibleLanes {
         self.clock[lane] = clock;
     }
 
-    /// Starts a job's next operation on a machine at the clock.
+    /// Starts a job's next operation on a machine as early as it can.
     #[inline]
     fn place(&mut self, lane: usize, job: usize, machine: usize) {
         let slot = lane * self.jobs + job;
         let op = self.next[slot] as usize;
         let cell = self.cells[slot] as usize;
-        let start = self.clock[lane];
+        let at = lane * self.machines + machine;
+        let start = self.ready[slot].max(self.free[at]);
         let end = start + self.times[cell * self.machines + machine];
         if op > 0 {
             let before = self.records[slot * self.longest + op - 1][3];
             let most = self.rests[cell][1];
             self.violation[lane] += u64::from((start - before).saturating_sub(most));
         }
-        let at = lane * self.machines + machine;
         self.records[slot * self.longest + op] = [machine as u32, self.rank[at], start, end];
         self.rank[at] += 1;
         self.free[at] = end;
@@ -272,16 +316,21 @@ impl FlexibleLanes {
     }
 }
 
+/// Jobs, or jobs with machines where the action chooses both.
+const fn actions(build: Build, jobs: usize, machines: usize) -> usize {
+    match build {
+        Build::NonDelay(Order::Free) => jobs * machines,
+        Build::NonDelay(Order::Canonical) | Build::Active => jobs,
+    }
+}
+
 impl Lanes for FlexibleLanes {
     fn lanes(&self) -> usize {
         self.lanes
     }
 
     fn actions(&self) -> usize {
-        match self.order {
-            Order::Canonical => self.jobs,
-            Order::Free => self.jobs * self.machines,
-        }
+        actions(self.build, self.jobs, self.machines)
     }
 
     fn horizon(&self) -> usize {
@@ -300,23 +349,18 @@ impl Lanes for FlexibleLanes {
         &self.legal[lane * self.words..(lane + 1) * self.words]
     }
 
-    fn step(&mut self, actions: &[u32]) -> Result<()> {
-        check_step(actions, self.lanes)?;
-        for (lane, &action) in actions.iter().enumerate() {
-            if self.done(lane) {
-                continue;
+    #[inline]
+    fn act(&mut self, lane: usize, action: u32) {
+        let (job, machine) = match self.build {
+            Build::NonDelay(Order::Free) => {
+                (action as usize / self.machines, action as usize % self.machines)
             }
-            if !mask::allows(self.legal(lane), action) {
-                return Err(illegal(lane, action));
+            Build::NonDelay(Order::Canonical) | Build::Active => {
+                (action as usize, self.machine[lane] as usize)
             }
-            let (job, machine) = match self.order {
-                Order::Canonical => (action as usize, self.machine[lane] as usize),
-                Order::Free => (action as usize / self.machines, action as usize % self.machines),
-            };
-            self.place(lane, job, machine);
-            self.look(lane);
-        }
-        Ok(())
+        };
+        self.place(lane, job, machine);
+        self.look(lane);
     }
 
     #[inline]

@@ -1,15 +1,7 @@
 //! Lanes for the job shop.
 
-use super::lanes::{Lanes, Order, check_pool, check_reset, check_step, illegal};
-use super::mask;
+use super::lanes::{Build, Lanes, Order, check_pool, check_reset};
 use crate::{JobShop, Placed, Result, Schedule};
-
-/// Which schedules are built, and who chooses the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Build {
-    NonDelay(Order),
-    Active,
-}
 
 /// A job without a next operation waits for ever.
 const NEVER: u32 = u32::MAX;
@@ -250,19 +242,10 @@ impl Lanes for JobLanes {
         &self.legal[lane * self.words..(lane + 1) * self.words]
     }
 
-    fn step(&mut self, actions: &[u32]) -> Result<()> {
-        check_step(actions, self.lanes)?;
-        for (lane, &action) in actions.iter().enumerate() {
-            if self.done(lane) {
-                continue;
-            }
-            if !mask::allows(self.legal(lane), action) {
-                return Err(illegal(lane, action));
-            }
-            self.place(lane, action as usize);
-            self.look(lane);
-        }
-        Ok(())
+    #[inline]
+    fn act(&mut self, lane: usize, action: u32) {
+        self.place(lane, action as usize);
+        self.look(lane);
     }
 
     #[inline]

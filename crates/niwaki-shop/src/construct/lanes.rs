@@ -1,5 +1,6 @@
 //! What all lanes share.
 
+use super::mask;
 use crate::{Error, Result, Schedule};
 
 /// Who chooses the slot that is filled next.
@@ -9,6 +10,15 @@ pub enum Order {
     Canonical,
     /// The action: partial schedules are built in many ways, and the process is a DAG.
     Free,
+}
+
+/// Which schedules are built, and who chooses the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Build {
+    NonDelay(Order),
+    /// Giffler and Thompson: the machine on which an operation can end earliest decides among the jobs that can start
+    /// on it before that end.
+    Active,
 }
 
 /// A batch of schedules under construction.
@@ -35,7 +45,28 @@ pub trait Lanes {
     ///
     /// # Errors
     /// If there is not one action per lane, or one is not legal; the lanes before it have moved then.
-    fn step(&mut self, actions: &[u32]) -> Result<()>;
+    fn step(&mut self, actions: &[u32]) -> Result<()> {
+        if actions.len() != self.lanes() {
+            return Err(Error::Choice(format!(
+                "step: expected {} actions, one per lane, got {}",
+                self.lanes(),
+                actions.len()
+            )));
+        }
+        for (lane, &action) in actions.iter().enumerate() {
+            if self.done(lane) {
+                continue;
+            }
+            if !mask::allows(self.legal(lane), action) {
+                return Err(illegal(lane, action));
+            }
+            self.act(lane, action);
+        }
+        Ok(())
+    }
+
+    /// Takes a legal action in one lane that is not done; [`Self::step`] is the checked way.
+    fn act(&mut self, lane: usize, action: u32);
 
     /// Whether a lane's schedule is complete.
     fn done(&self, lane: usize) -> bool;
@@ -67,20 +98,9 @@ pub(super) fn check_reset(instances: &[u32], lanes: usize, pool: usize) -> Resul
     }
 }
 
-/// Checks the number of actions given to a step.
-pub(super) fn check_step(actions: &[u32], lanes: usize) -> Result<()> {
-    if actions.len() != lanes {
-        return Err(Error::Choice(format!(
-            "step: expected {lanes} actions, one per lane, got {}",
-            actions.len()
-        )));
-    }
-    Ok(())
-}
-
 /// The complaint about an action that is not legal.
 #[cold]
-pub(super) fn illegal(lane: usize, action: u32) -> Error {
+fn illegal(lane: usize, action: u32) -> Error {
     Error::Choice(format!("step: lane {lane}: expected a legal action, got {action}"))
 }
 

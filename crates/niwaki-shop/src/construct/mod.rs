@@ -27,8 +27,8 @@
 //!
 //! A machine *next becomes free* when it can start an operation that is waiting for it, earlier than any other machine
 //! can: the lanes of the job shops build non-delay schedules, one decision per operation. Non-delay schedules need not
-//! contain an optimum; [`JobLanes::active`] builds active ones (Giffler and Thompson), which do, by the same argument
-//! in a canonical order.
+//! contain an optimum; [`JobLanes::active`] and [`FlexibleLanes::active`] build active ones (Giffler and Thompson), which
+//! do, by the same argument in a canonical order.
 //!
 //! Paper: sec:setting, app:derivation
 

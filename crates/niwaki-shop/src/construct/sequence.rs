@@ -1,6 +1,6 @@
 //! Lanes for problems whose solution is one order of the jobs: flow shop, lagged flow shop, single machine.
 
-use super::lanes::{Lanes, Order, check_pool, check_reset, check_step, illegal};
+use super::lanes::{Lanes, Order, check_pool, check_reset};
 use super::mask;
 use crate::{FlowShop, Instance, Placed, Result, Schedule, SingleMachine, TwoMachineLags};
 
@@ -229,23 +229,13 @@ impl Lanes for SequenceLanes {
         &self.legal[lane * self.words..(lane + 1) * self.words]
     }
 
-    fn step(&mut self, actions: &[u32]) -> Result<()> {
-        check_step(actions, self.lanes)?;
-        for (lane, &action) in actions.iter().enumerate() {
-            if self.done(lane) {
-                continue;
-            }
-            if !mask::allows(self.legal(lane), action) {
-                return Err(illegal(lane, action));
-            }
-            match self.order {
-                Order::Canonical => self.append(lane, action as usize),
-                Order::Free => {
-                    self.insert(lane, action as usize / self.pool.jobs, action as usize % self.pool.jobs);
-                }
-            }
+    #[inline]
+    fn act(&mut self, lane: usize, action: u32) {
+        let (action, jobs) = (action as usize, self.pool.jobs);
+        match self.order {
+            Order::Canonical => self.append(lane, action),
+            Order::Free => self.insert(lane, action / jobs, action % jobs),
         }
-        Ok(())
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Taillard's flow-shop layout: a title, `jobs machines [seed upper lower]`, `processing times :`, and one line of
 //! times per machine.
 
-use super::text::{Line, Token, lines};
+use super::text::{Header, Line, Token, header, lines, numeric_lines};
 use crate::{Error, FlowShop, Instance, Result};
 use std::fmt::Write;
 
@@ -17,21 +17,11 @@ fn is_marker(line: &Line<'_>) -> bool {
 
 /// Reads a flow shop.
 pub(super) fn read(text: &str) -> Result<Instance> {
-    let mut rows = lines(text).skip_while(|line| line.tokens[0].text.parse::<u32>().is_err());
-    let Some(first) = rows.next() else {
-        return Err(Error::Parse {
-            line: 1,
-            column: 1,
-            what: "expected a header `jobs machines`, got no numbers".into(),
-        });
-    };
-    let place = first.tokens[0];
-    let jobs = place.count("a number of jobs")?;
-    let Some(second) = first.tokens.get(1) else {
-        return Err(place.fault("expected a header `jobs machines`, got one number"));
-    };
-    let machines = second.count("a number of machines")?;
-    let body: Vec<Token<'_>> = rows.filter(|line| !is_marker(line)).flat_map(|line| line.tokens).collect();
+    let rows = numeric_lines(text);
+    // Seed and two bounds may follow.
+    let Header { place, jobs, machines } = header(&rows, 3)?;
+    let body = rows[1..].iter().filter(|line| !is_marker(line));
+    let body: Vec<Token<'_>> = body.flat_map(|line| line.tokens.iter().copied()).collect();
     let Some(cells) = jobs.checked_mul(machines).filter(|&cells| cells <= body.len()) else {
         return Err(
             place.fault(format!("expected {machines} lines of {jobs} times, got {} times", body.len()))

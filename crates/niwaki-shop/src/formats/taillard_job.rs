@@ -1,7 +1,7 @@
 //! Taillard's job-shop layout: a title, `jobs machines [seeds and bounds]`, `Times` with one line per job, and `Machines`
 //! with one line per job, machines from 1.
 
-use super::text::{Line, Token, base, lines};
+use super::text::{Header, Line, Token, base, header, lines, numeric_lines};
 use crate::{Error, Instance, JobShop, Operation, Result};
 use std::fmt::Write;
 
@@ -16,28 +16,17 @@ fn is_marker(line: &Line<'_>, word: &str) -> bool {
 
 /// Reads a job shop.
 pub(super) fn read(text: &str) -> Result<Instance> {
-    let mut rest = lines(text).skip_while(|line| line.tokens[0].text.parse::<u32>().is_err());
-    let Some(first) = rest.next() else {
-        return Err(Error::Parse {
-            line: 1,
-            column: 1,
-            what: "expected a header `jobs machines`, got no numbers".into(),
-        });
-    };
-    let place = first.tokens[0];
-    let jobs = place.count("a number of jobs")?;
-    let Some(second) = first.tokens.get(1) else {
-        return Err(place.fault("expected a header `jobs machines`, got one number"));
-    };
-    let machines = second.count("a number of machines")?;
+    let rows = numeric_lines(text);
+    // Two seeds and two bounds may follow.
+    let Header { place, jobs, machines } = header(&rows, 4)?;
     let (mut times, mut ids): (Vec<Token<'_>>, Vec<Token<'_>>) = (Vec::new(), Vec::new());
     let mut in_machines = false;
-    for line in rest {
-        if is_marker(&line, "Machines") {
+    for line in &rows[1..] {
+        if is_marker(line, "Machines") {
             in_machines = true;
-        } else if !is_marker(&line, "Times") {
+        } else if !is_marker(line, "Times") {
             let target = if in_machines { &mut ids } else { &mut times };
-            target.extend(line.tokens);
+            target.extend(&line.tokens);
         }
     }
     for (what, found) in [("times", &times), ("machines", &ids)] {

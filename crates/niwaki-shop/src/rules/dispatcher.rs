@@ -16,7 +16,8 @@ const BATCH: usize = 256;
 pub struct Dispatcher {
     /// The priority.
     pub rule: Rule,
-    /// Build active schedules (Giffler and Thompson) rather than non-delay ones; job shops only.
+    /// Build active schedules (Giffler and Thompson) rather than non-delay ones. For job shops, flexible or not: an order
+    /// of a flow shop already gives the earliest schedule of that order.
     pub active: bool,
     /// The best of this many: the rule itself, then samples that leave it for a random candidate now and then.
     pub samples: usize,
@@ -49,11 +50,11 @@ impl Dispatcher {
     /// The best schedule that the rule builds.
     ///
     /// # Errors
-    /// If active schedules are asked of a problem other than the job shop.
+    /// If active schedules are asked of a problem that is solved by one order of its jobs.
     pub fn run(&self, instance: &Instance, seed: u64) -> Result<Schedule> {
-        if self.active && !matches!(instance, Instance::Job(_)) {
+        if self.active && !matches!(instance, Instance::Job(_) | Instance::Flexible(_)) {
             return Err(Error::Choice(format!(
-                "rule: active schedules are built for job shops, not for a {}",
+                "rule: active schedules are built for job shops, flexible or not, not for a {}: leave out `active-`",
                 instance.kind()
             )));
         }
@@ -68,11 +69,27 @@ impl Dispatcher {
             }
             Instance::Flexible(shop) => {
                 let work = remaining_mean(shop);
-                self.best(
-                    seed,
-                    |lanes| FlexibleLanes::new(std::slice::from_ref(shop), lanes, Order::Free),
-                    |lanes, lane, pair| flexible_candidate(shop, &work, lanes, lane, pair as usize),
-                )
+                let pool = std::slice::from_ref(shop);
+                if self.active {
+                    self.best(
+                        seed,
+                        |lanes| FlexibleLanes::active(pool, lanes),
+                        |lanes, lane, job| {
+                            let machine = lanes.machine(lane) as usize;
+                            flexible_candidate(shop, &work, lanes, lane, job as usize, machine)
+                        },
+                    )
+                } else {
+                    self.best(
+                        seed,
+                        |lanes| FlexibleLanes::new(pool, lanes, Order::Free),
+                        |lanes, lane, pair| {
+                            let (job, machine) =
+                                (pair as usize / shop.machines(), pair as usize % shop.machines());
+                            flexible_candidate(shop, &work, lanes, lane, job, machine)
+                        },
+                    )
+                }
             }
             Instance::Flow(shop) => {
                 let time = |job| shop.job(job).iter().map(|&time| f64::from(time)).sum();
@@ -209,9 +226,9 @@ fn flexible_candidate(
     work: &[f64],
     lanes: &FlexibleLanes,
     lane: usize,
-    pair: usize,
+    job: usize,
+    machine: usize,
 ) -> Candidate {
-    let (job, machine) = (pair / shop.machines(), pair % shop.machines());
     let done = lanes.next(lane)[job] as usize;
     Candidate {
         job: job as u32,
@@ -225,7 +242,7 @@ fn flexible_candidate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowShop, Operation, verify};
+    use crate::{Alternative, FlowShop, Operation, verify};
 
     fn job_shop() -> Instance {
         // Machine 0: job 0 (3, then 1 more), job 1 (2, then 5 more), job 2 (4).
@@ -254,6 +271,20 @@ mod tests {
     }
 
     #[test]
+    fn active_schedules_may_wait_for_the_faster_machine() {
+        // Two jobs of one operation, 1 on machine 0 and 100 on machine 1. Without delay the second job takes the idle
+        // machine 1: 100. Active: it can end at 2 on machine 0, earlier than anywhere else: 2.
+        let on = |machine, time| Alternative { machine, time };
+        let job = || vec![vec![on(0, 1), on(1, 100)]];
+        let shop = Instance::Flexible(FlexibleShop::new(2, &[job(), job()]).unwrap());
+        let makespan = |text: &str| {
+            let schedule = Dispatcher::parse(text).unwrap().run(&shop, 1).unwrap();
+            verify(&shop, &schedule).unwrap().makespan
+        };
+        assert_eq!((makespan("spt"), makespan("active-spt")), (100, 2));
+    }
+
+    #[test]
     fn samples_never_lose_to_their_rule() {
         let mut stream = Key::new(3, "law").open();
         let times = (0..60).map(|_| 1 + stream.below(30) as u32).collect();
@@ -273,6 +304,9 @@ mod tests {
         assert!(Dispatcher::parse("mwkr*0").is_err() && Dispatcher::parse("mwkr*x").is_err());
         let flow = Instance::Flow(FlowShop::new(1, 1, vec![1]).unwrap());
         let line = Dispatcher::parse("active-spt").unwrap().run(&flow, 0).unwrap_err().to_string();
-        assert_eq!(line, "rule: active schedules are built for job shops, not for a flow shop");
+        assert_eq!(
+            line,
+            "rule: active schedules are built for job shops, flexible or not, not for a flow shop: leave out `active-`"
+        );
     }
 }

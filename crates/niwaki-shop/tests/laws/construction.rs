@@ -3,11 +3,12 @@
 
 use niwaki_shop::construct::{FlexibleLanes, JobLanes, Lanes, Order, SequenceLanes, count, nth, pick};
 use niwaki_shop::{
-    Alternative, FlexibleShop, FlowShop, Instance, JobShop, LaggedJob, Operation, SingleMachine,
-    TwoMachineLags, Window, verify,
+    Alternative, FlexibleShop, FlowShop, Instance, JobShop, LaggedJob, Limits, Operation, SingleMachine,
+    TwoMachineLags, Window, optimum, verify,
 };
 use niwaki_stream::{Key, Stream};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// Every history's state, and the finished states.
 struct Enumeration {
@@ -15,11 +16,14 @@ struct Enumeration {
     /// How many histories lead to each state.
     states: BTreeMap<Vec<u32>, usize>,
     finished: BTreeSet<Vec<u32>>,
+    /// The shortest makespan of all.
+    least: u32,
 }
 
 /// Walks through every history of a one-lane process by replaying it.
 fn enumerate(make: &dyn Fn() -> Box<dyn Lanes>) -> Enumeration {
-    let mut found = Enumeration { histories: 0, states: BTreeMap::new(), finished: BTreeSet::new() };
+    let mut found =
+        Enumeration { histories: 0, states: BTreeMap::new(), finished: BTreeSet::new(), least: u32::MAX };
     let mut histories = vec![Vec::new()];
     while let Some(history) = histories.pop() {
         let mut lanes = make();
@@ -29,6 +33,7 @@ fn enumerate(make: &dyn Fn() -> Box<dyn Lanes>) -> Enumeration {
         found.histories += 1;
         if lanes.done(0) {
             found.finished.insert(state.clone());
+            found.least = found.least.min(lanes.makespan(0));
         }
         *found.states.entry(state).or_default() += 1;
         for n in 0..count(lanes.legal(0)) {
@@ -48,6 +53,14 @@ fn canonical_is_a_tree_and_free_merges(same: bool, make: &dyn Fn(Order) -> Box<d
     assert!(dag.histories > dag.states.len(), "no histories merged");
     assert!(tree.finished.is_subset(&dag.finished), "free order misses a schedule");
     assert!(!same || tree.finished == dag.finished, "free order builds other schedules");
+}
+
+/// The proven optimum of a small instance.
+fn optimum(instance: Instance) -> u32 {
+    let limits = Limits { time: Duration::from_secs(60), seed: 1 };
+    let found = optimum::solve(&instance, limits, &mut |_| {});
+    assert!(found.proven);
+    found.upper
 }
 
 fn draw(stream: &mut Stream, least: u32, most: u32) -> u32 {
@@ -133,6 +146,7 @@ fn job_shops_even_with_operations_of_no_length() {
             });
             let active = enumerate(&|| Box::new(JobLanes::active(std::slice::from_ref(&shop), 1).unwrap()));
             assert!(active.states.values().all(|&paths| paths == 1));
+            assert_eq!(active.least, optimum(Instance::Job(shop.clone())), "some optimum is active");
             let tree = enumerate(&|| {
                 Box::new(JobLanes::new(std::slice::from_ref(&shop), 1, Order::Canonical).unwrap())
             });
@@ -153,6 +167,10 @@ fn flexible_shops_with_and_without_windows() {
                 canonical_is_a_tree_and_free_merges(false, &|order| {
                     Box::new(FlexibleLanes::new(std::slice::from_ref(&shop), 1, order).unwrap())
                 });
+                let active =
+                    enumerate(&|| Box::new(FlexibleLanes::active(std::slice::from_ref(&shop), 1).unwrap()));
+                assert!(active.states.values().all(|&paths| paths == 1));
+                assert_eq!(active.least, optimum(Instance::Flexible(shop)), "some optimum is active");
             }
         }
     }
@@ -196,6 +214,7 @@ fn random_episodes_pass_the_checker() {
             };
             let pool: Vec<_> = (0..3).map(|_| make()).collect();
             let instances: Vec<_> = pool.iter().cloned().map(Instance::Flexible).collect();
+            random_episodes(&mut FlexibleLanes::active(&pool, 33).unwrap(), &instances, &mut stream);
             let mut lanes = FlexibleLanes::new(&pool, 33, order).unwrap();
             random_episodes(&mut lanes, &instances, &mut stream);
             for lane in 0..33 {

@@ -21,13 +21,13 @@ pub(crate) struct Args {
     #[arg(long)]
     machines: Option<usize>,
     /// How many instances.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
     /// Seed; instance 7 of a seed is the same however many are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the problem's usual one
-    /// if absent.
+    /// Layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the
+    /// problem's usual one if absent.
     #[arg(long)]
     format: Option<String>,
     /// Folder to write to; one instance is printed if absent.
@@ -76,7 +76,8 @@ impl Args {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        terminal::say(&format!("{} instances in {}", self.count, folder.display()));
+        let what = if self.count == 1 { "instance" } else { "instances" };
+        terminal::say(&format!("{} {what} in {}", self.count, folder.display()));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 pub(crate) struct Args {
     /// The instance, in any known layout.
     file: PathBuf,
-    /// exact, neh, ig, johnson, jackson, or rule:NAME (with active- before it and *SAMPLES after it if wanted),
-    /// e.g. rule:mwkr or rule:active-spt*100.
+    /// exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, e.g.
+    /// rule:mwkr; rule:NAME*100 for the best of 100 samples; rule:active-NAME for active rather than non-delay schedules
+    /// (job shops, flexible or not).
     #[arg(long, default_value = "exact")]
     method: Method,
     /// How long exact and ig may search, e.g. 500ms, 10s, 2m.

@@ -69,12 +69,13 @@ fn every_method_ends_with_the_same_four_lines() {
 #[test]
 fn mistakes_are_one_line_and_exit_code_2() {
     let ft06 = data("jsp/ft06.txt");
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 7] = [
         (&["solve", "no-such-file.txt"], "no-such-file.txt: No such file"),
         (&["solve", &ft06, "--method", "neh"], "this is a job shop: use exact or rule:NAME"),
         (&["solve", &ft06, "--method", "fast"], "expected exact, neh, ig"),
         (&["solve", &ft06, "--out", "s.pdf"], "--out s.pdf: expected a name that ends in .json or .csv"),
         (&["generate", "hard-flow", "--count", "3"], "name a folder with --out"),
+        (&["generate", "hard-flow", "--count", "0"], "0 is not in 1.."),
         (&["bench", "shop", "no-such-folder"], "no-such-folder/bounds.csv: No such file"),
     ];
     for (arguments, expected) in cases {

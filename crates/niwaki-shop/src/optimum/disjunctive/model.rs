@@ -38,7 +38,7 @@ struct Pair {
 
 /// The engine with the meaning of its variables.
 pub(crate) struct Model<'a> {
-    shop: &'a Shop,
+    pub(super) shop: &'a Shop,
     engine: Engine,
     nodes: Vec<Node>,
     pairs: Vec<Pair>,
@@ -202,11 +202,6 @@ impl<'a> Model<'a> {
     /// Looks for a schedule with a makespan of at most `target`.
     pub(super) fn search(&mut self, target: u32, stop: impl FnMut(u64) -> bool) -> Outcome {
         self.engine.solve(Fact::at_most(self.makespan, target as i32), stop)
-    }
-
-    /// Whether some operation has a choice of machines.
-    pub(super) fn is_flexible(&self) -> bool {
-        self.shop.choices.len() > self.shop.operations()
     }
 
     /// Conflicts met so far.

@@ -62,6 +62,11 @@ impl Shop {
         self.windows.len()
     }
 
+    /// Whether some operation has a choice of machines.
+    pub(super) fn is_flexible(&self) -> bool {
+        self.choices.len() > self.operations()
+    }
+
     /// One job's operations.
     pub(super) fn job(&self, job: usize) -> Range<usize> {
         self.job_starts[job] as usize..self.job_starts[job + 1] as usize

@@ -11,6 +11,7 @@ use crate::optimum::bounds::one_machine;
 use crate::optimum::clock::Clock;
 use crate::optimum::learning::Outcome;
 use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
+use std::time::Duration;
 
 /// The square of the number of operations up to which both searches get as many steps; beyond it a conflict costs more
 /// than a move and proofs are out of reach.
@@ -20,49 +21,64 @@ const EVEN_UP_TO: u64 = 100 * 100;
 const EXACT_UP_TO: u32 = i32::MAX as u32 / 4;
 
 /// What is known, and who is told.
-struct Known<'w> {
-    lower: u32,
-    upper: u32,
-    best: Schedule,
+pub(super) struct Known<'w> {
+    pub(super) lower: u32,
+    pub(super) upper: u32,
+    pub(super) best: Schedule,
     watch: Watch<'w>,
 }
 
 impl<'w> Known<'w> {
-    fn new(lower: u32, best: Schedule, watch: Watch<'w>) -> Self {
+    pub(super) fn new(lower: u32, best: Schedule, watch: Watch<'w>) -> Self {
         let upper = best.makespan();
         watch(Bounds { lower, upper });
         Self { lower, upper, best, watch }
     }
 
-    const fn proven(&self) -> bool {
+    pub(super) const fn proven(&self) -> bool {
         self.lower >= self.upper
     }
 
-    fn found(&mut self, schedule: Schedule) {
+    pub(super) fn found(&mut self, schedule: Schedule) {
         self.upper = schedule.makespan();
         self.best = schedule;
         (self.watch)(Bounds { lower: self.lower, upper: self.upper });
     }
 
-    fn refuted(&mut self, makespan: u32) {
+    pub(super) fn refuted(&mut self, makespan: u32) {
         self.lower = makespan + 1;
         (self.watch)(Bounds { lower: self.lower, upper: self.upper });
+    }
+
+    /// The makespan to ask for in this turn: the gap is halved, except in a flexible shop once it is small. There the
+    /// loads' bound is nearly always the optimum or just below it, but hard to refute where it is not; so every other
+    /// turn is content with any shorter schedule.
+    pub(super) const fn target(&self, flexible: bool, turn: u32) -> u32 {
+        let gap = self.upper - 1 - self.lower;
+        match (flexible && gap <= self.lower / 10, turn % 2) {
+            (false, _) => self.lower + gap / 2,
+            (true, 0) => self.lower,
+            (true, _) => self.upper - 1,
+        }
     }
 }
 
 /// Solves any (flexible) job shop; maxima of rests are not looked at.
 pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let clock = Clock::start(limits.time);
+    #[cfg(feature = "pumpkin")]
+    let whole = Clock::start(limits.time);
+    let clock = Clock::start(own_share(limits.time));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
     let mut tabu = Tabu::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
     let mut known = Known::new(lower, best_schedule(shop, &tabu), watch);
 
-    let mut turn = 30;
+    let mut moves = 30;
+    let mut turn = 0;
     let mut model: Option<Model<'_>> = None;
     let mut prefer = true;
     while !known.proven() && !clock.is_over() {
-        local_turn(&mut tabu, turn, known.lower, &clock);
+        local_turn(&mut tabu, moves, known.lower, &clock);
         if tabu.best_makespan() < known.upper {
             known.found(best_schedule(shop, &tabu));
             prefer = true;
@@ -70,8 +86,8 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
         if known.proven() {
             break;
         }
-        let conflicts = turn * EVEN_UP_TO / EVEN_UP_TO.max((shop.operations() * shop.operations()) as u64);
-        turn += turn / 2;
+        let conflicts = moves * EVEN_UP_TO / EVEN_UP_TO.max((shop.operations() * shop.operations()) as u64);
+        moves += moves / 2;
         if conflicts == 0 || known.upper > EXACT_UP_TO {
             continue;
         }
@@ -82,24 +98,38 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
         if std::mem::take(&mut prefer) {
             exact.prefer(&known.best);
         }
-        exact_turn(exact, conflicts, &mut known, &clock);
+        exact_turn(exact, turn, conflicts, &mut known, &clock);
+        turn += 1;
     }
+    #[cfg(feature = "pumpkin")]
+    super::pumpkin::close(shop, &relaxation, Maxima::Soft, &mut known, &whole);
     Optimum::new(known.lower, known.best)
 }
 
 /// Solves a small shop whose maxima of rests are hard.
 pub(in crate::optimum) fn solve_within_windows(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let clock = Clock::start(limits.time);
+    #[cfg(feature = "pumpkin")]
+    let whole = Clock::start(limits.time);
+    let clock = Clock::start(own_share(limits.time));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
     let mut known = Known::new(lower, one_after_another(shop), watch);
     if known.upper <= EXACT_UP_TO && !known.proven() {
         let mut model = Model::new(shop, known.lower, known.upper - 1, &relaxation.cuts, Maxima::Hard);
+        let mut turn = 0;
         while !known.proven() && !clock.is_over() {
-            exact_turn(&mut model, 1000, &mut known, &clock);
+            exact_turn(&mut model, turn, 1000, &mut known, &clock);
+            turn += 1;
         }
     }
+    #[cfg(feature = "pumpkin")]
+    super::pumpkin::close(shop, &relaxation, Maxima::Hard, &mut known, &whole);
     Optimum::new(known.lower, known.best)
+}
+
+/// The part of the time limit for our own searches: what is left is Pumpkin's, where it is built in.
+fn own_share(limit: Duration) -> Duration {
+    if cfg!(feature = "pumpkin") { limit.mul_f64(2.0 / 3.0) } else { limit }
 }
 
 /// Some moves of the tabu search, with a look at the clock now and then.
@@ -113,15 +143,10 @@ fn local_turn(tabu: &mut Tabu<'_>, moves: u64, target: u32, clock: &Clock) {
 }
 
 /// Closes the gap by proof or by schedule until it is gone or so many conflicts are met.
-///
-/// The gap is halved, except in a flexible shop once it is small: there the loads' bound is nearly always the
-/// optimum or just below it.
-fn exact_turn(exact: &mut Model<'_>, conflicts: u64, known: &mut Known<'_>, clock: &Clock) {
+fn exact_turn(exact: &mut Model<'_>, turn: u32, conflicts: u64, known: &mut Known<'_>, clock: &Clock) {
     let budget = exact.conflicts() + conflicts;
     while !known.proven() && !clock.is_over() && exact.conflicts() < budget {
-        let gap = known.upper - 1 - known.lower;
-        let near = exact.is_flexible() && gap <= known.lower / 10;
-        let target = if near { known.lower } else { known.lower + gap / 2 };
+        let target = known.target(exact.shop.is_flexible(), turn);
         match exact.search(target, |conflicts| conflicts >= budget || clock.is_over()) {
             Outcome::Refuted => known.refuted(target),
             Outcome::Found => {
