@@ -1,6 +1,7 @@
 //! Every optimum equals CP-SAT's on the paper's shapes. Runs where `NIWAKI_CPSAT_PYTHON` names a Python with
 //! `ortools`. `NIWAKI_CPSAT_COUNT` changes the number of instances per shape (200), `NIWAKI_CPSAT_SECONDS` the seconds
-//! that each search has for each instance (20), and `NIWAKI_CPSAT_SHAPES` names some of the shapes, with commas between.
+//! that each search has for each instance (20), and `NIWAKI_CPSAT_SHAPES` names some of the shapes, with commas between;
+//! `NIWAKI_CPSAT_FIRST` skips instances, so that several processes can share the work.
 //!
 //! CP-SAT first solves the instance unaided. Where it proves nothing, it is told our schedule and asked whether there
 //! is a shorter one: what it then proves is the lower bound, by itself. `NIWAKI_CPSAT_UNAIDED=no` leaves out the first
@@ -26,6 +27,7 @@ const SHAPES: [(&str, Task, usize, usize); 6] = [
 fn optima_equal_cpsat() {
     let setting = |name: &str, usual: u64| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
     let (count, seconds) = (setting("NIWAKI_CPSAT_COUNT", 200), setting("NIWAKI_CPSAT_SECONDS", 20));
+    let first = setting("NIWAKI_CPSAT_FIRST", 0);
     let wanted = std::env::var("NIWAKI_CPSAT_SHAPES").ok();
     let Some(mut peer) = CpSat::start(seconds as f64) else {
         println!("skipped: {HOW}");
@@ -39,7 +41,7 @@ fn optima_equal_cpsat() {
             continue;
         }
         let (mut ours, mut unaided, mut aided, mut equal) = (0, 0, 0, 0);
-        for index in 0..count {
+        for index in first..first + count {
             let instance = generate(task, Size { jobs, machines }, 5, index).unwrap();
             let began = Instant::now();
             let optimum = optimum::solve(&instance, limits, &mut |_| {});
@@ -49,10 +51,10 @@ fn optima_equal_cpsat() {
                 optimum.upper,
                 "{name} {index}"
             );
-            let first = (!skip).then(|| peer.solve(&instance, None));
-            let settled = first.is_some_and(|first| first.proven);
+            let alone = (!skip).then(|| peer.solve(&instance, None));
+            let settled = alone.is_some_and(|alone| alone.proven);
             let second = (!settled).then(|| peer.solve(&instance, Some(&optimum.schedule)));
-            for answer in [first, second].into_iter().flatten() {
+            for answer in [alone, second].into_iter().flatten() {
                 assert!(answer.lower <= optimum.upper && optimum.lower <= answer.upper, "{name} {index}");
                 if optimum.proven && answer.proven {
                     assert_eq!(optimum.upper, answer.upper, "{name} {index}");
@@ -62,7 +64,7 @@ fn optima_equal_cpsat() {
             ours += u32::from(optimum.proven);
             unaided += u32::from(settled);
             aided += u32::from(second.is_some_and(|second| second.proven));
-            let alone = first
+            let alone = alone
                 .map_or(",,".to_owned(), |one| format!("{},{},{:.3}", one.lower, one.upper, one.seconds));
             let told = second.map_or(",".to_owned(), |one| format!("{},{:.3}", one.lower, one.seconds));
             println!("{name},{index},{},{},{spent:.4},{alone},{told}", optimum.lower, optimum.upper);
