@@ -74,7 +74,7 @@ impl Plan {
                     None => set(&mut table, "update.correction", method.name.clone().into())?,
                     Some(settings) => apply(&mut table, settings)?,
                 }
-                let spec = Spec::read(&at, &table.to_string(), &[])?;
+                let spec = Spec::read(&at, &table.to_string(), &[]).map_err(without_line)?;
                 let home = PathBuf::from(folder_name(&source.home.0))
                     .join(folder_name(&method.name))
                     .join(folder_name(&source.home.1));
@@ -160,6 +160,15 @@ impl Plan {
             self.arm(&compare.against)?;
         }
         Ok(())
+    }
+}
+
+/// The same refusal without its line, which would be one of the composed table and not of anybody's file.
+fn without_line(error: niwaki_train::Error) -> niwaki_train::Error {
+    use niwaki_train::Error::Unreadable;
+    match error {
+        Unreadable { name, reason, .. } => Unreadable { name, line: None, reason },
+        other => other,
     }
 }
 
@@ -260,7 +269,7 @@ mod tests {
         );
         assert_eq!(
             refusal("[[arm]]\nname = \"a\"\nset = { \"update.resue\" = 3 }\n"),
-            "arm a, cell base, line 29: unknown key 'resue'; the nearest valid one is 'reuse'"
+            "arm a, cell base: unknown key 'resue'; the nearest valid one is 'reuse'"
         );
         assert_eq!(refusal(&format!("{arm}{arm}")), "study tab:x: its arms need names, each of its own");
         let claim = "[[value]]\narm = \"pop\"\nendpoint = \"final\"\npaper = \"1\"\n";
