@@ -127,7 +127,6 @@ impl Runner<'_> {
     }
 
     /// Runs that train alone, one per core, and the cohorts of a GPU, largest first.
-    #[expect(clippy::type_complexity, reason = "the two kinds of work, named where they are used")]
     fn cohorts<'p>(
         &self,
         todo: Vec<&'p Planned>,
