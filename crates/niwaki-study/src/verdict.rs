@@ -3,25 +3,36 @@
 use crate::claim::{Judgement, Ours, Outcome};
 use niwaki_page::{Cell, Column, Format, Table, Verdict};
 
+/// How many statements that differ a verdict names.
+const NAMED: usize = 5;
+
 /// What all statements of a study come to.
 #[must_use]
 pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
-    let differing: Vec<String> = outcomes
+    let differing: Vec<&Outcome> =
+        outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Differs).collect();
+    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
+    // Orders and leads first: they are what a paper claims, and a long list of cells tells nobody anything.
+    let mut named = differing.clone();
+    named.sort_by_key(|outcome| is_number(outcome));
+    let mut shown: Vec<String> = named
         .iter()
-        .filter(|outcome| outcome.judgement == Judgement::Differs)
+        .take(NAMED)
         .map(|outcome| match outcome.group.as_str() {
             "" => outcome.statement.clone(),
             group => format!("{group}: {}", outcome.statement),
         })
         .collect();
-    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
+    if named.len() > NAMED {
+        shown.push(format!("and {} more, marked in the tables", named.len() - NAMED));
+    }
+    let shown = shown.join("; ");
     match differing.as_slice() {
         [] => Verdict::good("Reproduced", format!("{counted}.")),
-        _ if 4 * differing.len() <= outcomes.len() => Verdict::neutral(
-            "Reproduced, with exceptions",
-            format!("{counted}. Not so: {}.", differing.join("; ")),
-        ),
-        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {}.", differing.join("; "))),
+        _ if 4 * differing.len() <= outcomes.len() => {
+            Verdict::neutral("Reproduced, with exceptions", format!("{counted}. Not so: {shown}."))
+        }
+        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {shown}.")),
     }
 }
 

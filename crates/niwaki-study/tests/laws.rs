@@ -1,10 +1,13 @@
-//! The paper's table is reproduced, and results do not depend on threads.
+//! The paper's table is reproduced; results do not depend on threads, company or interruption.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
 use niwaki_study::claim::{Judgement, Ours};
 use niwaki_study::diagnostics::{Diagnostics, Grid, Policies, summarise};
 use niwaki_study::find;
+use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, training_page};
+use niwaki_train::Device;
+use std::path::Path;
 
 fn study(label: &str) -> Diagnostics {
     find(label).unwrap().diagnostics().unwrap()
@@ -74,4 +77,157 @@ fn empty_axes_and_odd_drifts_are_refused() {
     assert_eq!(refuse(grid.with_losses(vec![])), "the list of losses is empty; name at least one");
     assert_eq!(refuse(grid.at(&[])), "the list of drifts is empty; name at least one");
     assert_eq!(refuse(grid.at(&[f64::NAN])), "drift NaN is not a positive number");
+}
+
+const SMALL: &str = r#"
+label = "tab:small"
+title = "A small study"
+question = "Does the runner keep its promises?"
+seeds = 3
+endpoints = ["auc", "final"]
+anatomy = true
+
+[base]
+iterations = 6
+[base.task]
+horizon = 3
+[base.rollout]
+lanes = 16
+
+[[arm]]
+name = "ppo"
+[[arm]]
+name = "tempered:0"
+[[arm]]
+name = "full"
+seeds = 2
+
+[[grid]]
+key = "advantage.kind"
+name = "by"
+values = ["returns", "exact"]
+
+[compare]
+against = "ppo"
+endpoints = ["auc"]
+
+[[lead]]
+arm = "tempered:0"
+over = "ppo"
+cell = "by=exact"
+endpoint = "auc"
+expect = "not-ahead"
+"#;
+
+fn small(settings: &str) -> Plan {
+    Plan::new(niwaki_train::spec::strictly("small", &format!("{SMALL}{settings}")).unwrap(), None).unwrap()
+}
+
+fn run(plan: &Plan, out: &Path) -> Option<Speed> {
+    let device_name = "cpu".to_owned();
+    Runner { out, device: Device::Cpu, device_name, members: None, tick: &|_| {} }.run(plan).unwrap()
+}
+
+/// Every file of the runs below a folder, by name; the speed of a run is the clock's and left out.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut todo = vec![folder.to_owned()];
+    while let Some(at) = todo.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if !path.ends_with("speed.json") {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.push((name, std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_study_resumes_and_ends_with_the_same_bytes() {
+    let (whole, broken) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = small("");
+    let speed = run(&plan, whole.path()).unwrap();
+    // (3 + 3 + 2 seeds) × 2 cells × 6 iterations
+    assert_eq!((speed.runs, speed.run_iterations), (16, 96));
+    let wanted = files(whole.path());
+    assert_eq!(wanted.len(), 16 * 3, "spec, curve and summary each, and no lock left");
+    assert_eq!(run(&plan, whole.path()), None, "nothing is left to do");
+
+    run(&plan, broken.path());
+    let home = |run: usize| broken.path().join(&plan.runs[run].home);
+    // A run that died before its summary, one that never began, one of another spec.
+    std::fs::remove_file(home(0).join("summary.json")).unwrap();
+    std::fs::remove_dir_all(home(7)).unwrap();
+    let other =
+        std::fs::read_to_string(home(9).join("summary.json")).unwrap().replace(&plan.runs[9].hash, "0");
+    std::fs::write(home(9).join("summary.json"), other).unwrap();
+    assert_eq!(run(&plan, broken.path()).unwrap().runs, 3);
+    assert_eq!(files(broken.path()), wanted);
+    // More seeds later only add runs.
+    let more = Plan::new(plan.study.clone(), Some(4)).unwrap();
+    assert_eq!(run(&more, broken.path()).unwrap().runs, 3 * 2 * 4 - 16);
+}
+
+#[test]
+fn two_at_once_share_a_folder() {
+    let (alone, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plan = small("");
+    run(&plan, alone.path());
+    let counts: Vec<u64> = std::thread::scope(|scope| {
+        let one = || run(&plan, shared.path()).map_or(0, |speed| speed.runs);
+        let both = [scope.spawn(one), scope.spawn(one)];
+        both.map(|thread| thread.join().unwrap()).to_vec()
+    });
+    assert_eq!(counts.iter().sum::<u64>(), 16, "each run is trained once");
+    assert_eq!(files(shared.path()), files(alone.path()));
+}
+
+#[test]
+fn strength_zero_is_ppo_through_the_whole_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = small("");
+    run(&plan, folder.path());
+    let results = Results::read(&plan, folder.path()).unwrap();
+    let board = Board { plan: &plan, results: &results };
+    for cell in 0..2 {
+        let (ppo, zero, full) = (board.runs(0, cell), board.runs(1, cell), board.runs(2, cell));
+        for (a, b) in ppo.iter().zip(&zero) {
+            assert_eq!(a.points(false), b.points(false));
+        }
+        // The first epoch of every arm is the same, so the first batch is; the curves part later.
+        assert_eq!(ppo[0].curve[0].batch_reward, full[0].curve[0].batch_reward);
+        assert_ne!(ppo[0].points(false), full[0].points(false));
+    }
+    let found = board.compare(1, 0, 1, Endpoint::Auc).unwrap().unwrap();
+    assert_eq!((found.lead, found.signs.ties), (0.0, 3));
+    // Two seeds of `full` are paired with the same seeds of PPO.
+    assert_eq!(board.compare(2, 0, 0, Endpoint::Auc).unwrap().unwrap().signs.untied(), 2);
+}
+
+#[test]
+fn a_report_is_a_function_of_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = small("");
+    assert!(Results::read(&plan, folder.path()).unwrap_err().to_string().contains("holds no finished run"));
+    run(&plan, folder.path());
+    let page = || {
+        let results = Results::read(&plan, folder.path()).unwrap();
+        let board = Board { plan: &plan, results: &results };
+        let outcomes = board.judge().unwrap();
+        assert_eq!(outcomes.len(), 1);
+        assert_eq!(outcomes[0].judgement, Judgement::Agrees);
+        let made = niwaki_page::Made::new("test");
+        training_page(&board, &outcomes, &board.comparisons().unwrap(), made).unwrap().to_html()
+    };
+    let text = page();
+    assert_eq!(text, page());
+    assert!(text.contains("is not ahead of PPO") && text.contains("16 of 16"));
+    std::fs::write(folder.path().join(&plan.runs[0].home).join("curve.jsonl"), "{}\n").unwrap();
+    let refusal = Results::read(&plan, folder.path()).unwrap_err().to_string();
+    assert!(refusal.contains("curve.jsonl: missing field"), "{refusal}");
 }

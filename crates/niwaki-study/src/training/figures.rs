@@ -28,7 +28,7 @@ impl Board<'_> {
 
     /// The mean curve of every arm in a cell; with few arms the seeds are drawn too.
     ///
-    /// Paper: `fig:g-detail`, `fig:h-main`, `fig:i-detail`, `fig:freecheck`, `fig:envladder`
+    /// Paper: `fig:g-detail`, `fig:h-main`, `fig:i-detail`
     pub(super) fn curves(&self, cell: usize) -> LineChart {
         let arms: Vec<usize> = self.arms_with_runs(cell);
         let mut chart = LineChart::new("Return over training, mean over seeds")

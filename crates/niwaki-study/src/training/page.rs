@@ -21,13 +21,15 @@ pub fn training_page(
     let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
     let labels: Vec<&str> =
         std::iter::once(study.label.as_str()).chain(study.also.iter().map(String::as_str)).collect();
-    let beside = study.paper_seeds.map_or_else(String::new, |seeds| format!("the paper had {seeds}"));
+    let beside = study.paper_seeds.map_or_else(String::new, |seeds| format!("; the paper had {seeds}"));
     let seeds = results.runs.iter().map(|run| run.seed + 1).max().unwrap_or(0);
     let mut page = Page::new(study.title.clone())
         .subtitle(format!("{}, re-run", labels.join(", ")))
         .lead(study.question.clone())
-        .tile(Tile::new("runs", format!("{} of {}", results.runs.len(), results.planned)))
-        .tile(Tile::new("seeds", seeds.to_string()).note(beside));
+        .tile(
+            Tile::new("runs", format!("{} of {}", results.runs.len(), results.planned))
+                .note(format!("up to {seeds} seeds{beside}")),
+        );
     if !outcomes.is_empty() {
         page = page.tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())));
     }

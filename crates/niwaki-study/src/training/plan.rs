@@ -163,6 +163,15 @@ impl Plan {
     }
 }
 
+/// The same refusal without its line, which would be one of the composed table and not of anybody's file.
+fn without_line(error: niwaki_train::Error) -> niwaki_train::Error {
+    use niwaki_train::Error::Unreadable;
+    match error {
+        Unreadable { name, reason, .. } => Unreadable { name, line: None, reason },
+        other => other,
+    }
+}
+
 fn apply(table: &mut toml::Table, settings: &toml::Table) -> Result<(), Error> {
     for (key, value) in settings {
         set(table, key, value.clone())?;
@@ -222,16 +231,6 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
         source.home.1 = "base".to_owned();
     }
     Ok(sources)
-}
-
-/// The text that was read is put together from several places, so its lines are nobody's.
-fn without_line(error: niwaki_train::Error) -> niwaki_train::Error {
-    match error {
-        niwaki_train::Error::Unreadable { name, reason, .. } => {
-            niwaki_train::Error::Unreadable { name, line: None, reason }
-        }
-        other => other,
-    }
 }
 
 #[cfg(test)]

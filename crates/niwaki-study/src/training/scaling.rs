@@ -36,7 +36,7 @@ impl Board<'_> {
             let here: Vec<&Comparison> =
                 comparisons.iter().filter(|c| c.arm == arm && c.endpoint == endpoint).collect();
             let positive: Vec<&&Comparison> = here.iter().filter(|c| c.lead > 0.0).collect();
-            let points: Option<Vec<(Vec<f64>, f64)>> = positive
+            let points: Option<Vec<Point>> = positive
                 .iter()
                 .map(|c| Some((self.place(c.cell)?.iter().map(|x| x.ln()).collect(), c.lead.ln())))
                 .collect();
@@ -63,24 +63,27 @@ impl Board<'_> {
     }
 }
 
-/// Something read off a point `(x, y)`.
-type Reading<'a> = dyn Fn(&(Vec<f64>, f64)) -> f64 + 'a;
+/// The logarithms of a cell's axes, and of its lead.
+type Point = (Vec<f64>, f64);
+
+/// What a sum runs over.
+type Read<'a> = &'a dyn Fn(&Point) -> f64;
 
 /// Least squares of `y` on the columns of `x` and a constant: slopes and their standard errors.
-fn regress(points: &[(Vec<f64>, f64)], axes: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+fn regress(points: &[Point], axes: usize) -> Option<(Vec<f64>, Vec<f64>)> {
     let count = points.len();
     if count < axes + 2 {
         return None;
     }
-    let mean = |of: &Reading<'_>| points.iter().map(of).sum::<f64>() / count as f64;
+    let mean = |of: Read<'_>| points.iter().map(of).sum::<f64>() / count as f64;
     let centre: Vec<f64> = (0..axes).map(|axis| mean(&|point| point.0[axis])).collect();
     let level = mean(&|point| point.1);
-    let dot = |f: &Reading<'_>, g: &Reading<'_>| points.iter().map(|point| f(point) * g(point)).sum::<f64>();
+    let dot = |f: Read<'_>, g: Read<'_>| points.iter().map(|point| f(point) * g(point)).sum::<f64>();
     let column = |axis: usize| {
         let at = centre[axis];
-        move |point: &(Vec<f64>, f64)| point.0[axis] - at
+        move |point: &Point| point.0[axis] - at
     };
-    let height = |point: &(Vec<f64>, f64)| point.1 - level;
+    let height = |point: &Point| point.1 - level;
     // The normal equations beside the identity, brought to the inverse by Gauss and Jordan.
     let mut rows: Vec<Vec<f64>> = (0..axes)
         .map(|i| {
@@ -104,9 +107,8 @@ fn regress(points: &[(Vec<f64>, f64)], axes: usize) -> Option<(Vec<f64>, Vec<f64
     let right: Vec<f64> = (0..axes).map(|i| dot(&column(i), &height)).collect();
     let inverse = |i: usize, j: usize| rows[i][axes + j];
     let slopes: Vec<f64> = (0..axes).map(|i| (0..axes).map(|j| inverse(i, j) * right[j]).sum()).collect();
-    let residual = |point: &(Vec<f64>, f64)| {
-        height(point) - (0..axes).map(|i| slopes[i] * (point.0[i] - centre[i])).sum::<f64>()
-    };
+    let residual =
+        |point: &Point| height(point) - (0..axes).map(|i| slopes[i] * (point.0[i] - centre[i])).sum::<f64>();
     let spread = dot(&residual, &residual) / (count - axes - 1) as f64;
     let errors = (0..axes).map(|i| (spread * inverse(i, i)).sqrt()).collect();
     Some((slopes, errors))

@@ -71,9 +71,9 @@ pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Compar
     let mut table = Table::new(caption).columns([
         Column::text("arm"),
         Column::number("lead").format(Format::significant(2).signed()),
-        Column::text("wins/losses/ties"),
-        Column::number("p, one-sided").format(Format::significant(2)),
-        Column::number("p, two-sided").format(Format::significant(2)),
+        Column::text("w/l/t"),
+        Column::number("p, one").format(Format::significant(2)),
+        Column::number("p, two").format(Format::significant(2)),
     ]);
     let mut before = None;
     for found in comparisons {
@@ -96,7 +96,7 @@ pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Compar
     }
     table.note(
         "Paired by seed; the sign is turned where less is better, so that a positive lead is good. Brackets: 95% of \
-         resampled pairs. Sign tests are exact and leave ties out.",
+         resampled pairs. Then wins, losses and ties, and the exact sign test without the ties, one- and two-sided.",
     )
 }
 

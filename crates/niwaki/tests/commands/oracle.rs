@@ -161,6 +161,27 @@ fn reproduce_writes_a_page_and_the_same_bytes_again() {
 }
 
 #[test]
+fn a_study_of_ones_own_trains_resumes_and_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = "label = \"mine\"\ntitle = \"My study\"\nquestion = \"?\"\nseeds = 2\nendpoints = [\"final\"]\n\
+                 [base]\niterations = 3\n[base.task]\nhorizon = 3\n[[arm]]\nname = \"ppo\"\n[[arm]]\nname = \"full\"\n\
+                 [compare]\nagainst = \"ppo\"\nendpoints = [\"final\"]\n";
+    fs::write(folder.path().join("own.toml"), study).unwrap();
+    let run = |more: &[&str]| {
+        stdout(&niwaki(&[&["reproduce", "own.toml", "--out", "runs"], more].concat(), folder.path()))
+    };
+    let read = |name: &str| fs::read_to_string(folder.path().join("runs/mine").join(name)).unwrap();
+    let first = run(&[]);
+    assert!(first.starts_with("mine: 4 runs, 12 run-iterations in "), "{first}");
+    let endpoints = read("endpoints.csv");
+    assert_eq!(endpoints.lines().count(), 5);
+    assert!(read("index.html").contains("My study") && read("speed.json").contains("start_up_seconds"));
+    assert!(run(&[]).starts_with("mine: every run was finished already\n"));
+    assert!(!run(&["--report-only"]).contains("run-iterations"));
+    assert_eq!(read("endpoints.csv"), endpoints);
+}
+
+#[test]
 fn refusals_are_one_line_and_exit_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -171,6 +192,7 @@ fn refusals_are_one_line_and_exit_2() {
     save(&at("nan.npy"), &[21, 4], &bad);
     save(&at("short.npy"), &[63], &[0.0; 63]);
     fs::write(at("text.npy"), "not an array").unwrap();
+    fs::write(at("own.toml"), "label = \"mine\"\nseads = 3\n").unwrap();
     let mut cut = fs::read(at("fine.npy")).unwrap();
     cut.truncate(300);
     fs::write(at("cut.npy"), cut).unwrap();
@@ -194,6 +216,10 @@ fn refusals_are_one_line_and_exit_2() {
         vec!["oracle", "--logits-old", "fine.npy", "--logits-new", "fine.npy", "--horizon", "5"],
         vec!["reproduce", "tab:nothing"],
         vec!["reproduce", "tab:diag-summary", "--seeds", "0"],
+        vec!["reproduce", "tab:g-detail", "--report-only"],
+        vec!["reproduce", "tab:g-detail", "--precision", "tf32"],
+        vec!["reproduce", "missing.toml"],
+        vec!["reproduce", "own.toml"],
         vec!["reproduce"],
         vec!["orakel"],
     ];
