@@ -59,6 +59,7 @@ pub const fn studies() -> &'static [Study] {
         study!(Training, "tab:i-detail", "tab-i-detail.toml"),
         study!(Training, "tab:i-aggressive", "tab-i-aggressive.toml"),
         study!(Training, "app:opt-ablation", "app-opt-ablation.toml"),
+        study!(Training, "tab:envladder", "tab-envladder.toml"),
         study!(Training, "tab:envladder+calibration", "tab-envladder-calibration.toml"),
         study!(Training, "eq:peak-advantage", "eq-peak-advantage.toml"),
     ]
