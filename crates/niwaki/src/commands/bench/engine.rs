@@ -78,7 +78,9 @@ impl Args {
         match self.device {
             Device::Cpu => {
                 if let Some(other) = self.precision.filter(|&precision| precision != Precision::F32) {
-                    bail!("--precision {other:?} needs --device cuda: the CPU computes in f32");
+                    let name = other.to_possible_value();
+                    let name = name.as_ref().map_or("", |value| value.get_name());
+                    bail!("--precision {name} needs --device cuda: the CPU computes in f32");
                 }
                 let engine = Cpu::new(&policy.graph, &[policy.log_prob], self.members);
                 self.measure(&policy, engine, |_, _| Ok(vec![]))
@@ -271,6 +273,7 @@ impl Args {
         let mut peers = Vec::new();
         for (name, package, processes) in [("PyTorch", "torch", cores), ("JAX", "jax", 1)] {
             let mut running = Vec::new();
+            let line = terminal::waiting(format!("waiting for {name} to start and warm up"));
             for process in 0..processes {
                 let members = self.members / processes + usize::from(process < self.members % processes);
                 let threads = cores / processes;
@@ -282,6 +285,7 @@ impl Args {
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 running.extend(Peer::start(&Start { python: &self.python, script, arguments })?);
             }
+            line.finish_and_clear();
             if running.len() == processes {
                 peers.push((name, running));
             } else {
