@@ -1,5 +1,5 @@
-//! Log-ratios and the sums along the prefix. Each function works on one trajectory (or on flat arrays where the
-//! order of trajectories does not matter).
+//! Log-ratios and the sums along the prefix. Each sum works on one trajectory, or on several side by side
+//! (`[steps][lanes]`): one body serves both, so the two agree to the bit.
 
 use crate::Real;
 
@@ -20,11 +20,7 @@ pub fn log_ratios<F: Real>(log_prob: &[F], rollout_log_prob: &[F], ell: &mut [F]
 /// Shapes: `[steps]` of one trajectory. Paper: `eq:prefix-ratio-intro`, `sec:family` (L^s_t), `app:family`
 #[inline(always)]
 pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
-    let mut sum = F::ZERO;
-    for (prefix, &ell) in prefix.iter_mut().zip(ell) {
-        *prefix = sum;
-        sum += ell;
-    }
+    let [sum] = exclusive_prefixes(ell.as_chunks().0, prefix.as_chunks_mut().0);
     sum
 }
 
@@ -35,13 +31,7 @@ pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
 /// Paper: `tab:variants` (Truncated)
 #[inline(always)]
 pub fn windowed_prefix<F: Real>(ell: &[F], window: usize, prefix: &mut [F]) {
-    if window >= ell.len().saturating_sub(1) {
-        exclusive_prefix(ell, prefix);
-        return;
-    }
-    for (t, prefix) in prefix.iter_mut().enumerate() {
-        *prefix = ell[t.saturating_sub(window)..t].iter().fold(F::ZERO, |sum, &ell| sum + ell);
-    }
+    windowed_prefixes::<F, 1>(ell.as_chunks().0, window, prefix.as_chunks_mut().0);
 }
 
 /// `minimum[t] = min_{i<t} ell[i]` and the step that attains it (the first of equals); 0 at the first step.
@@ -49,89 +39,62 @@ pub fn windowed_prefix<F: Real>(ell: &[F], window: usize, prefix: &mut [F]) {
 /// Shapes: `[steps]` of one trajectory; `attained[0]` is 0 and means nothing.
 #[inline(always)]
 pub fn running_minimum<F: Real>(ell: &[F], minimum: &mut [F], attained: &mut [usize]) {
-    let mut at = 0;
-    for t in 0..ell.len() {
-        if t > 0 && ell[t - 1] < ell[at] {
-            at = t - 1;
-        }
-        minimum[t] = if t == 0 { F::ZERO } else { ell[at] };
-        attained[t] = at;
-    }
+    running_minima::<F, 1>(ell.as_chunks().0, minimum.as_chunks_mut().0, attained.as_chunks_mut().0);
 }
 
-/// Which way a scan runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// From the first step to the last.
-    Forward,
-    /// From the last step to the first.
-    Backward,
-}
-
-/// An exclusive scan of every row: `output[t]` holds what `next` has made of `start` before step `t`.
-///
-/// A scan waits for its last addition; four rows of equal length, scanned side by side, wait together.
-///
-/// Shapes: `input`, `output [steps]`; `offsets [lanes + 1]`, relative to their first.
+/// [`exclusive_prefix`] of `L` trajectories side by side.
 #[inline(always)]
-pub(crate) fn scan_rows<X: Copy, Y: Copy>(
-    offsets: &[usize],
-    way: Way,
-    input: &[X],
-    output: &mut [Y],
-    start: Y,
-    next: impl Fn(Y, X) -> Y,
+pub(crate) fn exclusive_prefixes<F: Real, const L: usize>(ell: &[[F; L]], prefix: &mut [[F; L]]) -> [F; L] {
+    let mut sum = [F::ZERO; L];
+    for (prefix, ell) in prefix.iter_mut().zip(ell) {
+        *prefix = sum;
+        add(&mut sum, ell);
+    }
+    sum
+}
+
+/// [`windowed_prefix`] of `L` trajectories side by side.
+#[inline(always)]
+pub(crate) fn windowed_prefixes<F: Real, const L: usize>(
+    ell: &[[F; L]],
+    window: usize,
+    prefix: &mut [[F; L]],
 ) {
-    let Some(&first) = offsets.first() else { return };
-    let mut rest = offsets;
-    while let [from, to, ..] = *rest {
-        let length = to - from;
-        let alike = rest.len() > 4 && (1..4).all(|lane| rest[lane + 1] - rest[lane] == length);
-        let rows = if alike { 4 } else { 1 };
-        let span = from - first..from - first + rows * length;
-        let (input, output) = (&input[span.clone()], &mut output[span]);
-        let turn = |i: usize| if way == Way::Forward { i } else { length - 1 - i };
-        if alike {
-            let (a, others) = input.split_at(length);
-            let (b, others) = others.split_at(length);
-            let (c, d) = others.split_at(length);
-            let (out_a, others) = output.split_at_mut(length);
-            let (out_b, others) = others.split_at_mut(length);
-            let (out_c, out_d) = others.split_at_mut(length);
-            let (d, out_d) = (&d[..length], &mut out_d[..length]);
-            let mut state = [start; 4];
-            for t in (0..length).map(turn) {
-                out_a[t] = state[0];
-                out_b[t] = state[1];
-                out_c[t] = state[2];
-                out_d[t] = state[3];
-                state =
-                    [next(state[0], a[t]), next(state[1], b[t]), next(state[2], c[t]), next(state[3], d[t])];
-            }
-        } else {
-            let mut state = start;
-            for t in (0..length).map(turn) {
-                output[t] = state;
-                state = next(state, input[t]);
-            }
-        }
-        rest = &rest[rows..];
+    if window >= ell.len().saturating_sub(1) {
+        exclusive_prefixes(ell, prefix);
+        return;
+    }
+    for (t, prefix) in prefix.iter_mut().enumerate() {
+        let mut sum = [F::ZERO; L];
+        ell[t.saturating_sub(window)..t].iter().for_each(|ell| add(&mut sum, ell));
+        *prefix = sum;
     }
 }
 
-/// Sum in eight interleaved parts, so that it vectorises.
+/// [`running_minimum`] of `L` trajectories side by side.
 #[inline(always)]
-pub(crate) fn sum<F: Real>(values: &[F]) -> F {
-    let (chunks, rest) = values.as_chunks::<8>();
-    let mut parts = [F::ZERO; 8];
-    for chunk in chunks {
-        for (part, &value) in parts.iter_mut().zip(chunk) {
-            *part += value;
+pub(crate) fn running_minima<F: Real, const L: usize>(
+    ell: &[[F; L]],
+    minimum: &mut [[F; L]],
+    attained: &mut [[usize; L]],
+) {
+    let (mut lowest, mut at) = ([F::ZERO; L], [0; L]);
+    for (t, ell) in ell.iter().enumerate() {
+        (minimum[t], attained[t]) = (lowest, at);
+        for lane in 0..L {
+            let lower = t == 0 || ell[lane] < lowest[lane];
+            lowest[lane] = if lower { ell[lane] } else { lowest[lane] };
+            at[lane] = if lower { t } else { at[lane] };
         }
     }
-    let rest = rest.iter().fold(F::ZERO, |sum, &value| sum + value);
-    let [a, b, c, d, e, f, g, h] = parts;
-    ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest
+}
+
+/// Adds lane by lane.
+#[inline(always)]
+pub(crate) fn add<F: Real, const L: usize>(sums: &mut [F; L], values: &[F; L]) {
+    for lane in 0..L {
+        sums[lane] += values[lane];
+    }
 }
 
 #[cfg(test)]
@@ -147,24 +110,24 @@ mod tests {
     }
 
     #[test]
-    fn rows_side_by_side_scan_as_rows_alone() {
-        // Lengths 3, 3, 3, 3 (side by side), 2, 0, 1 (alone), starting at an offset of 5.
-        let offsets = [5, 8, 11, 14, 17, 19, 19, 20];
-        let ell: Vec<f64> = (0..15).map(|i| 0.3 * f64::from(i * i % 7) - 0.8).collect();
-        for way in [Way::Forward, Way::Backward] {
-            let mut together = vec![0.0; 15];
-            scan_rows(&offsets, way, &ell, &mut together, 0.0, |sum, ell| sum + ell);
-            for row in offsets.windows(2).map(|row| row[0] - 5..row[1] - 5) {
-                let (mut ell, mut came) = (ell[row.clone()].to_vec(), together[row.clone()].to_vec());
-                if way == Way::Backward {
-                    ell.reverse();
-                    came.reverse();
-                }
-                let mut alone = vec![0.0; row.len()];
-                exclusive_prefix(&ell, &mut alone);
-                assert_eq!(came, alone);
+    fn trajectories_side_by_side_read_as_each_alone() {
+        let ell: Vec<[f64; 3]> =
+            (0..9).map(|i| [0.3, 0.7, 1.1].map(|x| (x * f64::from(i * i % 7)).sin())).collect();
+        let read = |lanes: &mut dyn FnMut(&mut [[f64; 3]]), alone: &dyn Fn(&[f64], &mut [f64])| {
+            let mut together = vec![[0.0; 3]; 9];
+            lanes(&mut together);
+            for lane in 0..3 {
+                let one: Vec<f64> = ell.iter().map(|ell| ell[lane]).collect();
+                let mut expected = vec![0.0; 9];
+                alone(&one, &mut expected);
+                assert_eq!(together.iter().map(|row| row[lane]).collect::<Vec<_>>(), expected);
             }
-        }
+        };
+        read(&mut |out| _ = exclusive_prefixes(&ell, out), &|ell, out| _ = exclusive_prefix(ell, out));
+        read(&mut |out| windowed_prefixes(&ell, 3, out), &|ell, out| windowed_prefix(ell, 3, out));
+        read(&mut |out| running_minima(&ell, out, &mut [[0; 3]; 9]), &|ell, out| {
+            running_minimum(ell, out, &mut [0; 9]);
+        });
     }
 
     #[test]

@@ -142,6 +142,69 @@ fn f32_follows_f64() {
     }
 }
 
+/// Lengths that fill tiles, leave them ragged, and reach beyond what is worked on at a time.
+const LONG: [usize; 21] = [150, 64, 65, 8, 9, 1, 0, 130, 128, 70, 16, 3, 40, 66, 150, 12, 90, 64, 64, 7, 149];
+
+#[test]
+fn long_ragged_batches_agree_with_plain_loops() {
+    let mut offsets = vec![0];
+    LONG.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + length));
+    let steps = offsets[LONG.len()];
+    let wave =
+        |scale: f64, pace: f64| (0..steps).map(|i| scale * (pace * i as f64).sin()).collect::<Vec<_>>();
+    let (rollout, shift, advantage) = (wave(1.0, 0.9), wave(0.2, 1.7), wave(1.0, 0.3));
+    let log_prob: Vec<f64> = rollout.iter().zip(&shift).map(|(old, shift)| old + shift).collect();
+    let alpha = 0.3;
+    let surrogate = "tempered:0.3".parse::<Surrogate>().unwrap().without_clip();
+    let mut workspace = Workspace::default();
+    let batch = Batch::new(Rows::ragged(&offsets), &log_prob, &rollout, &advantage);
+    let came = surrogate.evaluate(&batch, &mut workspace).unwrap();
+
+    let close = |came: f64, expected: f64, what: &str| {
+        assert!((came - expected).abs() < 1e-12 * (1.0 + expected.abs()), "{what}: {came} for {expected}");
+    };
+    let (mut objective, mut moments, mut witness) = (0.0, vec![[0.0; 3]; 150], vec![0.0; 150]);
+    for row in offsets.windows(2).map(|row| row[0]..row[1]) {
+        let ell: Vec<f64> = row.clone().map(|i| log_prob[i] - rollout[i]).collect();
+        let prefix = |t: usize| ell[..t].iter().sum::<f64>();
+        let term = |t: usize| (alpha * prefix(t) + ell[t]).exp() * advantage[row.start + t] / steps as f64;
+        for t in 0..ell.len() {
+            objective += term(t);
+            let routed = alpha * (t + 1..ell.len()).map(term).sum::<f64>();
+            close(came.cotangent[row.start + t], term(t) + routed, "cotangent");
+            let ratio = prefix(t).exp();
+            (0..3).for_each(|power| moments[t][power] += ratio.powi(power as i32));
+            witness[t] += (ratio - 1.0) * ell[t].exp() * advantage[row.start + t];
+        }
+    }
+    close(came.objective, objective, "objective");
+    for (t, [mass, first, second]) in moments.into_iter().enumerate() {
+        close(came.diagnostics.prefix_ess[t], first * first / (mass * second), "prefix ESS");
+        close(came.diagnostics.bias_witness[t], witness[t] / mass, "witness");
+    }
+    assert_eq!((came.diagnostics.steps, came.diagnostics.lanes), (steps, 20));
+}
+
+#[test]
+fn a_prefix_ratio_comes_back_from_where_products_lose_digits() {
+    // One trajectory of three falls to e^−700 and climbs back to 1 by step 200: all three weigh the same there.
+    let ell = |i: usize| match i {
+        0..100 => -7.0,
+        100..200 => 7.0,
+        _ => 0.0,
+    };
+    let current: Vec<f64> = (0..3 * 210).map(ell).collect();
+    let zeros = vec![0.0; 3 * 210];
+    let ppo: Surrogate = "ppo".parse().unwrap();
+    let mut workspace = Workspace::default();
+    let batch = Batch::new(Rows::uniform(210), &current, &zeros, &zeros);
+    let came = ppo.evaluate(&batch, &mut workspace).unwrap().diagnostics;
+    assert!((came.prefix_ess[205] - 1.0).abs() < 1e-12, "{}", came.prefix_ess[205]);
+    // At step 100 it weighs nothing: two of three are left.
+    assert!((came.prefix_ess[100] - 2.0 / 3.0).abs() < 1e-12, "{}", came.prefix_ess[100]);
+    assert_eq!(came.zero_signal, 1.0);
+}
+
 #[test]
 fn bad_batches_are_refused_by_name() {
     let ppo: Surrogate = "ppo".parse().unwrap();

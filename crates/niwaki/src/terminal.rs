@@ -63,6 +63,18 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A line that turns while something of unknown length goes on, with the time it has taken; silent where standard error
+/// is no terminal.
+pub(crate) fn waiting(what: String) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
 /// A progress bar with an estimate of the time left; it stays silent where standard error is no terminal, and
 /// for work that ends within the first half second.
 pub(crate) fn progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {

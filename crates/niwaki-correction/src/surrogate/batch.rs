@@ -56,7 +56,7 @@ impl<'a, F: Real> Batch<'a, F> {
         Self { lane_weight: Some(lane_weight), ..self }
     }
 
-    /// Checks lengths, finiteness and weights, and writes the row offsets.
+    /// Checks lengths and weights, and writes the row offsets.
     pub(super) fn check(&self, offsets: &mut Vec<usize>) -> Result<(), Error> {
         let steps = self.log_prob.len();
         let length = |what, came| {
@@ -67,12 +67,6 @@ impl<'a, F: Real> Batch<'a, F> {
         length("mask", self.mask.map_or(steps, <[bool]>::len))?;
         length("behaviour_log_prob", self.behaviour_log_prob.map_or(steps, <[F]>::len))?;
         self.rows.offsets_into(steps, offsets)?;
-        finite("log_prob", self.log_prob, self.mask)?;
-        finite("rollout_log_prob", self.rollout_log_prob, self.mask)?;
-        finite("advantage", self.advantage, self.mask)?;
-        if let Some(behaviour) = self.behaviour_log_prob {
-            finite("behaviour_log_prob", behaviour, self.mask)?;
-        }
         let Some(weights) = self.lane_weight else { return Ok(()) };
         let lanes = offsets.len() - 1;
         if weights.len() != lanes {
@@ -84,26 +78,23 @@ impl<'a, F: Real> Batch<'a, F> {
         }
         Ok(())
     }
-}
 
-/// Refuses the first value that is not finite at a step that counts.
-fn finite<F: Real>(what: &'static str, values: &[F], mask: Option<&[bool]>) -> Result<(), Error> {
-    // The sum of zero times each value is finite exactly when all are: one vectorised pass in the common case.
-    let mut probe = [F::ZERO; 8];
-    let mut chunks = values.chunks_exact(8);
-    for chunk in &mut chunks {
-        for (probe, &value) in probe.iter_mut().zip(chunk) {
-            *probe += value * F::ZERO;
+    /// Refuses the first value that is not finite at a step that counts.
+    pub(super) fn check_values(&self) -> Result<(), Error> {
+        let counts = |index: usize| self.mask.is_none_or(|mask| mask[index]);
+        let arrays = [
+            ("log_prob", Some(self.log_prob)),
+            ("rollout_log_prob", Some(self.rollout_log_prob)),
+            ("advantage", Some(self.advantage)),
+            ("behaviour_log_prob", self.behaviour_log_prob),
+        ];
+        for (what, values) in arrays {
+            let mut values = values.unwrap_or_default().iter().enumerate();
+            if let Some((index, _)) = values.find(|&(index, value)| counts(index) && !value.is_finite()) {
+                return Err(Error::NotFinite { what, index });
+            }
         }
-    }
-    let rest: F = chunks.remainder().iter().map(|&value| value * F::ZERO).sum();
-    if probe.into_iter().all(F::is_finite) && rest.is_finite() {
-        return Ok(());
-    }
-    let counts = |index: usize| mask.is_none_or(|mask| mask[index]);
-    match (0..values.len()).find(|&index| counts(index) && !values[index].is_finite()) {
-        Some(index) => Err(Error::NotFinite { what, index }),
-        None => Ok(()),
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! What comes out, and the order of the passes over the rows.
 
 use super::batch::{Batch, Packed};
-use super::passes::{Passes, Steps};
+use super::passes::{Passes, Placed, Steps};
+use super::tile::{LANES, Tile};
 use super::{Mean, Surrogate};
 use crate::clip::Bounds;
 use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
@@ -68,6 +69,9 @@ impl Surrogate {
             }
         };
         let (objective, rule, diagnostics) = self.on_widest_vectors(&steps, batch.lane_weight, passes)?;
+        if batch.behaviour_log_prob.is_some() || !passes.probe.iter().all(|probe| probe.is_finite()) {
+            batch.check_values()?;
+        }
         if batch.mask.is_some() {
             for values in [&mut passes.own, &mut passes.routed, &mut passes.cotangent] {
                 packed.unpack(values, batch.log_prob.len());
@@ -134,53 +138,85 @@ impl Surrogate {
         }
         let mut rule = self.correction.rule();
         let longest = passes.offsets.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
-        // A member that looks at the whole batch needs every reading before the first factor.
-        let coupled = rule.self_normalised || rule.ess_floor.is_some();
-        passes.resize(steps.log_prob.len(), longest, coupled);
         self.fill_bounds(&rule, steps, longest, passes);
-        let weight = |lane: usize| lane_weight.map_or(F::ONE, |weights| weights[lane]);
-        let total: f64 = (passes.offsets.windows(2).enumerate())
-            .map(|(lane, row)| weight(lane).to_f64() * self.part(row[1] - row[0]))
-            .sum();
-
-        if coupled {
-            passes.blocks().for_each(|block| passes.read(&rule, steps, block));
-            rule = rule.resolve(|strength| passes.ess_at(strength, weight));
-            if rule.self_normalised {
-                passes.fill_normaliser(&rule, weight);
-            }
-        }
+        let whole = match (lane_weight, self.mean) {
+            (None, Mean::Steps) => steps.log_prob.len() as f64,
+            _ => (passes.offsets.windows(2).enumerate())
+                .map(|(lane, row)| weight_of(lane_weight, lane).to_f64() * self.part(row[1] - row[0]))
+                .sum(),
+        };
+        let offsets = std::mem::take(&mut passes.offsets);
+        let lanes = offsets.len() - 1;
+        let firsts = (0..lanes).step_by(LANES);
         let mut objective = 0.0;
         passes.tally.reset(longest);
-        for block in passes.blocks() {
-            if !coupled {
-                passes.start_at(&block);
-                passes.read(&rule, steps, block.clone());
+        // A member that looks at the whole batch needs every reading before the first factor.
+        if rule.self_normalised || rule.ess_floor.is_some() {
+            let mut tiles: Vec<_> =
+                firsts.map(|lane| self.place(&offsets, lane, lane_weight, whole)).collect();
+            let mut rows = 0;
+            for placed in &mut tiles {
+                placed.rows = rows..rows + placed.tile.horizon;
+                rows = placed.rows.end;
             }
-            passes.spread_bounds(&rule, &block);
-            let alike = lane_weight.is_none() && self.mean == Mean::Steps;
-            passes.spread_scales(&block, alike, |lane, length| {
-                F::from_f64(weight(lane).to_f64() * self.part(length) / (length.max(1) as f64 * total))
-            });
-            objective += passes.terms::<FUSED>(&rule, steps, block.clone()).to_f64();
-            if !rule.self_normalised {
-                passes.pull_back(&rule, block.clone(), self.routing);
+            passes.resize(steps.log_prob.len(), longest, rows);
+            tiles.iter().for_each(|placed| passes.read::<FUSED>(&rule, steps, placed));
+            rule = rule.resolve(|strength| passes.ess_at(strength, &tiles));
+            if rule.self_normalised {
+                passes.fill_normaliser(&rule, &tiles);
             }
-            passes.count(steps, block, weight);
-        }
-        if rule.self_normalised {
-            passes.share_credit(&rule, weight);
-            passes.blocks().for_each(|block| passes.pull_back(&rule, block, self.routing));
+            for placed in &tiles {
+                objective += passes.terms::<FUSED>(&rule, steps, placed);
+            }
+            if rule.self_normalised {
+                passes.share_credit(&rule, &tiles);
+            }
+            tiles.iter().for_each(|placed| passes.pull_back::<FUSED>(&rule, placed, self.routing));
+        } else {
+            passes.resize(steps.log_prob.len(), longest, longest);
+            for lane in firsts {
+                let placed = self.place(&offsets, lane, lane_weight, whole);
+                passes.read::<FUSED>(&rule, steps, &placed);
+                objective += passes.terms::<FUSED>(&rule, steps, &placed);
+                passes.pull_back::<FUSED>(&rule, &placed, self.routing);
+            }
         }
         let mut diagnostics = passes.tally.finish();
         if passes.tally.overflowed() {
             let ell = |step: usize| steps.log_prob[step].to_f64() - steps.rollout_log_prob[step].to_f64();
-            diagnostics.prefix_ess = prefix_ess_in_log_space(ell, &passes.offsets, longest, weight);
+            let weight = |lane| weight_of(lane_weight, lane);
+            diagnostics.prefix_ess = prefix_ess_in_log_space(ell, &offsets, longest, weight);
         }
+        passes.offsets = offsets;
         Ok((objective, rule, diagnostics))
     }
 
+    /// The tile from a trajectory on, at the buffers' start, with its trajectories' weights and scales.
+    #[inline(always)]
+    fn place<F: Real>(
+        &self,
+        offsets: &[usize],
+        lane: usize,
+        lane_weight: Option<&[F]>,
+        whole: f64,
+    ) -> Placed<F> {
+        let tile = Tile::new(&offsets[lane..=(lane + LANES).min(offsets.len() - 1)]);
+        let (mut weight, mut scale) = ([F::ONE; LANES], [F::ZERO; LANES]);
+        if let Some(weights) = lane_weight {
+            let weights = &weights[lane..(lane + LANES).min(weights.len())];
+            weight[..weights.len()].copy_from_slice(weights);
+        }
+        for at in 0..LANES {
+            let length = tile.lengths[at];
+            let share = self.part(length) / (length.max(1) as f64);
+            weight[at] = if length > 0 { weight[at] } else { F::ZERO };
+            scale[at] = F::from_f64(weight[at].to_f64() * share / whole);
+        }
+        Placed { rows: 0..tile.horizon, tile, weight, scale }
+    }
+
     /// A trajectory's part in the mean: by its steps, or as one.
+    #[inline(always)]
     fn part(&self, length: usize) -> f64 {
         match self.mean {
             Mean::Steps => length as f64,
@@ -200,16 +236,20 @@ impl Surrogate {
         let clip = self.clip.filter(|_| !unclipped);
         passes.low.clear();
         passes.high.clear();
-        for step in 0..longest {
-            let bounds = clip.map_or_else(Bounds::open, |clip| clip.bounds(step, rule.growing_clip));
-            passes.low.push(bounds.low);
-            passes.high.push(bounds.high);
-            passes.dual = bounds.dual;
-        }
-        if let (false, Some(&low), Some(&high)) = (rule.growing_clip, passes.low.first(), passes.high.first())
-        {
-            passes.block_low.fill(low);
-            passes.block_high.fill(high);
+        let bounds = |step| clip.map_or_else(Bounds::open, |clip| clip.bounds(step, rule.growing_clip));
+        let Bounds { low, high, dual } = bounds(0);
+        passes.dual = dual;
+        if rule.growing_clip {
+            passes.low.extend((0..longest).map(|step| bounds(step).low));
+            passes.high.extend((0..longest).map(|step| bounds(step).high));
+        } else {
+            passes.low.resize(longest, low);
+            passes.high.resize(longest, high);
         }
     }
+}
+
+#[inline(always)]
+fn weight_of<F: Real>(lane_weight: Option<&[F]>, lane: usize) -> F {
+    lane_weight.map_or(F::ONE, |weights| weights[lane])
 }

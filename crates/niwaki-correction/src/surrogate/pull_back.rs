@@ -2,38 +2,50 @@
 
 use crate::Real;
 use crate::family::Reads;
+use crate::log_ratio::add;
 
-/// `routed[i] = Σ_{t reads i} credit[t]` for one trajectory, where `credit[t] = slope[t] · own[t]`.
+/// `routed[i] = Σ_{t reads i} credit[t]` for trajectories side by side, where `credit[t] = slope[t] · own[t]`.
 ///
-/// Shapes: `[steps]`; `attained [steps]` is read for [`Reads::Minimum`] only. The reversed sums run from the
-/// last step to the first, so a window that covers the whole prefix gives the prefix's own bits.
+/// Shapes: `[steps][lanes]`; `attained` is read for [`Reads::Minimum`] only, `lengths [lanes]` for means. The reversed
+/// sums run from the last step to the first, so a window that covers the whole prefix gives the prefix's own bits.
 ///
 /// Paper: `eq:gradient-two-channels` (credit routing)
 #[inline(always)]
-pub(super) fn route<F: Real>(reads: Reads, credit: &[F], attained: &[usize], routed: &mut [F]) {
+pub(super) fn route<F: Real, const L: usize>(
+    reads: Reads,
+    credit: &[[F; L]],
+    attained: &[[usize; L]],
+    lengths: &[usize; L],
+    routed: &mut [[F; L]],
+) {
     match reads {
         Reads::Prefix => reversed_sum(credit, routed),
         Reads::Window(window) if window >= credit.len().saturating_sub(1) => reversed_sum(credit, routed),
         Reads::Window(window) => {
             for (i, routed) in routed.iter_mut().enumerate() {
                 let end = (i + window + 1).min(credit.len());
-                *routed = credit[i + 1..end].iter().rev().fold(F::ZERO, |sum, &credit| sum + credit);
+                let mut sum = [F::ZERO; L];
+                credit[i + 1..end].iter().rev().for_each(|credit| add(&mut sum, credit));
+                *routed = sum;
             }
         }
         Reads::Minimum => {
-            routed.fill(F::ZERO);
+            routed.fill([F::ZERO; L]);
             for t in 1..credit.len() {
-                routed[attained[t]] += credit[t];
+                for lane in 0..L {
+                    routed[attained[t][lane]][lane] += credit[t][lane];
+                }
             }
         }
         Reads::Step => routed.copy_from_slice(credit),
-        Reads::SequenceMean => {
-            let share = F::ONE / F::from_f64(credit.len() as f64);
-            let sum = credit.iter().fold(F::ZERO, |sum, &credit| sum + credit);
-            routed.fill(sum * share);
-        }
-        Reads::SequenceSum => {
-            let sum = credit.iter().fold(F::ZERO, |sum, &credit| sum + credit);
+        Reads::SequenceMean | Reads::SequenceSum => {
+            let mut sum = [F::ZERO; L];
+            credit.iter().for_each(|credit| add(&mut sum, credit));
+            if reads == Reads::SequenceMean {
+                for lane in 0..L {
+                    sum[lane] *= F::ONE / F::from_f64(lengths[lane].max(1) as f64);
+                }
+            }
             routed.fill(sum);
         }
     }
@@ -41,11 +53,11 @@ pub(super) fn route<F: Real>(reads: Reads, credit: &[F], attained: &[usize], rou
 
 /// `routed[i] = Σ_{t>i} credit[t]`.
 #[inline(always)]
-fn reversed_sum<F: Real>(credit: &[F], routed: &mut [F]) {
-    let mut sum = F::ZERO;
-    for (routed, &credit) in routed.iter_mut().zip(credit).rev() {
+fn reversed_sum<F: Real, const L: usize>(credit: &[[F; L]], routed: &mut [[F; L]]) {
+    let mut sum = [F::ZERO; L];
+    for (routed, credit) in routed.iter_mut().zip(credit).rev() {
         *routed = sum;
-        sum += credit;
+        add(&mut sum, credit);
     }
 }
 
@@ -57,9 +69,9 @@ mod tests {
     fn routes_by_hand() {
         let credit = [1.0, 2.0, 4.0, 8.0];
         let routed = |reads, attained: [usize; 4]| {
-            let mut routed = [0.0; 4];
-            route(reads, &credit, &attained, &mut routed);
-            routed
+            let mut routed = [[0.0]; 4];
+            route(reads, &credit.map(|credit| [credit]), &attained.map(|at| [at]), &[4], &mut routed);
+            routed.map(|[routed]| routed)
         };
         // Step 0 is in everyone's prefix: 2 + 4 + 8. A window of 2 reaches steps 1 and 2 only: 2 + 4.
         assert_eq!(routed(Reads::Prefix, [0; 4]), [14.0, 12.0, 8.0, 0.0]);

@@ -245,6 +245,7 @@ impl Args {
         let mut peers = Vec::new();
         for (name, package, processes) in [("PyTorch", "torch", cores), ("JAX", "jax", 1)] {
             let mut running = Vec::new();
+            let line = terminal::waiting(format!("waiting for {name} to start and warm up"));
             for process in 0..processes {
                 let members = self.members / processes + usize::from(process < self.members % processes);
                 let threads = cores / processes;
@@ -256,6 +257,7 @@ impl Args {
                 let arguments = arguments.split(' ').map(str::to_owned).collect();
                 running.extend(Peer::start(&Start { python: &self.python, script, arguments })?);
             }
+            line.finish_and_clear();
             if running.len() == processes {
                 peers.push((name, running));
             } else {
