@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a command that cannot be run has failed")]
 
+mod advise;
 mod oracle;
 mod shop;
