@@ -22,10 +22,11 @@ const ALPHA: f64 = 0.1;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seeds: u64 = std::env::args().nth(1).map_or(Ok(8), |text| text.parse())?;
+    let alpha: f64 = std::env::args().nth(2).map_or(Ok(ALPHA), |text| text.parse())?;
     let mut settings = Vec::new();
     for reward in Reward::LADDER {
         for (reuse, rate) in [(1, 0.03), (4, 0.03), (4, 0.3), (12, 0.3), (12, 1.0)] {
-            for lanes in [64, 256] {
+            for lanes in [32, 256] {
                 settings.push((reward, reuse, rate, lanes, 0.0));
             }
         }
@@ -35,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (reward, reuse, rate, lanes, priming) in settings {
         let run = Run {
             reward,
-            horizon: 6,
+            horizon: 5,
             lanes,
             reuse,
             rate,
@@ -45,14 +46,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             warmup: None,
             seed: 0,
         };
-        let tempered: Correction = format!("tempered:{ALPHA}").parse()?;
-        let (mut differences, mut plain) = (Vec::new(), Vec::new());
+        let tempered: Correction = format!("tempered:{alpha}").parse()?;
+        let (mut warmed, mut plain) = (Vec::new(), Vec::new());
         let mut measure = Measure::new(Settings::default());
         for seed in 0..seeds {
             let ppo = Run { seed, ..run }.train(DUMPED)?;
             let corrected = Run { seed, warmup: Some((tempered, WARMUP)), ..run }.train(0)?;
             let auc = |eta: &[f64]| eta.iter().sum::<f64>() / eta.len() as f64;
-            differences.push(auc(&corrected.eta) - auc(&ppo.eta));
+            warmed.push(auc(&corrected.eta));
             plain.push(auc(&ppo.eta));
             // Only the first seed's dump is judged, as a user would.
             if seed == 0 {
@@ -65,15 +66,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         let measured = measure.finish();
         let verdict = Verdict::new(&measured);
-        let number = |name: &str| measured.numbers.iter().find(|n| n.name == name).map_or(f64::NAN, |n| n.value);
-        let mean = differences.iter().sum::<f64>() / differences.len() as f64;
-        let signs = SignTest::of_differences(&differences)?;
+        let number =
+            |name: &str| measured.numbers.iter().find(|n| n.name == name).map_or(f64::NAN, |n| n.value);
+        let mean =
+            warmed.iter().zip(&plain).map(|(warmed, plain)| warmed - plain).sum::<f64>() / plain.len() as f64;
+        let signs = SignTest::of_pairs(&warmed, &plain)?;
         println!(
             "{}",
             serde_json::json!({
-                "reward": reward.name(), "reuse": reuse, "rate": rate, "lanes": lanes, "priming": priming,
+                "reward": reward.name(), "reuse": reuse, "rate": rate, "lanes": lanes, "priming": priming, "alpha": alpha,
                 "verdict": verdict.says, "ppo": plain.iter().sum::<f64>() / plain.len() as f64,
-                "gain": mean, "signs": format!("{signs:?}"),
+                "gain": mean, "wins": signs.wins, "losses": signs.losses,
                 "drift": number("drift"), "contested": number("contested_drift"), "ess": number("ess"),
                 "bias": number("bias_total"), "to_noise": number("bias_to_noise"), "dose": number("dose"),
                 "alpha_rule": number("alpha_rule"), "alpha_floor": number("alpha_floor"),

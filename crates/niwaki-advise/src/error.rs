@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// A file that cannot be opened or read.
-    #[error("{file}: {source}")]
+    #[error("{file} cannot be read")]
     File {
         /// The file as it was given.
         file: String,
@@ -153,7 +153,9 @@ fn hint(near: &Option<String>, field: Field) -> String {
     match near {
         Some(near) => format!("; '{near}' looks like it: give --map {field}={near}"),
         None if others.is_empty() => String::new(),
-        None => format!(" (nor {}); give --map {field}=NAME to read it under another name", others.join(", ")),
+        None => {
+            format!(" (nor {}); give --map {field}=NAME to read it under another name", others.join(", "))
+        }
     }
 }
 

@@ -30,11 +30,15 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let shape = || format!("'{text}' is no condition; write a name, one of < <= > >=, and a number, as in ess<0.3");
+        let shape = || {
+            format!("'{text}' is no condition; write a name, one of < <= > >=, and a number, as in ess<0.3")
+        };
         let at = text.find(['<', '>']).ok_or_else(shape)?;
         let (name, rest) = (text[..at].trim(), &text[at..]);
-        let (sign, number) =
-            Sign::ALL.iter().find_map(|(mark, sign)| Some((*sign, rest.strip_prefix(mark)?))).ok_or_else(shape)?;
+        let (sign, number) = Sign::ALL
+            .iter()
+            .find_map(|(mark, sign)| Some((*sign, rest.strip_prefix(mark)?)))
+            .ok_or_else(shape)?;
         let bound: f64 = number.trim().parse().map_err(|_| shape())?;
         if bound.is_nan() {
             return Err(shape());

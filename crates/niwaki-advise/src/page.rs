@@ -32,7 +32,6 @@ pub fn page(title: &str, measured: &Measured, verdict: &Verdict, clip: (f64, f64
         .tile(tile("Drift σ²T", "drift", short))
         .tile(tile("ESS of a full correction", "ess", Format::percent(0)))
         .tile(tile("Bias Σ b", "bias_total", short.signed()))
-        .tile(tile("α by the rule", "alpha_rule", short))
         .section(verdict_section(verdict))
         .section(along(measured));
     if measured.iterations.len() > 1 {
@@ -91,7 +90,11 @@ fn along(measured: &Measured) -> Section {
                 .band(band(|row| (row.prefix_ess, row.prefix_ess_error), 0.0, 1.0))
                 .tone(Tone::Hue(0)),
         )
-        .series(Series::new("ratios clamped at 2", curve(|row| row.prefix_ess_clamped)).dashed().tone(Tone::Hue(1)))
+        .series(
+            Series::new("ratios clamped at 2", curve(|row| row.prefix_ess_clamped))
+                .dashed()
+                .tone(Tone::Hue(1)),
+        )
         .level(0.1, "collapsed");
     let any = (f64::NEG_INFINITY, f64::INFINITY);
     let witness = LineChart::new("Bias witness b")
@@ -127,8 +130,12 @@ fn course(measured: &Measured) -> Section {
         rows.iter().map(|row| (row.iteration as f64, of(row))).collect()
     };
     let iteration = || Axis::linear("iteration").whole();
-    let positive = rows.iter().all(|row| row.drift > 0.0);
-    let scale = if positive { Axis::log("σ²T") } else { Axis::linear("σ²T") };
+    let ends = rows
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), row| (low.min(row.drift), high.max(row.drift)));
+    // Decades only where there are some.
+    let wide = ends.0 > 0.0 && ends.1 > 10.0 * ends.0;
+    let scale = if wide { Axis::log("σ²T") } else { Axis::linear("σ²T").include(0.0) };
     let drift = LineChart::new("Drift over the run")
         .x(iteration())
         .y(scale)
@@ -140,15 +147,21 @@ fn course(measured: &Measured) -> Section {
         .series(Series::new("flat side of the clip", curve(|row| row.clip_fraction)).tone(Tone::Hue(1)))
         .series(Series::new("zero advantage", curve(|row| row.zero_signal)).tone(Tone::Hue(2)).dashed());
     let mut section = Section::new("Over the run")
-        .figure(Figure::new(&drift).caption("Drift of the policy from the one that sampled, after its updates."))
-        .figure(Figure::new(&shares));
+        .figure(
+            Figure::new(&drift).caption("Drift of the policy from the one that sampled, after its updates."),
+        )
+        .figure(Figure::new(&shares).caption(
+            "What a full correction would leave of each batch, the steps that the clip silences, and the trajectories \
+             without an advantage.",
+        ));
     if rows.iter().all(|row| row.rewarded.is_some()) {
         let rewarded = LineChart::new("Rewarded trajectories")
             .x(iteration())
             .y(Axis::linear("share").percent().include(0.0))
             .series(Series::new("rewarded", curve(|row| row.rewarded.unwrap_or(f64::NAN))).tone(Tone::Hue(0)))
             .height(200.0);
-        section = section.figure(Figure::new(&rewarded).caption("Scarce rewards can trap a run (condition C3)."));
+        section =
+            section.figure(Figure::new(&rewarded).caption("Scarce rewards can trap a run (condition C3)."));
     }
     section
 }
@@ -169,10 +182,9 @@ fn ratios(measured: &Measured, clip: (f64, f64)) -> Section {
             chart = chart.post(bound, name);
         }
     }
-    Section::new("Ratios").figure(
-        Figure::new(&chart)
-            .caption("All but a thousandth of the steps on either side. Steps beyond the clip may carry no gradient."),
-    )
+    Section::new("Ratios").figure(Figure::new(&chart).caption(
+        "All but a thousandth of the steps on either side. Steps beyond the clip may carry no gradient.",
+    ))
 }
 
 fn strengths(measured: &Measured) -> Section {

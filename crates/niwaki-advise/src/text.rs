@@ -7,9 +7,27 @@ use std::fmt::Write as _;
 
 /// The numbers in the order in which they are read, under headings.
 const ORDER: &[(&str, &[&str])] = &[
-    ("How stale is the data?", &["drift", "kl_k1", "kl_k3", "chi2_step", "chi2_sequence", "clip_fraction", "outside_clip"]),
-    ("What would a full correction leave of the batch?", &["ess", "prefix_ess", "ess_sequence", "ess_step", "collapse_horizon"]),
-    ("What does PPO's dropped ratio bias?", &["bias_total", "bias_to_noise", "dose", "rollout_dose"]),
+    (
+        "How stale is the data?",
+        &[
+            "drift",
+            "kl_k1",
+            "kl_k3",
+            "mean_ratio",
+            "chi2_step",
+            "chi2_sequence",
+            "clip_fraction",
+            "outside_clip",
+        ],
+    ),
+    (
+        "What would a full correction leave of the batch?",
+        &["ess", "prefix_ess", "ess_sequence", "ess_step", "collapse_horizon"],
+    ),
+    (
+        "What does PPO's dropped ratio bias?",
+        &["bias_total", "bias_to_noise", "bias_support", "dose", "rollout_dose"],
+    ),
     (
         "Do the conditions hold?",
         &[
@@ -26,7 +44,15 @@ const ORDER: &[(&str, &[&str])] = &[
     ),
     (
         "How strong a correction?",
-        &["alpha_rule", "alpha_floor", "alpha_error", "error_ratio", "alpha_star", "peak", "batch_over_horizon_squared"],
+        &[
+            "alpha_rule",
+            "alpha_floor",
+            "alpha_error",
+            "error_ratio",
+            "alpha_star",
+            "peak",
+            "batch_over_horizon_squared",
+        ],
     ),
 ];
 

@@ -116,7 +116,11 @@ impl Record {
     fn old_field(&self, against: Against) -> Result<Field, Fault> {
         if against == Against::Behaviour {
             let (field, near) = (Field::BehaviourLogProb, None);
-            return if self.came(field) == Came::Absent { Err(Fault::Missing { field, near }) } else { Ok(field) };
+            return if self.came(field) == Came::Absent {
+                Err(Fault::Missing { field, near })
+            } else {
+                Ok(field)
+            };
         }
         [Field::OldLogProb, Field::BehaviourLogProb]
             .into_iter()

@@ -8,7 +8,7 @@ use niwaki_stream::Key;
 
 /// A training run.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub(crate) struct Run {
     /// What sequences pay.
     pub reward: Reward,
     /// Number of steps; the vocabulary has four tokens.
@@ -32,7 +32,7 @@ pub struct Run {
 }
 
 /// What a run leaves.
-pub struct Trained {
+pub(crate) struct Trained {
     /// Exact return of the policy before each iteration and after the last.
     pub eta: Vec<f64>,
     /// One record per trajectory of the first iterations, as a trainer would dump it after its update epochs.
@@ -41,7 +41,7 @@ pub struct Trained {
 
 impl Run {
     /// Trains, and dumps the first `dumped` iterations.
-    pub fn train(&self, dumped: usize) -> Result<Trained, Box<dyn std::error::Error>> {
+    pub(crate) fn train(&self, dumped: usize) -> Result<Trained, Box<dyn std::error::Error>> {
         let process = Process::new(4, self.horizon)?;
         let payoff = self.reward.payoff(process)?;
         let mut noise = Key::new(self.seed, "initial logits").open();
@@ -77,7 +77,8 @@ impl Run {
         let process = old.process();
         let (mut edges, mut rewards) = (Vec::new(), Vec::new());
         for lane in 0..self.lanes {
-            let mut noise = Key::new(self.seed, "actions").iteration(iteration as u64).lane(lane as u64).open();
+            let mut noise =
+                Key::new(self.seed, "actions").iteration(iteration as u64).lane(lane as u64).open();
             let mut node = 0;
             for _ in 0..self.horizon {
                 let row = process.vocab() * node;

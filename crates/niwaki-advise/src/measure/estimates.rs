@@ -29,6 +29,7 @@ pub(crate) struct Estimates {
     pub(crate) drift: f64,
     pub(crate) kl_k1: f64,
     pub(crate) kl_k3: f64,
+    pub(crate) mean_ratio: f64,
     pub(crate) chi2_step: f64,
     pub(crate) chi2_sequence: f64,
     pub(crate) ess: f64,
@@ -57,6 +58,7 @@ pub(crate) struct Estimates {
     pub(crate) alpha_error: f64,
     pub(crate) error_ratio: f64,
     pub(crate) bias_to_noise: f64,
+    pub(crate) bias_support: f64,
     pub(crate) signal: f64,
     pub(crate) cost: f64,
     pub(crate) alpha_star: f64,
@@ -101,6 +103,7 @@ impl Estimates {
         let mean_ell = total(Sum::Ell) / mass;
         self.kl_k1 = -mean_ell;
         self.kl_k3 = part.ratio / mass - 1.0 - mean_ell;
+        self.mean_ratio = part.ratio / mass;
         self.chi2_step = part.ratio_squared / mass - 1.0;
         self.chi2_sequence = part.whole.mean_square(part.lane_mass) - 1.0;
         self.ess_step = part.ratio * part.ratio / (mass * part.ratio_squared);
@@ -124,8 +127,7 @@ impl Estimates {
         let mean = |at: usize, sum: Sum| positions.mean(at, sum);
         let covariance = |at: usize, product: f64, one: f64, other: Sum| product - one * mean(at, other);
         self.prefix_ess = each(&|at| positions.ratios(at).ess(positions.get(at, Sum::Mass)));
-        self.prefix_ess_clamped =
-            each(&|at| mean(at, Sum::Clamped).powi(2) / mean(at, Sum::ClampedSquared));
+        self.prefix_ess_clamped = each(&|at| mean(at, Sum::Clamped).powi(2) / mean(at, Sum::ClampedSquared));
         self.prefix_rms = each(&|at| mean(at, Sum::PrefixSquared).sqrt());
         self.advantage_rms = each(&|at| mean(at, Sum::AdvantageSquared).sqrt());
         self.bias_witness = each(&|at| mean(at, Sum::Witness));
@@ -181,18 +183,18 @@ impl Estimates {
         self.alpha_error = strength(best);
         self.error_ratio = self.error_at[best] / self.error_at[0];
         self.bias_to_noise = self.bias_at[0] * (choices.batch / self.variance_at[0]).sqrt();
+        self.bias_support = part.difference[0].powi(2) / part.difference[1];
         self.alpha_rule = alpha_for_drift(self.drift);
-        let floor = Rule { ess_floor: Some(choices.ess_floor), ..Rule::tempered(1.0) };
-        self.alpha_floor = floor.resolve(|alpha| part.tilted.ess(alpha)).strength;
+        self.alpha_floor = floor_strength(part, choices.ess_floor);
 
         // Δ(α) = αS − α²V/N with the content read as r A, in units of the estimate's own spread.
         let spread = self.variance_at[0].sqrt();
         let positions = &part.positions;
         let covariance = |at: usize| {
-            positions.mean(at, Sum::Routed) - positions.mean(at, Sum::Prefix) * positions.mean(at, Sum::Content)
+            positions.mean(at, Sum::Routed)
+                - positions.mean(at, Sum::Prefix) * positions.mean(at, Sum::Content)
         };
-        let signal: f64 =
-            (0..positions.len()).map(|at| positions.width(at) as f64 * covariance(at)).sum();
+        let signal: f64 = (0..positions.len()).map(|at| positions.width(at) as f64 * covariance(at)).sum();
         let routed = part.routed / mass;
         self.signal = signal / spread;
         self.cost = (part.routed_squared / mass - routed * routed).max(0.0) / (spread * spread);
@@ -214,4 +216,20 @@ impl Estimates {
     pub(crate) fn worst_prefix_ess(&self) -> f64 {
         self.prefix_ess.iter().copied().fold(f64::NAN, f64::min)
     }
+}
+
+/// The largest strength whose weights keep an ESS of `floor`.
+///
+/// Paper: `app:family` (adaptive)
+fn floor_strength(part: &Part, floor: f64) -> f64 {
+    let rule = Rule { ess_floor: Some(floor), ..Rule::tempered(1.0) };
+    let found = rule.resolve(|alpha| part.tilted.ess(alpha)).strength;
+    if found >= strength(1) {
+        return found;
+    }
+    // Below the first strength on the grid the weights are nearly normal in the log: ESS = exp(−α² Var L).
+    let positions = &part.positions;
+    let mean = |sum: Sum| (0..positions.len()).map(|at| positions.get(at, sum)).sum::<f64>() / part.step_mass;
+    let variance = mean(Sum::PrefixSquared) - mean(Sum::Prefix).powi(2);
+    (-floor.ln() / variance).sqrt().min(strength(1))
 }

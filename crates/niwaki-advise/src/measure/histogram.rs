@@ -1,7 +1,7 @@
 //! A histogram of log-ratios in constant memory: bins of equal relative width on either side of zero.
 
 /// Bins per doubling.
-const FINE: usize = 8;
+const FINE: usize = 16;
 /// Smallest and largest power of two with bins of their own: 2⁻³⁰ to 2¹⁰.
 const LOWEST: i32 = -30;
 const DOUBLINGS: usize = 40;
@@ -101,7 +101,7 @@ fn edge(at: usize) -> f64 {
 fn bin(size: f64) -> usize {
     let bits = size.to_bits();
     let doubling = (bits >> 52) as i32 - 1023 - LOWEST;
-    let part = (bits >> 49) as usize & (FINE - 1);
+    let part = (bits >> 48) as usize & (FINE - 1);
     (doubling as usize * FINE + part).min(SIDE - 1)
 }
 

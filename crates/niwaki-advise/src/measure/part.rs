@@ -25,6 +25,8 @@ pub(crate) struct Part {
     pub(crate) estimate: [f64; GRID],
     pub(crate) estimate_squared: [f64; GRID],
     pub(crate) estimate_with_full: [f64; GRID],
+    /// Sums of the squared difference between the estimates at 0 and 1, and of its fourth power.
+    pub(crate) difference: [f64; 2],
     pub(crate) routed: f64,
     pub(crate) routed_squared: f64,
     pub(crate) silent: f64,
@@ -60,6 +62,9 @@ impl Part {
             self.estimate_squared[k] += weight * estimate * estimate;
             self.estimate_with_full[k] += weight * estimate * whole.estimate[GRID - 1];
         }
+        let difference = weight * (whole.estimate[0] - whole.estimate[GRID - 1]);
+        self.difference[0] += difference.powi(2);
+        self.difference[1] += difference.powi(4);
         self.routed += weight * whole.routed;
         self.routed_squared += weight * whole.routed * whole.routed;
         self.silent += if whole.silent { weight } else { 0.0 };
@@ -84,6 +89,8 @@ impl Part {
             self.estimate_squared[k] += other.estimate_squared[k];
             self.estimate_with_full[k] += other.estimate_with_full[k];
         }
+        self.difference[0] += other.difference[0];
+        self.difference[1] += other.difference[1];
         self.routed += other.routed;
         self.routed_squared += other.routed_squared;
         self.silent += other.silent;

@@ -93,8 +93,7 @@ impl Positions {
         let length = steps.ell.len();
         self.reach(length);
         let shift = self.shift;
-        let (ell, ratio, prefix) =
-            (&steps.ell[..length], &steps.ratio[..length], &steps.prefix[..length]);
+        let (ell, ratio, prefix) = (&steps.ell[..length], &steps.ratio[..length], &steps.prefix[..length]);
         let (prefix_ratio, advantage) = (&steps.prefix_ratio[..length], &steps.advantage[..length]);
         for t in 0..length {
             let content = ratio[t] * advantage[t];

@@ -310,8 +310,12 @@ impl Measure {
 
     /// Whether batches carry a signal. Paper: `tab:conditions` (C3)
     fn signal(&self, batch: f64) -> impl Iterator<Item = Number> {
-        let known: Vec<&Rewards> =
-            self.iterations.values().map(|iteration| &iteration.rewards).filter(|own| own.known > 0).collect();
+        let known: Vec<&Rewards> = self
+            .iterations
+            .values()
+            .map(|iteration| &iteration.rewards)
+            .filter(|own| own.known > 0)
+            .collect();
         let share = |of: fn(&Rewards) -> bool| {
             known.iter().filter(|rewards| of(rewards)).count() as f64 / known.len() as f64
         };

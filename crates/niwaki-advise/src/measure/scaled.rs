@@ -17,7 +17,7 @@ impl Moments {
     /// Adds a weight given by its log and, for speed, as it is.
     #[inline(always)]
     pub(crate) fn add(&mut self, mass: f64, log: f64, plain: f64) {
-        if self.scale == 0.0 && log <= ROOM {
+        if self.scale == 0.0 && log.abs() <= ROOM {
             self.first += mass * plain;
             self.second += mass * plain * plain;
         } else {
@@ -27,7 +27,8 @@ impl Moments {
 
     #[cold]
     fn add_far(&mut self, mass: f64, log: f64) {
-        if log > self.scale + ROOM {
+        // Upwards when a weight outgrows the rest, downwards only while there is no rest.
+        if log > self.scale + ROOM || (self.first == 0.0 && log < self.scale - ROOM) {
             self.rescale(log);
         }
         let scaled = Real::exp(log - self.scale);
@@ -36,15 +37,20 @@ impl Moments {
     }
 
     fn rescale(&mut self, scale: f64) {
-        let by = Real::exp(self.scale - scale);
-        self.first *= by;
-        self.second *= by * by;
+        if self.first > 0.0 {
+            let by = Real::exp(self.scale - scale);
+            self.first *= by;
+            self.second *= by * by;
+        }
         self.scale = scale;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         let mut other = *other;
-        if other.scale > self.scale {
+        if other.first == 0.0 {
+            return;
+        }
+        if other.scale > self.scale || self.first == 0.0 {
             self.rescale(other.scale);
         } else {
             other.rescale(self.scale);
@@ -154,6 +160,11 @@ mod tests {
         let mut both = one;
         both.merge(&other);
         assert!((both.ess(3.0) - expected * 2.0 / 3.0).abs() < 1e-12);
+        // Neither do weights that are all tiny lose it.
+        let mut tiny = Moments::default();
+        tiny.add(1.0, -2000.0, 0.0);
+        tiny.add(1.0, -1999.0, 0.0);
+        assert!((tiny.ess(2.0) - expected).abs() < 1e-12);
     }
 
     #[test]

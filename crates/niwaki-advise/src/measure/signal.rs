@@ -88,8 +88,7 @@ impl Groups {
             return (self.alone - 1) % folds;
         };
         let next = self.groups.len() % folds;
-        let group =
-            self.groups.entry((lane.iteration, group)).or_insert(Group { fold: next, signal: false });
+        let group = self.groups.entry((lane.iteration, group)).or_insert(Group { fold: next, signal: false });
         group.signal |= !silent;
         group.fold
     }
@@ -137,9 +136,8 @@ mod tests {
     #[test]
     fn a_group_stays_in_its_fold() {
         let mut groups = Groups::default();
-        let folds: Vec<usize> = [7, 8, 7, 9, 7, 8]
-            .map(|group| groups.fold(&lane(0, Some(group), 0.0), group != 8, 2))
-            .to_vec();
+        let folds: Vec<usize> =
+            [7, 8, 7, 9, 7, 8].map(|group| groups.fold(&lane(0, Some(group), 0.0), group != 8, 2)).to_vec();
         assert_eq!(folds, [0, 1, 0, 0, 0, 1]);
         // The same name in another iteration is another group.
         assert_eq!(groups.fold(&lane(1, Some(7), 0.0), true, 2), 1);

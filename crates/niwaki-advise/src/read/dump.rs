@@ -5,12 +5,16 @@ use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming, nearest};
 use crate::trajectory::{Against, Baselines, Came, Chunk, Record};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, sync_channel};
 
 /// Steps of a chunk: enough to be worth a pass, few enough to stay small.
 const CHUNK_STEPS: usize = 1 << 16;
 
+/// Chunks that are read ahead.
+const CHUNKS: usize = 2;
+
 /// One layout's rows, in order.
-pub(super) trait Records {
+pub(super) trait Records: Send {
     /// Fills the record with the next row; false at the end.
     fn next(&mut self, record: &mut Record) -> Result<bool, Error>;
     /// Where the row last read stands.
@@ -132,6 +136,41 @@ impl Dump {
         let filled = self.fill(chunk, &mut record);
         self.record = record;
         filled
+    }
+
+    /// Calls `visit` with every chunk in order and the bytes done; the next ones are read meanwhile, in a thread of
+    /// their own.
+    ///
+    /// # Errors
+    /// As [`Dump::next`].
+    pub fn each(mut self, mut visit: impl FnMut(&Chunk, u64)) -> Result<(), Error> {
+        let (give, filled) = sync_channel::<Result<(Chunk, u64), Error>>(CHUNKS);
+        let (hand_back, empty) = channel::<Chunk>();
+        for _ in 0..=CHUNKS {
+            // The other end is in hand, so that nothing is lost.
+            let _ = hand_back.send(self.chunk());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for mut chunk in empty {
+                    let message = match self.next(&mut chunk) {
+                        Ok(true) => Ok((chunk, self.done())),
+                        Ok(false) => break,
+                        Err(error) => Err(error),
+                    };
+                    let last = message.is_err();
+                    if give.send(message).is_err() || last {
+                        break;
+                    }
+                }
+            });
+            for message in filled {
+                let (chunk, done) = message?;
+                visit(&chunk, done);
+                let _ = hand_back.send(chunk);
+            }
+            Ok(())
+        })
     }
 
     fn fill(&mut self, chunk: &mut Chunk, record: &mut Record) -> Result<bool, Error> {

@@ -54,7 +54,7 @@ impl Records for Lines {
             }
         }
         let mut state = State { record, naming: &self.naming, pass: self.pass, now: None, fault: None };
-        let mut parser = serde_json::Deserializer::from_slice(&self.line);
+        let mut parser = serde_json::Deserializer::from_slice(self.line.trim_ascii_end());
         let parsed = Object { state: &mut state, ranks: [usize::MAX; FIELDS.len()] }.deserialize(&mut parser);
         match parsed.and_then(|()| parser.end()) {
             Ok(()) => Ok(true),
@@ -129,9 +129,8 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             let known = self.state.naming.field(&key);
-            let wanted = known.filter(|&(field, rank)| {
-                self.state.pass.wants(field) && rank < self.ranks[field.index()]
-            });
+            let wanted = known
+                .filter(|&(field, rank)| self.state.pass.wants(field) && rank < self.ranks[field.index()]);
             let Some((field, rank)) = wanted else {
                 map.next_value::<IgnoredAny>()?;
                 continue;

@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 /// An array that is read from front to back.
 pub(super) struct Array {
-    reader: Box<dyn Read>,
+    reader: Box<dyn Read + Send>,
     pub(super) kind: Kind,
     /// Shape without trailing axes of one: `[n, 1]` is `[n]`.
     pub(super) shape: Vec<usize>,
@@ -28,7 +28,7 @@ impl Array {
     ///
     /// # Errors
     /// In words, where it is no array or one of another kind.
-    pub(super) fn new(mut reader: Box<dyn Read>) -> Result<Self, String> {
+    pub(super) fn new(mut reader: Box<dyn Read + Send>) -> Result<Self, String> {
         let header = NpyHeader::from_reader(&mut reader).map_err(|error| error.to_string())?;
         let described = header.dtype().descr();
         let name = described.trim_matches('\'');
@@ -112,7 +112,10 @@ mod tests {
     #[test]
     fn halves() {
         // 0x3C00 = 1, 0xC000 = −2, 0x3555 ≈ ⅓, 0x0001 = 2⁻²⁴, 0x7BFF = 65504.
-        assert_eq!([0x3C00, 0xC000, 0x0001, 0x7BFF, 0x8000].map(half), [1.0, -2.0, 2.0_f64.powi(-24), 65504.0, 0.0]);
+        assert_eq!(
+            [0x3C00, 0xC000, 0x0001, 0x7BFF, 0x8000].map(half),
+            [1.0, -2.0, 2.0_f64.powi(-24), 65504.0, 0.0]
+        );
         assert!((half(0x3555) - 1.0 / 3.0).abs() < 1e-4);
         assert!(half(0x7C01).is_nan() && half(0x7C00).is_infinite());
     }

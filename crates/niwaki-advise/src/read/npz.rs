@@ -43,7 +43,8 @@ impl Arrays {
     pub(super) fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Self, Error> {
         let broken = |why: String| Error::Broken { file: shown(file), layout: "npz", why };
         let handle = File::open(file).map_err(|source| Error::File { file: shown(file), source })?;
-        let mut archive = ZipArchive::new(BufReader::new(handle)).map_err(|error| broken(error.to_string()))?;
+        let mut archive =
+            ZipArchive::new(BufReader::new(handle)).map_err(|error| broken(error.to_string()))?;
         let mut found: BTreeMap<Field, (usize, usize)> = BTreeMap::new();
         let mut strangers = Vec::new();
         for index in 0..archive.len() {
@@ -114,7 +115,9 @@ impl Arrays {
             let per_lane = array.shape == [lanes];
             let lies = match (&array.shape[..], field) {
                 (_, Field::Group | Field::Iteration | Field::Weight) if per_lane => Rows::One,
-                (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => Rows::One,
+                (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => {
+                    Rows::One
+                }
                 ([rows, width], _) if !flat && *rows == lanes => Rows::Padded(*width),
                 ([steps], _) if flat && [*steps] == shape[..] => Rows::Flat,
                 _ => {
@@ -155,8 +158,11 @@ impl Records for Arrays {
         self.row += 1;
         let place = self.place();
         for (field, rows, array) in &mut self.arrays {
-            let broken =
-                |error| Error::Broken { file: shown(&self.file), layout: "npz", why: format!("{field}: {error}") };
+            let broken = |error| Error::Broken {
+                file: shown(&self.file),
+                layout: "npz",
+                why: format!("{field}: {error}"),
+            };
             let field = *field;
             if matches!(array.kind, Kind::Text(_)) {
                 record.group = Some(array.text_key().map_err(broken)?);
@@ -186,7 +192,8 @@ impl Records for Arrays {
             array.numbers(count, values).map_err(broken)?;
             if let (Rows::Padded(width), Some(length)) = (*rows, length) {
                 if length > width {
-                    let fault = Fault::Length { field, came: width, against: Field::Length, expected: length };
+                    let fault =
+                        Fault::Length { field, came: width, against: Field::Length, expected: length };
                     return Err(Error::Row { place, fault });
                 }
                 values.truncate(length);
@@ -217,7 +224,7 @@ fn member(
     file: &Path,
     archive: &mut ZipArchive<BufReader<File>>,
     index: usize,
-) -> Result<Box<dyn Read>, String> {
+) -> Result<Box<dyn Read + Send>, String> {
     let member = archive.by_index_raw(index).map_err(|error| error.to_string())?;
     let start = member.data_start().ok_or("a member without data")?;
     let (packed, method) = (member.compressed_size(), member.compression());

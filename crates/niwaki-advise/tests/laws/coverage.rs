@@ -55,7 +55,8 @@ fn intervals_narrow_with_the_root_of_the_data() {
     let width = |lanes: usize| {
         let widths = (0..20).map(|batch| {
             let mut noise = Key::new(lanes as u64, "narrow").iteration(batch).open();
-            let came = measure(&sampled(&old, &new, pair.old_values(), lanes, &mut noise), Settings::default());
+            let came =
+                measure(&sampled(&old, &new, pair.old_values(), lanes, &mut noise), Settings::default());
             let (low, high) = interval(&came, "bias_total");
             high - low
         });

@@ -87,7 +87,9 @@ fn a_file_cut_anywhere_is_refused() {
 #[test]
 fn flipped_bytes_never_panic() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["snappy.parquet", "plain.parquet", "second.parquet", "polars.parquet", "padded.npz", "flat.npz"] {
+    for name in
+        ["snappy.parquet", "plain.parquet", "second.parquet", "polars.parquet", "padded.npz", "flat.npz"]
+    {
         let whole = fs::read(fixture(name)).unwrap();
         let file = folder.path().join(name);
         let mut refused = 0;
@@ -96,7 +98,8 @@ fn flipped_bytes_never_panic() {
             bytes[at] ^= 0x5A;
             fs::write(&file, bytes).unwrap();
             // A flipped digit may still be a number: what counts is that nothing breaks.
-            refused += usize::from(read(&[file.clone()], Naming::default(), Against::Old).is_err());
+            refused +=
+                usize::from(read(std::slice::from_ref(&file), Naming::default(), Against::Old).is_err());
         }
         assert!(refused > 0, "{name}");
     }
@@ -110,9 +113,15 @@ fn other_files_are_refused_by_name() {
         fs::write(&file, bytes).unwrap();
         refusal(&file)
     };
-    assert_eq!(at("dump.csv", b"a,b"), "dump.csv: the ending 'csv' names no layout; use .jsonl, .npz or .parquet");
+    assert_eq!(
+        at("dump.csv", b"a,b"),
+        "dump.csv: the ending 'csv' names no layout; use .jsonl, .npz or .parquet"
+    );
     assert!(at("text.npz", b"hello").starts_with("text.npz: not a whole npz file: "));
-    assert!(at("text.parquet", b"hello hello hello").starts_with("text.parquet: not a whole parquet file: no parquet"));
+    assert!(
+        at("text.parquet", b"hello hello hello")
+            .starts_with("text.parquet: not a whole parquet file: no parquet")
+    );
     let missing = folder.path().join("none.jsonl");
-    assert!(refusal(&missing).starts_with("none.jsonl: No such file"));
+    assert_eq!(refusal(&missing), "none.jsonl cannot be read");
 }

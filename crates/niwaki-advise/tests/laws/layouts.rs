@@ -11,14 +11,19 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-pub(crate) fn read(files: &[PathBuf], naming: Naming, against: Against) -> Result<Measured, niwaki_advise::Error> {
+pub(crate) fn read(
+    files: &[PathBuf],
+    naming: Naming,
+    against: Against,
+) -> Result<Measured, niwaki_advise::Error> {
     let mut dump = Dump::open(files, naming, against)?;
     dump.prepare(|_| {})?;
-    let (mut chunk, mut measure) = (dump.chunk(), Measure::new(Settings::default()));
-    while dump.next(&mut chunk)? {
-        measure.add(&chunk);
-    }
-    assert_eq!(dump.done(), dump.bytes());
+    let (bytes, mut measure, mut last) = (dump.bytes(), Measure::new(Settings::default()), 0);
+    dump.each(|chunk, done| {
+        measure.add(chunk);
+        assert!(last <= done && done <= bytes, "{done} after {last} of {bytes}");
+        last = done;
+    })?;
     Ok(measure.finish())
 }
 

@@ -8,7 +8,10 @@ use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
 /// Relative to the larger of one and the value.
 fn agree(what: &str, came: f64, expected: f64, slack: f64) {
     let same = came.is_nan() && expected.is_nan();
-    assert!(same || (came - expected).abs() <= slack * expected.abs().max(1.0), "{what}: {came} for {expected}");
+    assert!(
+        same || (came - expected).abs() <= slack * expected.abs().max(1.0),
+        "{what}: {came} for {expected}"
+    );
 }
 
 /// The trajectories of some lanes.

@@ -8,11 +8,11 @@ fn numbers(value: &serde_json::Value) -> Vec<f64> {
 
 #[test]
 fn metrics_are_the_transcriptions() {
-    let cases: serde_json::Value =
-        serde_json::from_str(include_str!("../fixtures/verl.json")).unwrap();
+    let cases: serde_json::Value = serde_json::from_str(include_str!("../fixtures/verl.json")).unwrap();
     for case in cases.as_array().unwrap() {
         let level = case["level"].as_str().unwrap();
-        let settings = Settings { level: level.parse().unwrap(), threshold: case["threshold"].as_f64().unwrap() };
+        let settings =
+            Settings { level: level.parse().unwrap(), threshold: case["threshold"].as_f64().unwrap() };
         let rows = case["training"].as_array().unwrap().len();
         let kept = |what: &str, row: usize| -> Vec<f64> {
             let (values, mask) = (numbers(&case[what][row]), numbers(&case["mask"][row]));

@@ -146,22 +146,19 @@ impl Args {
             Reference::Behaviour => Against::Behaviour,
         };
         let mut dump = Dump::open(&self.files, naming, against)?;
+        let names = dump.names();
         let bar = terminal::progress(dump.bytes(), "reading");
-        let mut read = || -> Result<Measure, niwaki_advise::Error> {
-            let mut measure = Measure::new(settings);
-            dump.prepare(|done| bar.set_position(done))?;
-            let mut chunk = dump.chunk();
-            while dump.next(&mut chunk)? {
-                measure.add(&chunk);
-                bar.set_position(dump.done());
-            }
-            Ok(measure)
-        };
-        let measure = read();
+        let mut measure = Measure::new(settings);
+        let read = dump.prepare(|done| bar.set_position(done)).and_then(|()| {
+            dump.each(|chunk, done| {
+                measure.add(chunk);
+                bar.set_position(done);
+            })
+        });
         bar.finish_and_clear();
-        let measure = measure?;
+        read?;
         if measure.is_empty() {
-            return Err(niwaki_advise::Error::Empty { files: dump.names() }.into());
+            return Err(niwaki_advise::Error::Empty { files: names }.into());
         }
         Ok(measure.finish())
     }

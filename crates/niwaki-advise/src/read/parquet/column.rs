@@ -226,7 +226,11 @@ impl Column {
             for &level in &*definitions {
                 starts.push(numbers.len());
                 there.push(level == whole);
-                numbers.push(if level == whole { values.next().copied().unwrap_or(f64::NAN) } else { f64::NAN });
+                numbers.push(if level == whole {
+                    values.next().copied().unwrap_or(f64::NAN)
+                } else {
+                    f64::NAN
+                });
             }
             return Ok(());
         };

@@ -26,7 +26,8 @@ pub(super) fn unpack(codec: i64, packed: &[u8], size: usize, into: &mut Vec<u8>)
             flate2::read::GzDecoder::new(packed).read_to_end(into).map_err(|error| error.to_string())?;
         }
         6 => {
-            let decoder = ruzstd::decoding::StreamingDecoder::new(packed).map_err(|error| error.to_string())?;
+            let decoder =
+                ruzstd::decoding::StreamingDecoder::new(packed).map_err(|error| error.to_string())?;
             decoder.take(size as u64 + 1).read_to_end(into).map_err(|error| error.to_string())?;
         }
         other => {
@@ -159,7 +160,7 @@ fn differences(bytes: &[u8], count: usize) -> Done<(Vec<i64>, usize)> {
     let total = varint(bytes, &mut at)? as usize;
     let signed = |value: u64| (value >> 1) as i64 ^ -((value & 1) as i64);
     let mut value = signed(varint(bytes, &mut at)?);
-    if minis == 0 || block % minis != 0 || !(block / minis).is_multiple_of(8) || total < count {
+    if minis == 0 || !block.is_multiple_of(minis) || !(block / minis).is_multiple_of(8) || total < count {
         return Err(CUT.to_owned());
     }
     let per_mini = block / minis;
@@ -215,7 +216,8 @@ pub(super) fn values(
         (6, Physical::Text) => {
             let (lengths, mut at) = differences(bytes, count)?;
             for length in lengths {
-                let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length)).ok_or(CUT)?;
+                let end =
+                    usize::try_from(length).ok().and_then(|length| at.checked_add(length)).ok_or(CUT)?;
                 into.push(number_of_text(bytes.get(at..end).ok_or(CUT)?));
                 at = end;
             }
@@ -237,7 +239,9 @@ pub(super) fn values(
             }
             plain(&joined, physical, count, into)
         }
-        (other, _) => Err(format!("has encoding {other}, which is not read; write it plain or by dictionary")),
+        (other, _) => {
+            Err(format!("has encoding {other}, which is not read; write it plain or by dictionary"))
+        }
     }
 }
 

@@ -44,7 +44,10 @@ impl Table {
             }
             if let Some((expected, came)) = unfit(field, &leaf) {
                 let place = Place { file: shown(file), unit: "row", row: None };
-                return Err(Error::Row { place, fault: Fault::Kind { field, expected, came: came.to_owned() } });
+                return Err(Error::Row {
+                    place,
+                    fault: Fault::Kind { field, expected, came: came.to_owned() },
+                });
             }
             columns.push((field, Column::open(file, leaf).map_err(io)?));
         }
@@ -74,14 +77,17 @@ impl Records for Table {
         for (field, column) in &mut self.columns {
             let field = *field;
             let lists = column.leaf.element_level.is_some();
-            let broken = |why: String| Error::Row { place: place(), fault: Fault::Syntax { field: Some(field), why } };
+            let broken =
+                |why: String| Error::Row { place: place(), fault: Fault::Syntax { field: Some(field), why } };
             let row = column.next().map_err(broken)?;
             let row = row.ok_or_else(|| broken("the column ends before its file does".to_owned()))?;
             let Some(values) = row else { continue };
             match (field, values) {
                 (Field::Group, [number]) => record.group = Some(key_of_number(*number)),
                 (Field::Weight, [weight]) => record.weight = Some(*weight),
-                (Field::Iteration, [number]) if number.fract() == 0.0 => record.iteration = Some(*number as i64),
+                (Field::Iteration, [number]) if number.fract() == 0.0 => {
+                    record.iteration = Some(*number as i64)
+                }
                 (Field::Group | Field::Iteration | Field::Weight, _) => {
                     let came = format!("{values:?}");
                     let fault = Fault::Kind { field, expected: "one whole number", came };
