@@ -23,6 +23,12 @@ pub(crate) fn refuse(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(REFUSED)
 }
 
+/// Prints one line on standard error beside a result.
+#[expect(clippy::print_stderr, reason = "the one place where a warning is shown")]
+pub(crate) fn warn(line: &str) {
+    eprintln!("niwaki: {}", one_line(line));
+}
+
 /// Shows help and version as they are, and folds a mistake in the arguments into one line.
 #[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {

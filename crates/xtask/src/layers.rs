@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-page", 0),
     ("niwaki-exact", 1),
     ("niwaki-shop", 1),
+    ("niwaki-advise", 2),
     ("niwaki-tasks", 2),
     ("niwaki-nn", 2),
     ("niwaki-policies", 3),

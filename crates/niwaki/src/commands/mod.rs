@@ -1,5 +1,6 @@
 //! The doors. A new command is one file here, one variant and one line in [`Command::run`].
 
+mod advise;
 mod bench;
 mod generate;
 mod method;
@@ -15,6 +16,8 @@ use std::process::ExitCode;
 /// What a user can ask for.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Read the log-probs of any run and say whether stale data costs it signal, and what to do.
+    Advise(advise::Args),
     /// Measure policy losses exactly: bias, variance, MSE, gradient direction and ESS on an enumerable process.
     Oracle(oracle::Oracle),
     /// Re-run a table or figure of the paper and hold it against the printed numbers.
@@ -35,6 +38,7 @@ impl Command {
     /// Runs the chosen command. Errors are the user's to mend: one line, exit code 2.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Advise(args) => args.run(),
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
             Self::Train(args) => args.run(),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a command that cannot be run has failed")]
 
+mod advise;
 mod engine;
 mod oracle;
 mod shop;

@@ -1,0 +1,164 @@
+//! What can be wrong with a dump, always with its place.
+
+use crate::schema::Field;
+use std::fmt;
+use thiserror::Error;
+
+/// A refused dump.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that cannot be opened or read.
+    #[error("{file} cannot be read")]
+    File {
+        /// The file as it was given.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file name whose ending names no layout.
+    #[error("{file}: the ending '{ending}' names no layout; use .jsonl, .npz or .parquet")]
+    Layout {
+        /// The file as it was given.
+        file: String,
+        /// Its ending.
+        ending: String,
+    },
+    /// A file that is not what its ending says, or is cut short.
+    #[error("{file}: not a whole {layout} file: {why}")]
+    Broken {
+        /// The file as it was given.
+        file: String,
+        /// The layout that its ending names.
+        layout: &'static str,
+        /// What the decoder says.
+        why: String,
+    },
+    /// A trajectory that cannot be used.
+    #[error("{place}: {fault}")]
+    Row {
+        /// File and row.
+        place: Place,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// Files without a single step of the policy.
+    #[error("{files}: no trajectory with a step of the policy")]
+    Empty {
+        /// The files.
+        files: String,
+    },
+}
+
+/// Where a trajectory stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file as it was given.
+    pub file: String,
+    /// What rows are called there.
+    pub unit: &'static str,
+    /// The row, counted from 1 in text and from 0 in arrays and columns, as their tools do; none for the file
+    /// as a whole.
+    pub row: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.row {
+            Some(row) => write!(f, "{}, {} {row}", self.file, self.unit),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+/// What is wrong with one trajectory.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A field that must be there.
+    #[error("no {field}{}", hint(.near, *.field))]
+    Missing {
+        /// The field.
+        field: Field,
+        /// A name in the record that looks like it.
+        near: Option<String>,
+    },
+    /// Neither of the two fields that can give an advantage.
+    #[error("neither advantage nor reward; one of them must be there")]
+    NoAdvantage,
+    /// Two lists of different lengths.
+    #[error("{field} has {came} values where {against} has {expected}")]
+    Length {
+        /// The field that does not fit.
+        field: Field,
+        /// Its length.
+        came: usize,
+        /// The field that it is held against.
+        against: Field,
+        /// The length of that one.
+        expected: usize,
+    },
+    /// A value that is not a finite number.
+    #[error("{field}[{index}] is {value}; every value at a step of the policy must be finite")]
+    NotFinite {
+        /// The field.
+        field: Field,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A log-prob above zero.
+    #[error("{field}[{index}] is {value}; the logarithm of a probability is at most 0")]
+    Positive {
+        /// The field.
+        field: Field,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A mask value that is neither 0 nor 1.
+    #[error("{field}[{index}] is {value}; a mask holds 0 and 1")]
+    MaskValue {
+        /// The field.
+        field: Field,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A field of the wrong kind.
+    #[error("{field} must be {expected}; {came} came")]
+    Kind {
+        /// The field.
+        field: Field,
+        /// What it must be.
+        expected: &'static str,
+        /// What it was.
+        came: String,
+    },
+    /// A record that cannot be parsed; names the field where that is known.
+    #[error("{}{why}", within(*.field))]
+    Syntax {
+        /// The field at which parsing stopped.
+        field: Option<Field>,
+        /// What the parser says.
+        why: String,
+    },
+}
+
+fn hint(near: &Option<String>, field: Field) -> String {
+    let others = &field.names()[1..];
+    match near {
+        Some(near) => format!("; '{near}' looks like it: give --map {field}={near}"),
+        None if others.is_empty() => String::new(),
+        None => {
+            format!(" (nor {}); give --map {field}=NAME to read it under another name", others.join(", "))
+        }
+    }
+}
+
+fn within(field: Option<Field>) -> String {
+    field.map_or_else(String::new, |field| format!("{field}: "))
+}

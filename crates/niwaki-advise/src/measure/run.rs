@@ -1,0 +1,381 @@
+//! The whole run: folds for the intervals, iterations for the course, groups for the signal.
+
+use super::estimates::{Choices, Estimates};
+use super::histogram::LogRatios;
+use super::jackknife::{FOLDS, half_width, standard_error};
+use super::numbers::{Number, SIGNAL, numbers};
+use super::part::Part;
+use super::scaled::{GRID, strength};
+use super::signal::{Groups, Rewards};
+use super::steps::Steps;
+use crate::trajectory::Chunk;
+use crate::verl;
+use niwaki_correction::Clip;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Places along the trajectory that an iteration keeps apart; longer ones share.
+const ITERATION_PLACES: usize = 64;
+
+/// Bins of the histogram of log-ratios.
+const BINS: usize = 60;
+
+/// What the measurements depend on beside the data.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The trainer's clip range.
+    pub clip: Clip,
+    /// ESS that a correction must keep.
+    pub ess_floor: f64,
+    /// Trajectories per update; the mean of the dump's iterations where it is not given.
+    pub batch: Option<f64>,
+    /// verl's settings.
+    pub verl: verl::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { clip: Clip::PPO, ess_floor: 0.9, batch: None, verl: verl::Settings::default() }
+    }
+}
+
+/// Running sums of a run.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    settings: Settings,
+    folds: Vec<Part>,
+    iterations: BTreeMap<i64, Iteration>,
+    groups: Groups,
+    log_ratios: LogRatios,
+    trajectories: usize,
+    engines: bool,
+    steps: Steps,
+}
+
+/// Sums of one iteration.
+#[derive(Clone, Debug)]
+struct Iteration {
+    part: Part,
+    rewards: Rewards,
+    verl: verl::Tally,
+}
+
+/// How much data there is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Facts {
+    /// Trajectories read.
+    pub trajectories: usize,
+    /// Of those, the ones with a step of the policy.
+    pub lanes: usize,
+    /// Steps of the policy.
+    pub steps: usize,
+    /// Iterations.
+    pub iterations: usize,
+    /// Groups; 0 where the dump has none.
+    pub groups: usize,
+    /// Mean steps per trajectory (T).
+    pub mean_length: f64,
+    /// Steps of the longest trajectory.
+    pub longest: usize,
+    /// Trajectories per update (N).
+    pub batch: f64,
+    /// Folds behind the intervals.
+    pub folds: usize,
+    /// Which log-probs the verl metrics compare.
+    pub verl_pair: &'static str,
+}
+
+/// What is measured at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PositionRow {
+    /// Steps of the policy before it.
+    pub position: usize,
+    /// Weight of the trajectories that reach it.
+    pub mass: f64,
+    /// ESS of the prefix ratio, raw.
+    pub prefix_ess: f64,
+    /// Half-width of its 95% interval.
+    pub prefix_ess_error: Option<f64>,
+    /// The same with ratios clamped at 2.
+    pub prefix_ess_clamped: f64,
+    /// b_t. Paper: `eq:bias-witness`
+    pub bias_witness: f64,
+    /// Half-width of its 95% interval.
+    pub bias_witness_error: Option<f64>,
+    /// Cov(R_t, r_t A_t). Paper: `eq:bias-witness`
+    pub witness_covariance: f64,
+    /// The same as a correlation.
+    pub content_correlation: f64,
+    /// Root mean square of the advantage.
+    pub advantage_rms: f64,
+    /// Root mean square of the prefix log-ratio.
+    pub prefix_rms: f64,
+}
+
+/// What is measured in an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IterationRow {
+    /// Its number.
+    pub iteration: i64,
+    /// Trajectories with a step of the policy.
+    pub lanes: usize,
+    /// σ²T.
+    pub drift: f64,
+    /// KL(old ‖ new) per step, never negative.
+    pub kl_k3: f64,
+    /// ESS of the full correction's weights over all steps.
+    pub ess: f64,
+    /// ESS of the prefix ratio at its worst place.
+    pub prefix_ess: f64,
+    /// Σ |b|.
+    pub dose: f64,
+    /// Share of steps on the flat side of the clip.
+    pub clip_fraction: f64,
+    /// Share of trajectories with zero advantage throughout.
+    pub zero_signal: f64,
+    /// Mean reward, where there are rewards.
+    pub mean_reward: Option<f64>,
+    /// Share of trajectories with a reward other than zero.
+    pub rewarded: Option<f64>,
+    /// verl's metrics, names without `rollout_corr/`.
+    #[serde(serialize_with = "as_map")]
+    pub verl: Vec<(String, f64)>,
+}
+
+/// What a correction of one strength would do to a batch's estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AlphaRow {
+    /// The strength.
+    pub alpha: f64,
+    /// Bias, taking the full correction as the truth. Paper: `eq:bias-def`
+    pub bias: f64,
+    /// Variance of a single trajectory's estimate. Paper: `eq:var-def`
+    pub variance: f64,
+    /// Squared error of a batch's mean: squared bias, less its noise, plus variance over N. Paper: `eq:mse-def`
+    pub error: f64,
+    /// ESS of the weights over all steps.
+    pub ess: f64,
+}
+
+/// A bin of the histogram of log-ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bin {
+    /// Lower end.
+    pub from: f64,
+    /// Upper end.
+    pub to: f64,
+    /// Share of the steps.
+    pub share: f64,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// How much data there is.
+    pub facts: Facts,
+    /// The scalars, with intervals.
+    pub numbers: Vec<Number>,
+    /// By strength of the correction.
+    pub alphas: Vec<AlphaRow>,
+    /// By iteration.
+    pub iterations: Vec<IterationRow>,
+    /// By position.
+    pub positions: Vec<PositionRow>,
+    /// Log-ratios; all but a thousandth on either side.
+    pub log_ratios: Vec<Bin>,
+    /// verl's metrics over all of the data, names without `rollout_corr/`.
+    #[serde(serialize_with = "as_map")]
+    pub verl: Vec<(String, f64)>,
+}
+
+fn as_map<S: serde::Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, value)| (format!("rollout_corr/{name}"), value)))
+}
+
+impl Measure {
+    /// Nothing measured yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            folds: vec![Part::default(); FOLDS],
+            iterations: BTreeMap::new(),
+            groups: Groups::default(),
+            log_ratios: LogRatios::default(),
+            trajectories: 0,
+            engines: false,
+            steps: Steps::default(),
+        }
+    }
+
+    /// Adds trajectories.
+    pub fn add(&mut self, chunk: &Chunk) {
+        let settings = self.settings;
+        self.engines |= !chunk.behaviour.is_empty();
+        for (lane, row) in chunk.lanes.iter().zip(chunk.offsets.windows(2)) {
+            let row = row[0]..row[1];
+            let (old, new) = (&chunk.old[row.clone()], &chunk.new[row.clone()]);
+            let steps = &mut self.steps;
+            steps.fill(old, new, &chunk.advantage[row.clone()], settings.clip);
+            let fold = self.groups.fold(lane, steps.whole.silent, FOLDS);
+            self.folds[fold].add(steps, lane.weight);
+            let iteration = self.iterations.entry(lane.iteration).or_insert_with(|| Iteration {
+                part: Part::limited(ITERATION_PLACES),
+                rewards: Rewards::default(),
+                verl: verl::Tally::new(settings.verl),
+            });
+            iteration.part.add(steps, lane.weight);
+            iteration.rewards.add(lane);
+            match chunk.behaviour.get(row) {
+                Some(behaviour) if !chunk.behaviour.is_empty() => iteration.verl.add(old, behaviour),
+                _ => iteration.verl.add(new, old),
+            }
+            self.log_ratios.add(&steps.ell, lane.weight);
+            self.trajectories += 1;
+        }
+    }
+
+    /// Adds the sums of other trajectories, measured with the same settings.
+    pub fn merge(&mut self, other: &Self) {
+        self.folds.iter_mut().zip(&other.folds).for_each(|(own, other)| own.merge(other));
+        for (number, iteration) in &other.iterations {
+            match self.iterations.get_mut(number) {
+                None => {
+                    self.iterations.insert(*number, iteration.clone());
+                }
+                Some(own) => {
+                    own.part.merge(&iteration.part);
+                    own.rewards.merge(&iteration.rewards);
+                    own.verl.merge(&iteration.verl);
+                }
+            }
+        }
+        self.groups.merge(&other.groups);
+        self.log_ratios.merge(&other.log_ratios);
+        self.trajectories += other.trajectories;
+        self.engines |= other.engines;
+    }
+
+    /// Whether there is anything to say: a step of the policy with a weight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.folds.iter().all(|fold| fold.lanes == 0)
+    }
+
+    /// What the sums say; nothing sensible where [`Measure::is_empty`].
+    #[must_use]
+    pub fn finish(&self) -> Measured {
+        let used: Vec<&Part> = self.folds.iter().filter(|fold| fold.lanes > 0).collect();
+        let merged = |left_out: Option<usize>| {
+            let mut sum = Part::default();
+            let kept = used.iter().enumerate().filter(|(at, _)| Some(*at) != left_out);
+            kept.for_each(|(_, part)| sum.merge(part));
+            sum
+        };
+        let all = merged(None);
+        let batch = self.settings.batch.unwrap_or(all.lanes as f64 / self.iterations.len() as f64);
+        let choices = Choices { ess_floor: self.settings.ess_floor, batch };
+        let estimates = Estimates::new(&all, choices);
+        let without: Vec<Estimates> = match used.len() {
+            0 | 1 => Vec::new(),
+            folds => (0..folds).map(|fold| Estimates::new(&merged(Some(fold)), choices)).collect(),
+        };
+        let mut numbers = numbers(&estimates, &without);
+        numbers.extend(self.signal(batch));
+        let mut verl = verl::Tally::new(self.settings.verl);
+        self.iterations.values().for_each(|iteration| verl.merge(&iteration.verl));
+        Measured {
+            facts: Facts {
+                trajectories: self.trajectories,
+                lanes: all.lanes,
+                steps: all.steps,
+                iterations: self.iterations.len(),
+                groups: self.groups.count(),
+                mean_length: all.step_mass / all.lane_mass,
+                longest: all.positions.longest(),
+                batch,
+                folds: used.len(),
+                verl_pair: if self.engines { "old against behaviour" } else { "new against old" },
+            },
+            numbers,
+            alphas: (0..GRID).map(|k| alpha_row(&estimates, k)).collect(),
+            iterations: self.iterations.iter().map(|(number, own)| own.row(*number, choices)).collect(),
+            positions: position_rows(&all, &estimates, &without),
+            log_ratios: (self.log_ratios.bins(BINS).into_iter())
+                .map(|(from, to, share)| Bin { from, to, share })
+                .collect(),
+            verl: verl.metrics(),
+        }
+    }
+
+    /// Whether batches carry a signal. Paper: `tab:conditions` (C3)
+    fn signal(&self, batch: f64) -> impl Iterator<Item = Number> {
+        let known: Vec<&Rewards> = self
+            .iterations
+            .values()
+            .map(|iteration| &iteration.rewards)
+            .filter(|own| own.known > 0)
+            .collect();
+        let share = |of: fn(&Rewards) -> bool| {
+            known.iter().filter(|rewards| of(rewards)).count() as f64 / known.len() as f64
+        };
+        let worst = known.iter().map(|rewards| rewards.chance_of_none(batch)).fold(f64::NAN, f64::max);
+        let values =
+            [share(Rewards::all_zero), share(Rewards::all_alike), self.groups.without_signal(), worst];
+        SIGNAL.into_iter().zip(values).map(|((name, about), value)| Number::plain(name, value, about))
+    }
+}
+
+impl Iteration {
+    fn row(&self, iteration: i64, choices: Choices) -> IterationRow {
+        let known = self.rewards.known > 0;
+        let estimates = Estimates::new(&self.part, choices);
+        IterationRow {
+            iteration,
+            lanes: self.part.lanes,
+            drift: estimates.drift,
+            kl_k3: estimates.kl_k3,
+            ess: estimates.ess,
+            prefix_ess: estimates.worst_prefix_ess(),
+            dose: estimates.dose,
+            clip_fraction: estimates.clip_fraction,
+            zero_signal: estimates.zero_signal,
+            mean_reward: known.then(|| self.rewards.sum / self.rewards.known as f64),
+            rewarded: known.then(|| self.rewards.rewarded_share()),
+            verl: self.verl.metrics(),
+        }
+    }
+}
+
+fn alpha_row(estimates: &Estimates, k: usize) -> AlphaRow {
+    AlphaRow {
+        alpha: strength(k),
+        bias: estimates.bias_at[k],
+        variance: estimates.variance_at[k],
+        error: estimates.error_at[k],
+        ess: estimates.ess_at[k],
+    }
+}
+
+fn position_rows(all: &Part, estimates: &Estimates, without: &[Estimates]) -> Vec<PositionRow> {
+    let reach = |of: &dyn Fn(&Estimates) -> Option<f64>| {
+        // A fold left out may hold the only trajectories of this length.
+        let values: Option<Vec<f64>> = without.iter().map(of).collect();
+        let values = values?;
+        standard_error(&values).map(|error| error * half_width(values.len()))
+    };
+    let row = |at: usize| PositionRow {
+        position: at,
+        mass: all.positions.get(at, super::position::Sum::Mass),
+        prefix_ess: estimates.prefix_ess[at],
+        prefix_ess_error: reach(&|own| own.prefix_ess.get(at).copied()),
+        prefix_ess_clamped: estimates.prefix_ess_clamped[at],
+        bias_witness: estimates.bias_witness[at],
+        bias_witness_error: reach(&|own| own.bias_witness.get(at).copied()),
+        witness_covariance: estimates.witness_covariance[at],
+        content_correlation: estimates.content_correlation[at],
+        advantage_rms: estimates.advantage_rms[at],
+        prefix_rms: estimates.prefix_rms[at],
+    };
+    (0..all.positions.len()).map(row).collect()
+}

@@ -1,0 +1,251 @@
+//! Several files as one run.
+
+use super::{jsonl, npz, parquet};
+use crate::error::{Error, Fault, Place};
+use crate::schema::{Field, Naming, nearest};
+use crate::trajectory::{Against, Baselines, Came, Chunk, Record};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, sync_channel};
+
+/// Steps of a chunk: enough to be worth a pass, few enough to stay small.
+const CHUNK_STEPS: usize = 1 << 16;
+
+/// Chunks that are read ahead.
+const CHUNKS: usize = 2;
+
+/// One layout's rows, in order.
+pub(super) trait Records: Send {
+    /// Fills the record with the next row; false at the end.
+    fn next(&mut self, record: &mut Record) -> Result<bool, Error>;
+    /// Where the row last read stands.
+    fn place(&self) -> Place;
+    /// Names that the schema does not know, for hints.
+    fn strangers(&self) -> Vec<String>;
+    /// About how many bytes of the file are done.
+    fn done(&self) -> u64;
+}
+
+/// What a pass needs of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// Rewards, groups, iterations and weights.
+    Rewards,
+    /// Everything.
+    Whole,
+}
+
+impl Pass {
+    pub(super) fn wants(self, field: Field) -> bool {
+        let first = [Field::Reward, Field::Group, Field::Iteration, Field::Weight, Field::Advantage];
+        self == Self::Whole || first.contains(&field)
+    }
+}
+
+/// The trajectories of one or more files, chunk by chunk.
+pub struct Dump {
+    files: Vec<(PathBuf, u64)>,
+    naming: Naming,
+    against: Against,
+    baselines: Option<Baselines>,
+    current: Option<Box<dyn Records>>,
+    next_file: usize,
+    /// Bytes of the passes and files before the current one.
+    behind: u64,
+    record: Record,
+}
+
+impl Dump {
+    /// Looks at the files: their sizes, and whether the first trajectory has an advantage.
+    ///
+    /// # Errors
+    /// Where a file cannot be opened, or the first row cannot be read.
+    pub fn open(files: &[PathBuf], naming: Naming, against: Against) -> Result<Self, Error> {
+        let sized = |file: &PathBuf| {
+            let size = std::fs::metadata(file).map_err(|source| Error::File { file: shown(file), source })?;
+            Ok((file.clone(), size.len()))
+        };
+        let mut dump = Self {
+            files: files.iter().map(sized).collect::<Result<_, Error>>()?,
+            naming,
+            against,
+            baselines: None,
+            current: None,
+            next_file: 0,
+            behind: 0,
+            record: Record::default(),
+        };
+        let mut record = Record::default();
+        if dump.advance(&mut record, Pass::Whole)?
+            && record.came(Field::Advantage) == Came::Absent
+            && record.came(Field::Reward) != Came::Absent
+        {
+            dump.baselines = Some(Baselines::default());
+        }
+        dump.rewind();
+        Ok(dump)
+    }
+
+    /// Bytes that all passes will read.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let passes = if self.baselines.is_some() { 2 } else { 1 };
+        passes * self.files.iter().map(|(_, size)| size).sum::<u64>()
+    }
+
+    /// About how many of [`Dump::bytes`] are done.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.behind + self.current.as_ref().map_or(0, |current| current.done())
+    }
+
+    /// Whether advantages are made from rewards.
+    #[must_use]
+    pub fn from_rewards(&self) -> bool {
+        self.baselines.is_some()
+    }
+
+    /// Takes the mean rewards, where there are no advantages; calls `progress` with the bytes done.
+    ///
+    /// # Errors
+    /// As [`Dump::next`].
+    pub fn prepare(&mut self, mut progress: impl FnMut(u64)) -> Result<(), Error> {
+        let Some(mut baselines) = self.baselines.take() else { return Ok(()) };
+        let mut record = Record::default();
+        let mut rows = 0_u64;
+        while self.advance(&mut record, Pass::Rewards)? {
+            baselines.add(&record).map_err(|fault| self.at_row(fault))?;
+            rows += 1;
+            if rows.is_multiple_of(1024) {
+                progress(self.done());
+            }
+        }
+        let behind = self.behind;
+        self.rewind();
+        self.behind = behind;
+        self.baselines = Some(baselines);
+        Ok(())
+    }
+
+    /// Fills the chunk with the next trajectories; false at the end.
+    ///
+    /// # Errors
+    /// The first fault, with its file, row and field.
+    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool, Error> {
+        chunk.clear();
+        let mut record = std::mem::take(&mut self.record);
+        let filled = self.fill(chunk, &mut record);
+        self.record = record;
+        filled
+    }
+
+    /// Calls `visit` with every chunk in order and the bytes done; the next ones are read meanwhile, in a thread of
+    /// their own.
+    ///
+    /// # Errors
+    /// As [`Dump::next`].
+    pub fn each(mut self, mut visit: impl FnMut(&Chunk, u64)) -> Result<(), Error> {
+        let (give, filled) = sync_channel::<Result<(Chunk, u64), Error>>(CHUNKS);
+        let (hand_back, empty) = channel::<Chunk>();
+        for _ in 0..=CHUNKS {
+            // The other end is in hand, so that nothing is lost.
+            let _ = hand_back.send(self.chunk());
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for mut chunk in empty {
+                    let message = match self.next(&mut chunk) {
+                        Ok(true) => Ok((chunk, self.done())),
+                        Ok(false) => break,
+                        Err(error) => Err(error),
+                    };
+                    let last = message.is_err();
+                    if give.send(message).is_err() || last {
+                        break;
+                    }
+                }
+            });
+            for message in filled {
+                let (chunk, done) = message?;
+                visit(&chunk, done);
+                let _ = hand_back.send(chunk);
+            }
+            Ok(())
+        })
+    }
+
+    fn fill(&mut self, chunk: &mut Chunk, record: &mut Record) -> Result<bool, Error> {
+        while chunk.steps() < CHUNK_STEPS && chunk.lanes.len() < CHUNK_STEPS {
+            if !self.advance(record, Pass::Whole)? {
+                break;
+            }
+            chunk.push(record, self.baselines.as_ref()).map_err(|fault| self.at_row(fault))?;
+        }
+        Ok(!chunk.lanes.is_empty())
+    }
+
+    /// An empty chunk for [`Dump::next`].
+    #[must_use]
+    pub fn chunk(&self) -> Chunk {
+        Chunk::new(self.against)
+    }
+
+    /// The files, for messages.
+    #[must_use]
+    pub fn names(&self) -> String {
+        self.files.iter().map(|(file, _)| shown(file)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn rewind(&mut self) {
+        (self.current, self.next_file, self.behind) = (None, 0, 0);
+    }
+
+    /// Reads the next row, going on to the next file where one ends.
+    fn advance(&mut self, record: &mut Record, pass: Pass) -> Result<bool, Error> {
+        loop {
+            if let Some(current) = &mut self.current {
+                record.clear();
+                if current.next(record)? {
+                    return Ok(true);
+                }
+                self.behind += self.files[self.next_file - 1].1;
+                self.current = None;
+            }
+            let Some((file, size)) = self.files.get(self.next_file) else { return Ok(false) };
+            self.current = Some(open(file, *size, &self.naming, pass)?);
+            self.next_file += 1;
+        }
+    }
+
+    /// A fault with its place, and with the stranger that a missing field may hide behind.
+    fn at_row(&self, fault: Fault) -> Error {
+        let Some(current) = &self.current else {
+            return Error::Row { place: Place { file: self.names(), unit: "row", row: None }, fault };
+        };
+        let fault = match fault {
+            Fault::Missing { field, near: None } => {
+                let strangers = current.strangers();
+                let near = self.naming.names(field).into_iter().find_map(|name| {
+                    nearest(name, strangers.iter().map(String::as_str)).map(ToOwned::to_owned)
+                });
+                Fault::Missing { field, near }
+            }
+            other => other,
+        };
+        Error::Row { place: current.place(), fault }
+    }
+}
+
+fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Box<dyn Records>, Error> {
+    let ending = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    Ok(match ending.as_str() {
+        "jsonl" | "ndjson" => Box::new(jsonl::Lines::open(file, naming, pass)?),
+        "npz" => Box::new(npz::Arrays::open(file, size, naming, pass)?),
+        "parquet" => Box::new(parquet::Table::open(file, size, naming, pass)?),
+        _ => return Err(Error::Layout { file: shown(file), ending }),
+    })
+}
+
+/// A file as users wrote it.
+pub(super) fn shown(file: &Path) -> String {
+    file.display().to_string()
+}

@@ -1,0 +1,302 @@
+//! One object per line.
+//!
+//! Numbers go straight into the record's buffers; what the schema does not name is skipped unread.
+
+use super::dump::{Pass, Records, shown};
+use crate::error::{Error, Fault, Place};
+use crate::schema::{FIELDS, Field, Naming};
+use crate::trajectory::{Came, Record, key_of_number, key_of_text};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// The lines of a file.
+pub(super) struct Lines {
+    file: PathBuf,
+    reader: BufReader<File>,
+    naming: Naming,
+    pass: Pass,
+    line: Vec<u8>,
+    number: u64,
+    done: u64,
+}
+
+impl Lines {
+    pub(super) fn open(file: &Path, naming: &Naming, pass: Pass) -> Result<Self, Error> {
+        let handle = File::open(file).map_err(|source| Error::File { file: shown(file), source })?;
+        Ok(Self {
+            file: file.to_path_buf(),
+            reader: BufReader::with_capacity(1 << 18, handle),
+            naming: naming.clone(),
+            pass,
+            line: Vec::new(),
+            number: 0,
+            done: 0,
+        })
+    }
+}
+
+impl Records for Lines {
+    fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
+        loop {
+            self.line.clear();
+            let read = self.reader.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|source| Error::File { file: shown(&self.file), source })?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            self.done += read as u64;
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let mut state = State { record, naming: &self.naming, pass: self.pass, now: None, fault: None };
+        let mut parser = serde_json::Deserializer::from_slice(self.line.trim_ascii_end());
+        let parsed = Object { state: &mut state, ranks: [usize::MAX; FIELDS.len()] }.deserialize(&mut parser);
+        match parsed.and_then(|()| parser.end()) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                let fault = state.fault.take();
+                let fault =
+                    fault.unwrap_or_else(|| Fault::Syntax { field: state.now, why: why(&error, &self.line) });
+                Err(Error::Row { place: self.place(), fault })
+            }
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place { file: shown(&self.file), unit: "line", row: Some(self.number) }
+    }
+
+    fn strangers(&self) -> Vec<String> {
+        // Only asked for when a line is refused: its keys are parsed again.
+        let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&self.line);
+        let keys = keys.unwrap_or_default().into_iter().map(|(key, _)| key);
+        keys.filter(|key| self.naming.field(key).is_none()).collect()
+    }
+
+    fn done(&self) -> u64 {
+        self.done
+    }
+}
+
+/// The parser's complaint in this program's words.
+fn why(error: &serde_json::Error, line: &[u8]) -> String {
+    if error.is_eof() {
+        return "the line is cut short".to_owned();
+    }
+    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
+    if ["NaN", "Inf", "nan", "inf"].iter().any(|word| rest.starts_with(word.as_bytes())) {
+        return format!("column {}: not a finite number", error.column());
+    }
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    format!("column {}: {text}", error.column())
+}
+
+/// What parsing one line carries along.
+struct State<'a> {
+    record: &'a mut Record,
+    naming: &'a Naming,
+    pass: Pass,
+    now: Option<Field>,
+    fault: Option<Fault>,
+}
+
+struct Object<'s, 'a> {
+    state: &'s mut State<'a>,
+    ranks: [usize; FIELDS.len()],
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with the fields of a trajectory")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+            let known = self.state.naming.field(&key);
+            let wanted = known
+                .filter(|&(field, rank)| self.state.pass.wants(field) && rank < self.ranks[field.index()]);
+            let Some((field, rank)) = wanted else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            self.state.now = Some(field);
+            if map.next_value_seed(Value { field, state: self.state })? {
+                self.ranks[field.index()] = rank;
+            }
+            self.state.now = None;
+        }
+        Ok(())
+    }
+}
+
+/// The value of a known field; true where it is not null.
+struct Value<'s, 'a> {
+    field: Field,
+    state: &'s mut State<'a>,
+}
+
+impl Value<'_, '_> {
+    fn wrong<E: serde::de::Error>(self, came: &str) -> E {
+        let expected = match self.field {
+            Field::Group => "a number or a string",
+            Field::Iteration => "a whole number",
+            Field::Weight => "a number",
+            Field::Advantage | Field::Reward => "a number or a list of numbers",
+            _ => "a list of numbers",
+        };
+        self.state.fault = Some(Fault::Kind { field: self.field, expected, came: came.to_owned() });
+        E::custom("wrong kind")
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_, '_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the values of {}", self.field)
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<bool, E> {
+        let record = &mut *self.state.record;
+        match self.field {
+            Field::Group => record.group = Some(key_of_number(number)),
+            Field::Iteration if number.fract() == 0.0 => record.iteration = Some(number as i64),
+            Field::Iteration => return Err(self.wrong(&format!("{number}"))),
+            Field::Weight => record.weight = Some(number),
+            Field::Length | Field::Offsets => return Ok(false),
+            field => record.fill(field, Came::One).push(number),
+        }
+        Ok(true)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<bool, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<bool, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<bool, E> {
+        if self.field != Field::Group {
+            return Err(self.wrong("a string"));
+        }
+        self.state.record.group = Some(key_of_text(text.as_bytes()));
+        Ok(true)
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<bool, E> {
+        Err(self.wrong("true or false"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<bool, A::Error> {
+        Err(self.wrong("an object"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
+        match self.field {
+            Field::Group | Field::Iteration | Field::Weight => return Err(self.wrong("a list")),
+            Field::Length | Field::Offsets => {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(false);
+            }
+            _ => {}
+        }
+        let values = self.state.record.fill(self.field, Came::Many);
+        loop {
+            match list.next_element::<Element>() {
+                Ok(Some(Element::Number(number))) => values.push(number),
+                Ok(Some(Element::Other(came))) => {
+                    let came = format!("{came} at index {}", values.len());
+                    return Err(self.wrong(&came));
+                }
+                Ok(None) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// An element of a list: a number, or what else it is.
+enum Element {
+    Number(f64),
+    Other(&'static str),
+}
+
+impl<'de> serde::Deserialize<'de> for Element {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ElementVisitor)
+    }
+}
+
+struct ElementVisitor;
+
+impl<'de> Visitor<'de> for ElementVisitor {
+    type Value = Element;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Element, E> {
+        Ok(Element::Number(number))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Element, E> {
+        Ok(Element::Number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Element, E> {
+        Ok(Element::Number(number as f64))
+    }
+
+    fn visit_bool<E>(self, set: bool) -> Result<Element, E> {
+        Ok(Element::Number(f64::from(u8::from(set))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Element, E> {
+        // A hole is refused where the policy took the step, and never looked at elsewhere.
+        Ok(Element::Number(f64::NAN))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Element, E> {
+        Ok(Element::Other("a string"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Element, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Element::Other("a list"))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<Element, A::Error> {
+        Err(A::Error::custom("an object where a number is expected"))
+    }
+}

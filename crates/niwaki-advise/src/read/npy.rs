@@ -1,0 +1,122 @@
+//! One NumPy array as a stream of numbers.
+
+use crate::trajectory::key_of_text;
+use npyz::NpyHeader;
+use std::io::{self, Read};
+
+/// The kinds of numbers an array may hold, little-endian; texts only as names of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Float(usize),
+    Signed(usize),
+    Unsigned(usize),
+    /// Bytes of one text.
+    Text(usize),
+}
+
+/// An array that is read from front to back.
+pub(super) struct Array {
+    reader: Box<dyn Read + Send>,
+    pub(super) kind: Kind,
+    /// Shape without trailing axes of one: `[n, 1]` is `[n]`.
+    pub(super) shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// In words, where it is no array or one of another kind.
+    pub(super) fn new(mut reader: Box<dyn Read + Send>) -> Result<Self, String> {
+        let header = NpyHeader::from_reader(&mut reader).map_err(|error| error.to_string())?;
+        let described = header.dtype().descr();
+        let name = described.trim_matches('\'');
+        let size = |rest: &str| rest.parse::<usize>().ok().filter(|size| *size > 0);
+        let (order, rest) = name.split_at(name.len().min(2));
+        let kind = match (order, size(rest)) {
+            ("<f" | "|f", Some(size @ (2 | 4 | 8))) => Kind::Float(size),
+            ("<i" | "|i", Some(size @ (1 | 2 | 4 | 8))) => Kind::Signed(size),
+            ("<u" | "|u" | "|b", Some(size @ (1 | 2 | 4 | 8))) => Kind::Unsigned(size),
+            ("<U", Some(size)) => Kind::Text(4 * size),
+            ("|S", Some(size)) => Kind::Text(size),
+            _ => return Err(format!("holds {name}; save it as float32 or float64")),
+        };
+        let mut shape: Vec<usize> = header.shape().iter().map(|&size| size as usize).collect();
+        if header.order() == npyz::Order::Fortran && shape.len() > 1 {
+            return Err("is in Fortran order; save numpy.ascontiguousarray(x)".to_owned());
+        }
+        while shape.len() > 1 && shape.last() == Some(&1) {
+            shape.pop();
+        }
+        Ok(Self { reader, kind, shape, bytes: Vec::new() })
+    }
+
+    fn size(&self) -> usize {
+        match self.kind {
+            Kind::Float(size) | Kind::Signed(size) | Kind::Unsigned(size) | Kind::Text(size) => size,
+        }
+    }
+
+    /// Appends the next `count` numbers.
+    pub(super) fn numbers(&mut self, count: usize, into: &mut Vec<f64>) -> io::Result<()> {
+        self.bytes.resize(count * self.size(), 0);
+        self.reader.read_exact(&mut self.bytes)?;
+        let bytes = &self.bytes;
+        match self.kind {
+            Kind::Float(8) => into.extend(words(bytes).map(f64::from_le_bytes)),
+            Kind::Float(4) => into.extend(words(bytes).map(|word| f64::from(f32::from_le_bytes(word)))),
+            Kind::Float(_) => into.extend(words(bytes).map(|word| half(u16::from_le_bytes(word)))),
+            Kind::Signed(1) => into.extend(words(bytes).map(|word| f64::from(i8::from_le_bytes(word)))),
+            Kind::Signed(2) => into.extend(words(bytes).map(|word| f64::from(i16::from_le_bytes(word)))),
+            Kind::Signed(4) => into.extend(words(bytes).map(|word| f64::from(i32::from_le_bytes(word)))),
+            Kind::Signed(_) => into.extend(words(bytes).map(|word| i64::from_le_bytes(word) as f64)),
+            Kind::Unsigned(1) => into.extend(bytes.iter().map(|&byte| f64::from(byte))),
+            Kind::Unsigned(2) => into.extend(words(bytes).map(|word| f64::from(u16::from_le_bytes(word)))),
+            Kind::Unsigned(4) => into.extend(words(bytes).map(|word| f64::from(u32::from_le_bytes(word)))),
+            Kind::Unsigned(_) => into.extend(words(bytes).map(|word| u64::from_le_bytes(word) as f64)),
+            Kind::Text(_) => return Err(io::Error::other("texts where numbers are expected")),
+        }
+        Ok(())
+    }
+
+    /// The key of the next text.
+    pub(super) fn text_key(&mut self) -> io::Result<u64> {
+        self.bytes.resize(self.size(), 0);
+        self.reader.read_exact(&mut self.bytes)?;
+        let end = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        Ok(key_of_text(&self.bytes[..end]))
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.as_chunks::<N>().0.iter().copied()
+}
+
+/// An IEEE half as a double.
+pub(super) fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    sign * match exponent {
+        0 => fraction * 2.0_f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(exponent - 15),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::half;
+
+    #[test]
+    fn halves() {
+        // 0x3C00 = 1, 0xC000 = −2, 0x3555 ≈ ⅓, 0x0001 = 2⁻²⁴, 0x7BFF = 65504.
+        assert_eq!(
+            [0x3C00, 0xC000, 0x0001, 0x7BFF, 0x8000].map(half),
+            [1.0, -2.0, 2.0_f64.powi(-24), 65504.0, 0.0]
+        );
+        assert!((half(0x3555) - 1.0 / 3.0).abs() < 1e-4);
+        assert!(half(0x7C01).is_nan() && half(0x7C00).is_infinite());
+    }
+}

@@ -1,0 +1,242 @@
+//! NumPy archives: padded `[trajectories, steps]`, or flat `[steps of all]` with offsets.
+//!
+//! Every array is read from a handle of its own, all in step, so that no array is ever held whole.
+
+use super::dump::{Pass, Records, shown};
+use super::npy::{Array, Kind};
+use crate::error::{Error, Fault, Place};
+use crate::schema::{Field, Naming};
+use crate::trajectory::{Came, Record, key_of_number};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use zip::{CompressionMethod, ZipArchive};
+
+/// Bytes that each array reads ahead.
+const AHEAD: usize = 1 << 17;
+
+/// How a field's rows lie in its array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rows {
+    /// One entry per trajectory.
+    One,
+    /// So many entries per trajectory.
+    Padded(usize),
+    /// As the offsets say.
+    Flat,
+}
+
+/// The arrays of an archive, row by row.
+pub(super) struct Arrays {
+    file: PathBuf,
+    size: u64,
+    arrays: Vec<(Field, Rows, Array)>,
+    /// Steps of each trajectory, where the archive says.
+    lengths: Option<Vec<usize>>,
+    lanes: usize,
+    row: usize,
+    strangers: Vec<String>,
+}
+
+impl Arrays {
+    pub(super) fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Self, Error> {
+        let broken = |why: String| Error::Broken { file: shown(file), layout: "npz", why };
+        let handle = File::open(file).map_err(|source| Error::File { file: shown(file), source })?;
+        let mut archive =
+            ZipArchive::new(BufReader::new(handle)).map_err(|error| broken(error.to_string()))?;
+        let mut found: BTreeMap<Field, (usize, usize)> = BTreeMap::new();
+        let mut strangers = Vec::new();
+        for index in 0..archive.len() {
+            let member = archive.by_index_raw(index).map_err(|error| broken(error.to_string()))?;
+            let name = member.name().map_err(|error| broken(error.to_string()))?;
+            let name = name.trim_end_matches(".npy").to_owned();
+            match naming.field(&name) {
+                None => strangers.push(name),
+                Some((field, rank)) => {
+                    let best = found.entry(field).or_insert((rank, index));
+                    *best = (*best).min((rank, index));
+                }
+            }
+        }
+        let mut arrays = BTreeMap::new();
+        for (&field, &(_, index)) in &found {
+            let member = member(file, &mut archive, index).map_err(&broken)?;
+            let array = Array::new(member).map_err(|why| broken(format!("{field}: {why}")))?;
+            arrays.insert(field, array);
+        }
+        let place = || Place { file: shown(file), unit: "row", row: None };
+        let refuse = |fault: Fault| Error::Row { place: place(), fault };
+        let mut whole = |field: Field| -> Result<Option<Vec<usize>>, Error> {
+            let Some(mut array) = arrays.remove(&field) else { return Ok(None) };
+            let [count] = array.shape[..] else {
+                return Err(refuse(kind(field, "one-dimensional", &array.shape)));
+            };
+            let mut values = Vec::with_capacity(count);
+            array.numbers(count, &mut values).map_err(|error| broken(format!("{field}: {error}")))?;
+            match values.iter().position(|value| *value < 0.0 || value.fract() != 0.0) {
+                Some(index) => {
+                    let came = format!("{} at index {index}", values[index]);
+                    Err(refuse(Fault::Kind { field, expected: "whole numbers", came }))
+                }
+                None => Ok(Some(values.into_iter().map(|value| value as usize).collect())),
+            }
+        };
+        let offsets = whole(Field::Offsets)?;
+        let lengths = whole(Field::Length)?;
+        let lengths = match offsets {
+            None => lengths,
+            Some(offsets) => {
+                if offsets.first() != Some(&0) || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
+                    let expected = "starting at 0 and never falling";
+                    let came = "others".to_owned();
+                    return Err(refuse(Fault::Kind { field: Field::Offsets, expected, came }));
+                }
+                Some(offsets.windows(2).map(|pair| pair[1] - pair[0]).collect())
+            }
+        };
+        let leading = [Field::OldLogProb, Field::BehaviourLogProb, Field::NewLogProb];
+        let lead = leading.into_iter().find(|field| arrays.contains_key(field));
+        let lead = lead.ok_or_else(|| {
+            let field = Field::OldLogProb;
+            let near = crate::schema::nearest("old_log_prob", strangers.iter().map(String::as_str));
+            refuse(Fault::Missing { field, near: near.map(ToOwned::to_owned) })
+        })?;
+        let shape = arrays[&lead].shape.clone();
+        let flat = shape.len() == 1;
+        let lanes = match (&shape[..], &lengths) {
+            ([lanes, _], _) => *lanes,
+            ([_], Some(lengths)) => lengths.len(),
+            ([_], None) => return Err(refuse(Fault::Missing { field: Field::Offsets, near: None })),
+            _ => return Err(refuse(kind(lead, "[trajectories, steps] or [steps]", &shape))),
+        };
+        let mut rows = Vec::new();
+        for (field, array) in arrays {
+            let per_lane = array.shape == [lanes];
+            let lies = match (&array.shape[..], field) {
+                (_, Field::Group | Field::Iteration | Field::Weight) if per_lane => Rows::One,
+                (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => {
+                    Rows::One
+                }
+                ([rows, width], _) if !flat && *rows == lanes => Rows::Padded(*width),
+                ([steps], _) if flat && [*steps] == shape[..] => Rows::Flat,
+                _ => {
+                    let came = format!("shape {:?} beside {lead} {shape:?}", array.shape);
+                    return Err(refuse(Fault::Kind { field, expected: "as long as the others", came }));
+                }
+            };
+            if matches!(array.kind, Kind::Text(_)) && field != Field::Group {
+                let came = "texts".to_owned();
+                return Err(refuse(Fault::Kind { field, expected: "numbers", came }));
+            }
+            if pass.wants(field) {
+                rows.push((field, lies, array));
+            }
+        }
+        if let (true, Some(lengths)) = (flat, &lengths) {
+            let total: usize = lengths.iter().sum();
+            if total != shape[0] {
+                let came = format!("{total} for {} values of {lead}", shape[0]);
+                let expected = "the number of steps at its end";
+                return Err(refuse(Fault::Kind { field: Field::Offsets, expected, came }));
+            }
+        }
+        if let Some(lengths) = lengths.as_ref().filter(|lengths| lengths.len() != lanes) {
+            let (field, came) = (Field::Length, lengths.len());
+            return Err(refuse(Fault::Length { field, came, against: lead, expected: lanes }));
+        }
+        Ok(Self { file: file.to_path_buf(), size, arrays: rows, lengths, lanes, row: 0, strangers })
+    }
+}
+
+impl Records for Arrays {
+    fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
+        if self.row == self.lanes {
+            return Ok(false);
+        }
+        let length = self.lengths.as_ref().map(|lengths| lengths[self.row]);
+        self.row += 1;
+        let place = self.place();
+        for (field, rows, array) in &mut self.arrays {
+            let broken = |error| Error::Broken {
+                file: shown(&self.file),
+                layout: "npz",
+                why: format!("{field}: {error}"),
+            };
+            let field = *field;
+            if matches!(array.kind, Kind::Text(_)) {
+                record.group = Some(array.text_key().map_err(broken)?);
+                continue;
+            }
+            if matches!(field, Field::Group | Field::Iteration | Field::Weight) {
+                let mut one = Vec::with_capacity(1);
+                array.numbers(1, &mut one).map_err(broken)?;
+                match field {
+                    Field::Group => record.group = Some(key_of_number(one[0])),
+                    Field::Weight => record.weight = Some(one[0]),
+                    _ if one[0].fract() == 0.0 => record.iteration = Some(one[0] as i64),
+                    _ => {
+                        let came = one[0].to_string();
+                        let fault = Fault::Kind { field, expected: "a whole number", came };
+                        return Err(Error::Row { place, fault });
+                    }
+                }
+                continue;
+            }
+            let (count, came) = match *rows {
+                Rows::One => (1, Came::One),
+                Rows::Padded(width) => (width, Came::Many),
+                Rows::Flat => (length.unwrap_or(0), Came::Many),
+            };
+            let values = record.fill(field, came);
+            array.numbers(count, values).map_err(broken)?;
+            if let (Rows::Padded(width), Some(length)) = (*rows, length) {
+                if length > width {
+                    let fault =
+                        Fault::Length { field, came: width, against: Field::Length, expected: length };
+                    return Err(Error::Row { place, fault });
+                }
+                values.truncate(length);
+            }
+        }
+        Ok(true)
+    }
+
+    fn place(&self) -> Place {
+        Place { file: shown(&self.file), unit: "row", row: Some(self.row as u64 - 1) }
+    }
+
+    fn strangers(&self) -> Vec<String> {
+        self.strangers.clone()
+    }
+
+    fn done(&self) -> u64 {
+        (self.size as f64 * self.row as f64 / self.lanes.max(1) as f64) as u64
+    }
+}
+
+fn kind(field: Field, expected: &'static str, shape: &[usize]) -> Fault {
+    Fault::Kind { field, expected, came: format!("shape {shape:?}") }
+}
+
+/// A member's bytes, unpacked, through a handle of its own.
+fn member(
+    file: &Path,
+    archive: &mut ZipArchive<BufReader<File>>,
+    index: usize,
+) -> Result<Box<dyn Read + Send>, String> {
+    let member = archive.by_index_raw(index).map_err(|error| error.to_string())?;
+    let start = member.data_start().ok_or("a member without data")?;
+    let (packed, method) = (member.compressed_size(), member.compression());
+    let mut handle = File::open(file).map_err(|error| error.to_string())?;
+    handle.seek(SeekFrom::Start(start)).map_err(|error| error.to_string())?;
+    let bytes = BufReader::with_capacity(AHEAD, handle.take(packed));
+    match method {
+        CompressionMethod::Stored => Ok(Box::new(bytes)),
+        CompressionMethod::Deflated => {
+            let unpacked = flate2::bufread::DeflateDecoder::new(bytes);
+            Ok(Box::new(BufReader::with_capacity(AHEAD, unpacked)))
+        }
+        other => Err(format!("a member packed by {other}; use numpy.savez or savez_compressed")),
+    }
+}

@@ -1,0 +1,116 @@
+//! The columns of a dump, row by row.
+
+use super::column::Column;
+use super::meta::{Leaf, Meta, Physical};
+use crate::error::{Error, Fault, Place};
+use crate::read::dump::{Pass, Records, shown};
+use crate::schema::{Field, Naming};
+use crate::trajectory::{Came, Record, key_of_number};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// The rows of a file.
+pub(crate) struct Table {
+    file: PathBuf,
+    size: u64,
+    columns: Vec<(Field, Column)>,
+    strangers: Vec<String>,
+    row: u64,
+    total: u64,
+}
+
+impl Table {
+    pub(crate) fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Self, Error> {
+        let io = |source| Error::File { file: shown(file), source };
+        let mut handle = File::open(file).map_err(io)?;
+        let broken = |why: String| Error::Broken { file: shown(file), layout: "parquet", why };
+        let meta = Meta::read(&mut handle, size).map_err(broken)?;
+        let mut found: BTreeMap<Field, (usize, Leaf)> = BTreeMap::new();
+        let mut strangers = Vec::new();
+        for leaf in meta.leaves {
+            match naming.field(&leaf.name) {
+                None => strangers.push(leaf.name),
+                Some((field, rank)) if found.get(&field).is_none_or(|(known, _)| rank < *known) => {
+                    found.insert(field, (rank, leaf));
+                }
+                Some(_) => {}
+            }
+        }
+        let mut columns = Vec::new();
+        for (field, (_, leaf)) in found {
+            if !pass.wants(field) || matches!(field, Field::Length | Field::Offsets) {
+                continue;
+            }
+            if let Some((expected, came)) = unfit(field, &leaf) {
+                let place = Place { file: shown(file), unit: "row", row: None };
+                return Err(Error::Row {
+                    place,
+                    fault: Fault::Kind { field, expected, came: came.to_owned() },
+                });
+            }
+            columns.push((field, Column::open(file, leaf).map_err(io)?));
+        }
+        Ok(Self { file: file.to_path_buf(), size, columns, strangers, row: 0, total: meta.rows })
+    }
+}
+
+/// What a column must be and is, where that differs.
+fn unfit(field: Field, leaf: &Leaf) -> Option<(&'static str, &'static str)> {
+    let scalar = matches!(field, Field::Group | Field::Iteration | Field::Weight);
+    match leaf.physical {
+        _ if leaf.nested => Some(("a list of numbers", "a list of lists")),
+        _ if scalar && leaf.element_level.is_some() => Some(("one value per row", "a list column")),
+        Physical::Text if field != Field::Group => Some(("a column of numbers", "a column of texts")),
+        Physical::Other => Some(("a column of numbers", "a column of another type")),
+        _ => None,
+    }
+}
+
+impl Records for Table {
+    fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
+        if self.row == self.total {
+            return Ok(false);
+        }
+        self.row += 1;
+        let place = || Place { file: shown(&self.file), unit: "row", row: Some(self.row - 1) };
+        for (field, column) in &mut self.columns {
+            let field = *field;
+            let lists = column.leaf.element_level.is_some();
+            let broken =
+                |why: String| Error::Row { place: place(), fault: Fault::Syntax { field: Some(field), why } };
+            let row = column.next().map_err(broken)?;
+            let row = row.ok_or_else(|| broken("the column ends before its file does".to_owned()))?;
+            let Some(values) = row else { continue };
+            match (field, values) {
+                (Field::Group, [number]) => record.group = Some(key_of_number(*number)),
+                (Field::Weight, [weight]) => record.weight = Some(*weight),
+                (Field::Iteration, [number]) if number.fract() == 0.0 => {
+                    record.iteration = Some(*number as i64)
+                }
+                (Field::Group | Field::Iteration | Field::Weight, _) => {
+                    let came = format!("{values:?}");
+                    let fault = Fault::Kind { field, expected: "one whole number", came };
+                    return Err(Error::Row { place: place(), fault });
+                }
+                _ => {
+                    let came = if lists { Came::Many } else { Came::One };
+                    record.fill(field, came).extend_from_slice(values);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn place(&self) -> Place {
+        Place { file: shown(&self.file), unit: "row", row: Some(self.row.saturating_sub(1)) }
+    }
+
+    fn strangers(&self) -> Vec<String> {
+        self.strangers.clone()
+    }
+
+    fn done(&self) -> u64 {
+        (self.size as f64 * self.row as f64 / self.total.max(1) as f64) as u64
+    }
+}

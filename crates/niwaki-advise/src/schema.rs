@@ -1,0 +1,225 @@
+//! The fields of a dump and the names under which they come.
+//!
+//! Owns names only; knows nothing of files or numbers. The table in `docs/advise.md` is this one in prose.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A field of a trajectory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// Log-probs of the steps taken under the policy that the batch was drawn from.
+    OldLogProb,
+    /// Log-probs of the same steps under the policy as it is now.
+    NewLogProb,
+    /// Log-probs as the sampling engine gave them.
+    BehaviourLogProb,
+    /// Advantage of each step, or one for the trajectory.
+    Advantage,
+    /// Reward of the trajectory, or of each step.
+    Reward,
+    /// 1 where the policy took the step.
+    Mask,
+    /// A second mask; both must be 1.
+    ToolMask,
+    /// What trajectories of one prompt or instance share.
+    Group,
+    /// Batch of the run.
+    Iteration,
+    /// How much the trajectory counts.
+    Weight,
+    /// Steps of the trajectory in a padded array.
+    Length,
+    /// Where trajectories start in a flat array.
+    Offsets,
+}
+
+/// Every field, in the order of [`Field::index`].
+pub const FIELDS: [Field; 12] = [
+    Field::OldLogProb,
+    Field::NewLogProb,
+    Field::BehaviourLogProb,
+    Field::Advantage,
+    Field::Reward,
+    Field::Mask,
+    Field::ToolMask,
+    Field::Group,
+    Field::Iteration,
+    Field::Weight,
+    Field::Length,
+    Field::Offsets,
+];
+
+impl Field {
+    /// The field's place in [`FIELDS`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The field's own name first, then those of other trainers' dumps.
+    ///
+    /// TRL: tensors of `GRPOTrainer` (1.16). verl: keys of its `DataProto` and of its actor's output (0.9).
+    #[must_use]
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::OldLogProb => {
+                &["old_log_prob", "old_log_probs", "old_per_token_logps", "old_logprobs", "old_logps"]
+            }
+            Self::NewLogProb => &[
+                "new_log_prob",
+                "new_log_probs",
+                "log_prob",
+                "log_probs",
+                "per_token_logps",
+                "current_log_prob",
+                "current_log_probs",
+                "logprobs",
+            ],
+            Self::BehaviourLogProb => &[
+                "behaviour_log_prob",
+                "rollout_log_probs",
+                "rollout_log_prob",
+                "sampling_per_token_logps",
+                "behavior_log_prob",
+                "behaviour_log_probs",
+                "behavior_log_probs",
+            ],
+            Self::Advantage => &["advantage", "advantages"],
+            Self::Reward => {
+                &["reward", "rewards", "token_level_rewards", "token_level_scores", "score", "return"]
+            }
+            Self::Mask => &["mask", "response_mask", "completion_mask", "action_mask", "loss_mask"],
+            Self::ToolMask => &["tool_mask", "env_mask"],
+            Self::Group => &["group", "group_id", "uid", "prompt_id", "instance"],
+            Self::Iteration => &["iteration", "step", "global_step", "global_steps", "update"],
+            Self::Weight => &["weight"],
+            Self::Length => &["length", "lengths"],
+            Self::Offsets => &["offsets", "cu_seqlens"],
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.names()[0])
+    }
+}
+
+impl FromStr for Field {
+    type Err = String;
+
+    /// A field by its own name; the error names the nearest.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let own = FIELDS.map(|field| field.names()[0]);
+        FIELDS.into_iter().find(|field| field.names()[0] == text).ok_or_else(|| match nearest(text, own) {
+            Some(near) => format!("no field is called '{text}'; did you mean '{near}'?"),
+            None => format!("no field is called '{text}'; the fields are {}", own.join(", ")),
+        })
+    }
+}
+
+/// The names under which fields are looked for: those of the schema, and a user's own.
+#[derive(Clone, Debug, Default)]
+pub struct Naming {
+    own: Vec<(Field, String)>,
+}
+
+impl Naming {
+    /// Reads `field` under `name`, and under no other.
+    #[must_use]
+    pub fn with(mut self, field: Field, name: impl Into<String>) -> Self {
+        self.own.retain(|(known, _)| *known != field);
+        self.own.push((field, name.into()));
+        self
+    }
+
+    /// The field that a name stands for, and how much the name is preferred (0 first) where several are there.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<(Field, usize)> {
+        if let Some((field, _)) = self.own.iter().find(|(_, own)| own == name) {
+            return Some((*field, 0));
+        }
+        let mapped = |field: &Field| self.own.iter().any(|(known, _)| known == field);
+        FIELDS
+            .into_iter()
+            .filter(|field| !mapped(field))
+            .find_map(|field| field.names().iter().position(|&known| known == name).map(|at| (field, at)))
+    }
+
+    /// The names a field is looked for under.
+    #[must_use]
+    pub fn names(&self, field: Field) -> Vec<&str> {
+        match self.own.iter().find(|(known, _)| *known == field) {
+            Some((_, own)) => vec![own.as_str()],
+            None => field.names().to_vec(),
+        }
+    }
+}
+
+/// The candidate that differs least from `text`, if it is near enough to be a slip.
+pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let far = |candidate: &str| distance(text, candidate);
+    let best = candidates.into_iter().min_by_key(|candidate| far(candidate))?;
+    (far(best) <= text.chars().count().max(best.chars().count()) / 2).then_some(best)
+}
+
+/// Levenshtein's distance: insertions, deletions and replacements.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, &to) in b.iter().enumerate() {
+            let replaced = corner + usize::from(from != to);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_stands_for_two_fields() {
+        let mut all: Vec<&str> = FIELDS.iter().flat_map(|field| field.names()).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(FIELDS.iter().enumerate().all(|(at, field)| field.index() == at));
+    }
+
+    #[test]
+    fn the_documented_schema_is_this_one() {
+        let text = include_str!("../../../docs/advise.md");
+        for field in FIELDS {
+            let row = text.lines().find(|line| line.starts_with(&format!("| `{field}` ")));
+            let row = row.unwrap_or_else(|| panic!("docs/advise.md has no row for {field}"));
+            for name in field.names() {
+                assert!(row.contains(&format!("`{name}`")), "{field}: {name} is not documented");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_of_ones_own_replaces_the_others() {
+        let naming = Naming::default().with(Field::NewLogProb, "lp");
+        assert_eq!(naming.field("lp"), Some((Field::NewLogProb, 0)));
+        assert_eq!(naming.field("log_probs"), None);
+        assert_eq!(naming.field("uid"), Some((Field::Group, 2)));
+    }
+
+    #[test]
+    fn slips_are_recognised() {
+        // kitten → sitting: two replacements and one insertion.
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(nearest("advantge", ["reward", "advantage"]), Some("advantage"));
+        assert_eq!(nearest("x", ["reward", "advantage"]), None);
+        assert!("advantges".parse::<Field>().unwrap_err().contains("did you mean 'advantage'?"));
+    }
+}

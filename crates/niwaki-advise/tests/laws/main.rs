@@ -1,0 +1,11 @@
+//! What must hold of the advice, whatever the data.
+
+#![expect(clippy::unwrap_used, reason = "a law that cannot be checked has failed")]
+
+mod coverage;
+mod garbage;
+mod layouts;
+mod oracle;
+mod streaming;
+mod support;
+mod verl;

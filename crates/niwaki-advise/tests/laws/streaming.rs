@@ -1,0 +1,136 @@
+//! Sums over chunks are the diagnostics of one batch, in whatever order they are added.
+
+use crate::support::{measure, number, ragged};
+use niwaki_advise::measure::{Measure, Measured, Settings};
+use niwaki_advise::trajectory::Chunk;
+use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
+
+/// Relative to the larger of one and the value.
+fn agree(what: &str, came: f64, expected: f64, slack: f64) {
+    let same = came.is_nan() && expected.is_nan();
+    assert!(
+        same || (came - expected).abs() <= slack * expected.abs().max(1.0),
+        "{what}: {came} for {expected}"
+    );
+}
+
+/// The trajectories of some lanes.
+fn part(chunk: &Chunk, lanes: impl Iterator<Item = usize>) -> Chunk {
+    let mut own = Chunk::default();
+    for lane in lanes {
+        let row = chunk.offsets[lane]..chunk.offsets[lane + 1];
+        own.old.extend(&chunk.old[row.clone()]);
+        own.new.extend(&chunk.new[row.clone()]);
+        own.advantage.extend(&chunk.advantage[row]);
+        own.offsets.push(own.old.len());
+        own.lanes.push(chunk.lanes[lane]);
+    }
+    own
+}
+
+#[test]
+fn one_batch_is_what_the_correction_crate_says() {
+    for (spread, seed) in [(0.05, 1), (0.3, 2), (1.0, 3)] {
+        let mut chunk = ragged(60, 30, spread, seed);
+        chunk.lanes.iter_mut().for_each(|lane| lane.iteration = 0);
+        let weights: Vec<f64> = chunk.lanes.iter().map(|lane| lane.weight).collect();
+        let batch = Batch::new(Rows::ragged(&chunk.offsets), &chunk.new, &chunk.old, &chunk.advantage);
+        let full: Surrogate = "full".parse().unwrap();
+        let ppo: Surrogate = "ppo".parse().unwrap();
+        let (mut one, mut other) = (Workspace::default(), Workspace::default());
+        let full = full.evaluate(&batch.weighted(&weights), &mut one).unwrap().diagnostics;
+        let ppo = ppo.evaluate(&batch.weighted(&weights), &mut other).unwrap().diagnostics;
+        let came = measure(&chunk, Settings::default());
+        for (name, expected) in [
+            ("drift", full.drift),
+            ("step_variance", full.step_variance),
+            ("kl_k1", full.kl_k1),
+            ("kl_k3", full.kl_k3),
+            ("chi2_step", full.chi2_step),
+            ("chi2_sequence", full.chi2_sequence),
+            ("ess", full.ess),
+            ("ess_step", full.ess_step),
+            ("ess_sequence", full.ess_sequence),
+            ("dose", full.dose),
+            ("rollout_dose", full.rollout_dose),
+            ("zero_signal", full.zero_signal),
+            ("clip_fraction", ppo.clip_fraction),
+        ] {
+            agree(name, number(&came, name), expected, 1e-10);
+        }
+        assert_eq!((came.facts.steps, came.facts.lanes), (full.steps, full.lanes));
+        for (t, row) in came.positions.iter().enumerate() {
+            agree("prefix ESS", row.prefix_ess, full.prefix_ess[t], 1e-10);
+            agree("clamped ESS", row.prefix_ess_clamped, full.prefix_ess_clamped[t], 1e-10);
+            agree("witness", row.bias_witness, full.bias_witness[t], 1e-10);
+        }
+        // Thirty positions at most, so that the iteration's own row is exact too.
+        agree("iteration's drift", came.iterations[0].drift, full.drift, 1e-10);
+        agree("iteration's dose", came.iterations[0].dose, full.dose, 1e-10);
+    }
+}
+
+fn same(one: &Measured, other: &Measured, slack: f64) {
+    assert_eq!(one.facts, other.facts);
+    for (a, b) in one.numbers.iter().zip(&other.numbers) {
+        agree(a.name, a.value, b.value, slack);
+    }
+    for (a, b) in one.positions.iter().zip(&other.positions) {
+        agree("witness", a.bias_witness, b.bias_witness, slack);
+        agree("prefix ESS", a.prefix_ess, b.prefix_ess, slack);
+    }
+    for (a, b) in one.iterations.iter().zip(&other.iterations) {
+        agree("drift", a.drift, b.drift, slack);
+        for ((name, a), (_, b)) in a.verl.iter().zip(&b.verl) {
+            agree(name, *a, *b, slack);
+        }
+    }
+}
+
+#[test]
+fn chunks_add_up_to_the_batch() {
+    let chunk = ragged(200, 150, 0.2, 4);
+    let whole = measure(&chunk, Settings::default());
+    // One after the other gives the same folds, so that the intervals agree as well.
+    let mut pieces = Measure::new(Settings::default());
+    for start in (0..200).step_by(33) {
+        pieces.add(&part(&chunk, start..(start + 33).min(200)));
+    }
+    let pieces = pieces.finish();
+    same(&pieces, &whole, 1e-12);
+    for (a, b) in pieces.numbers.iter().zip(&whole.numbers) {
+        agree(a.name, a.high.unwrap_or(0.0), b.high.unwrap_or(0.0), 1e-9);
+    }
+}
+
+#[test]
+fn the_order_of_merging_does_not_matter() {
+    let chunk = ragged(120, 90, 0.2, 5);
+    let pieces: Vec<Measure> = (0..3)
+        .map(|piece| {
+            let mut own = Measure::new(Settings::default());
+            own.add(&part(&chunk, (40 * piece..40 * (piece + 1)).chain(0..0)));
+            own
+        })
+        .collect();
+    let merged = |order: [usize; 3]| {
+        let mut all = Measure::new(Settings::default());
+        order.iter().for_each(|&piece| all.merge(&pieces[piece]));
+        all.finish()
+    };
+    let first = merged([0, 1, 2]);
+    for order in [[2, 1, 0], [1, 0, 2], [1, 2, 0]] {
+        same(&merged(order), &first, 1e-12);
+    }
+    same(&first, &measure(&chunk, Settings::default()), 1e-12);
+}
+
+#[test]
+fn huge_drift_is_measured_and_not_a_panic() {
+    let chunk = ragged(50, 40, 150.0, 6);
+    let came = measure(&chunk, Settings::default());
+    let ess = number(&came, "ess");
+    assert!(ess.is_finite() && ess > 0.0 && ess < 0.05, "{ess}");
+    assert!(came.positions.iter().all(|row| row.prefix_ess > 0.0 && row.prefix_ess <= 1.0 + 1e-12));
+    assert!(number(&came, "alpha_floor") < 0.01);
+}

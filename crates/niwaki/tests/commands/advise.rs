@@ -1,0 +1,134 @@
+//! `advise` as users meet it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn niwaki(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+    command.args(arguments).current_dir(folder).env_remove("COLUMNS").output().unwrap()
+}
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/advise").join(name)
+}
+
+fn json(arguments: &[&str], folder: &Path) -> serde_json::Value {
+    let mut all = vec!["advise", "--format", "json"];
+    all.extend(arguments);
+    let output = niwaki(&all, folder);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_examples_get_the_verdicts_of_their_regimes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut transcript = String::new();
+    for name in ["null.jsonl", "easy.jsonl", "win.jsonl", "trap.jsonl"] {
+        let file = example(name).display().to_string();
+        let came = json(&[&file], folder.path());
+        let says = came["verdict"]["says"].as_str().unwrap();
+        let _ = writeln!(transcript, "{name}: {} ({says})", came["verdict"]["action"]["kind"]);
+    }
+    insta::assert_snapshot!(transcript);
+}
+
+#[test]
+fn the_summary_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(example("win.jsonl"), folder.path().join("win.jsonl")).unwrap();
+    let output = niwaki(&["advise", "win.jsonl"], folder.path());
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+}
+
+#[test]
+fn a_page_and_json_are_written_whole_and_the_same_again() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(example("win.jsonl"), folder.path().join("win.jsonl")).unwrap();
+    let write = |out: &str| {
+        let output = niwaki(&["advise", "win.jsonl", "--out", out], folder.path());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.lines().last().unwrap(), format!("report: {out}/index.html"));
+        ["index.html", "advise.json"]
+            .map(|name| fs::read_to_string(folder.path().join(out).join(name)).unwrap())
+    };
+    let (one, two) = (write("one"), write("two"));
+    assert_eq!(one[1], two[1]);
+    assert_eq!(one[0], two[0].replace("--out two", "--out one"));
+    assert_eq!(one[0].matches("<figcaption").count(), 7);
+    assert!(one[1].contains("rollout_corr/chi2_seq_raw"));
+}
+
+#[test]
+fn conditions_fail_with_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = example("win.jsonl").display().to_string();
+    let code = |gates: &[&str]| {
+        let mut arguments = vec!["advise", file.as_str()];
+        gates.iter().for_each(|gate| arguments.extend(["--fail-on", gate]));
+        let output = niwaki(&arguments, folder.path());
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(code(&["ess<0.0001", "drift>1e9"]), (Some(0), String::new()));
+    let (failed, line) = code(&["ess<0.0001", "ess<=1", "drift>0"]);
+    assert_eq!(failed, Some(1));
+    assert!(line.starts_with("niwaki: failed: ess <= 1 (0.") && line.lines().count() == 2, "{line}");
+}
+
+#[test]
+fn refusals_are_one_line_and_exit_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let good = "{\"old_log_prob\": [-1, -2], \"new_log_prob\": [-1, -2], \"advantage\": 1}\n";
+    at("good.jsonl", good);
+    at("lengths.jsonl", &format!("{good}{}", good.replace("[-1, -2], \"adv", "[-1], \"adv")));
+    at("nan.jsonl", &good.replace("1}", "NaN}"));
+    at("positive.jsonl", &good.replace("\"new_log_prob\": [-1", "\"new_log_prob\": [1"));
+    at("missing.jsonl", &good.replace("new_log_prob", "newlogprob"));
+    at("cut.jsonl", &good[..good.len() - 20]);
+    at("empty.jsonl", "");
+    at("cut.parquet", "PAR1");
+    at("cut.npz", "PK");
+    let cases: Vec<Vec<&str>> = vec![
+        vec!["advise"],
+        vec!["advise", "none.jsonl"],
+        vec!["advise", "dump.csv"],
+        vec!["advise", "lengths.jsonl"],
+        vec!["advise", "nan.jsonl"],
+        vec!["advise", "positive.jsonl"],
+        vec!["advise", "missing.jsonl"],
+        vec!["advise", "cut.jsonl"],
+        vec!["advise", "empty.jsonl"],
+        vec!["advise", "cut.parquet"],
+        vec!["advise", "cut.npz"],
+        vec!["advise", "good.jsonl", "--fail-on", "es<0.3"],
+        vec!["advise", "good.jsonl", "--fail-on", "ess"],
+        vec!["advise", "good.jsonl", "--map", "advantge=x"],
+        vec!["advise", "good.jsonl", "--map", "x"],
+        vec!["advise", "good.jsonl", "--clip", "2"],
+        vec!["advise", "good.jsonl", "--ess-floor", "1"],
+        vec!["advise", "good.jsonl", "--batch", "0"],
+        vec!["advise", "good.jsonl", "--against", "behaviour"],
+        vec!["advise", "good.jsonl", "--rollout-is", "word"],
+        vec!["advise", "good.jsonl", "--rollout-is-threshold", "0"],
+    ];
+    at("dump.csv", "a,b");
+    let mut transcript = String::new();
+    for arguments in cases {
+        let output = niwaki(&arguments, folder.path());
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
+        assert!(output.stdout.is_empty() && line.lines().count() == 1, "{arguments:?}: {line}");
+        let _ = writeln!(transcript, "$ niwaki {}\n{line}", arguments.join(" "));
+    }
+    insta::assert_snapshot!(transcript);
+}
+
+#[test]
+fn help_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = niwaki(&["advise", "--help"], folder.path());
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+}
