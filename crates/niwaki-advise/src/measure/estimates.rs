@@ -20,6 +20,9 @@ pub(crate) struct Choices {
 /// The prefix ESS below which a full correction is called collapsed: nine tenths of the batch are gone.
 pub(crate) const COLLAPSED: f64 = 0.1;
 
+/// A position counts as the worst only if this share of the trajectories reaches it.
+const REACHED: f64 = 0.1;
+
 /// Numbers of a set of trajectories.
 ///
 /// Shapes: the vectors are `[positions]`, those by strength `[11]`.
@@ -37,6 +40,7 @@ pub(crate) struct Estimates {
     pub(crate) ess_sequence: f64,
     pub(crate) prefix_ess: Vec<f64>,
     pub(crate) prefix_ess_clamped: Vec<f64>,
+    pub(crate) worst_prefix_ess: f64,
     pub(crate) prefix_rms: Vec<f64>,
     pub(crate) advantage_rms: Vec<f64>,
     pub(crate) bias_witness: Vec<f64>,
@@ -149,7 +153,14 @@ impl Estimates {
         let over = |values: &dyn Fn(usize) -> f64| -> f64 {
             widths.iter().enumerate().map(|(at, width)| width * values(at)).sum()
         };
-        self.bias_total = over(&|at| self.bias_witness[at]);
+        // Over trajectories, however long: what the estimate lacks, where positions count by those who reach them.
+        self.bias_total =
+            (0..positions.len()).map(|at| positions.get(at, Sum::Witness)).sum::<f64>() / part.lane_mass;
+        let reached = |at: &usize| {
+            positions.get(*at, Sum::Mass) >= REACHED * part.lane_mass * positions.width(*at) as f64
+        };
+        self.worst_prefix_ess =
+            (0..positions.len()).filter(reached).map(|at| self.prefix_ess[at]).fold(f64::NAN, f64::min);
         self.dose = over(&|at| self.bias_witness[at].abs());
         self.rollout_dose = over(&|at| mean(at, Sum::RolloutWitness).abs());
         // Where the advantage lives, each position by its mass, so that short trajectories count once.
@@ -194,7 +205,8 @@ impl Estimates {
             positions.mean(at, Sum::Routed)
                 - positions.mean(at, Sum::Prefix) * positions.mean(at, Sum::Content)
         };
-        let signal: f64 = (0..positions.len()).map(|at| positions.width(at) as f64 * covariance(at)).sum();
+        let signal: f64 =
+            (0..positions.len()).map(|at| positions.get(at, Sum::Mass) / mass * covariance(at)).sum();
         let routed = part.routed / mass;
         self.signal = signal / spread;
         self.cost = (part.routed_squared / mass - routed * routed).max(0.0) / (spread * spread);
@@ -210,11 +222,6 @@ impl Estimates {
     fn variance_full(&self, part: &Part) -> f64 {
         let mean = part.estimate[GRID - 1] / part.lane_mass;
         (part.estimate_squared[GRID - 1] / part.lane_mass - mean * mean).max(0.0)
-    }
-
-    /// The smallest prefix ESS of any place.
-    pub(crate) fn worst_prefix_ess(&self) -> f64 {
-        self.prefix_ess.iter().copied().fold(f64::NAN, f64::min)
     }
 }
 

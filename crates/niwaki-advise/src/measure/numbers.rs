@@ -52,7 +52,12 @@ const ENTRIES: &[Entry] = &[
     ("ess", "ESS of the full correction's weights over all steps", |e| e.ess, SHARE),
     ("ess_step", "ESS of the step ratios", |e| e.ess_step, SHARE),
     ("ess_sequence", "ESS of the whole trajectories' ratios", |e| e.ess_sequence, SHARE),
-    ("prefix_ess", "ESS of the prefix ratio at its worst position", Estimates::worst_prefix_ess, SHARE),
+    (
+        "prefix_ess",
+        "ESS of the prefix ratio at its worst position that a tenth reach",
+        |e| e.worst_prefix_ess,
+        SHARE,
+    ),
     ("clip_fraction", "share of steps on the flat side of the clip", |e| e.clip_fraction, SHARE),
     ("outside_clip", "share of steps with a ratio outside the clip range", |e| e.outside_clip, SHARE),
     ("bias_total", "Σ b: what the dropped correction would add to the estimate", |e| e.bias_total, ANY),

@@ -336,7 +336,7 @@ impl Iteration {
             drift: estimates.drift,
             kl_k3: estimates.kl_k3,
             ess: estimates.ess,
-            prefix_ess: estimates.worst_prefix_ess(),
+            prefix_ess: estimates.worst_prefix_ess,
             dose: estimates.dose,
             clip_fraction: estimates.clip_fraction,
             zero_signal: estimates.zero_signal,

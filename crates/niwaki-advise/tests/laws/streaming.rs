@@ -64,6 +64,11 @@ fn one_batch_is_what_the_correction_crate_says() {
             agree("clamped ESS", row.prefix_ess_clamped, full.prefix_ess_clamped[t], 1e-10);
             agree("witness", row.bias_witness, full.bias_witness[t], 1e-10);
         }
+        // However ragged, the total is what PPO's estimate lacks.
+        agree("total", number(&came, "bias_total"), -came.alphas[0].bias, 1e-10);
+        let reached = came.positions.iter().filter(|row| row.mass >= 0.1 * came.positions[0].mass);
+        let worst = reached.map(|row| row.prefix_ess).fold(f64::NAN, f64::min);
+        agree("worst prefix ESS", number(&came, "prefix_ess"), worst, 1e-12);
         // Thirty positions at most, so that the iteration's own row is exact too.
         agree("iteration's drift", came.iterations[0].drift, full.drift, 1e-10);
         agree("iteration's dose", came.iterations[0].dose, full.dose, 1e-10);

@@ -1,9 +1,9 @@
 //! Parquet: one row per trajectory, lists as list columns.
 //!
 //! Each column that a pass wants is a stream of its own, decoded page by page, so that memory does not grow with the
-//! file. A reader of our own: the `parquet` crate with its two codecs takes longer to compile than the rest of the
-//! workspace, and a dump needs flat columns and lists of numbers only. Plain, dictionary, delta and split encodings,
-//! both versions of pages; snappy, zstd, gzip or no packing. Anything else is refused by name.
+//! file. A reader of our own: a dump needs flat columns and lists of numbers only, and the `parquet` crate with its two
+//! codecs weighs on every cold build (figures under `results/`). Plain, dictionary, delta and split encodings, both
+//! versions of pages; snappy, zstd, gzip or no packing. Anything else is refused by name.
 //!
 //! | file | what belongs there |
 //! |---|---|
