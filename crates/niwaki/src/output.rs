@@ -7,20 +7,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Writes a file by way of a temporary one, so that a reader never sees half of it.
+/// Writes a file whole, in a folder that is made where it is missing.
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".part");
-    let partial = path.with_file_name(name);
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(&partial)?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    niwaki_nn::write_atomically(path, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// How the page in hand was made: the command as it was typed, and the program's version.

@@ -8,7 +8,6 @@ use crate::Error;
 use niwaki_train::Record;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What says that a run is finished. Nothing in it depends on the clock.
@@ -114,20 +113,9 @@ fn json(home: &Path, value: &impl Serialize) -> Result<String, Error> {
         .map_err(|error| Error::Damaged { path: home.to_owned(), reason: error.to_string() })
 }
 
-/// Writes a file by way of a temporary one of this process, so that a reader never sees half of it.
+/// Writes a file whole, in a folder that is made where it is missing.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
-    let disk = |source| Error::Disk { path: path.to_owned(), source };
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let partial = path.with_file_name(name);
-    let attempt = || -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut file = File::create(&partial)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&partial, path)
-    };
-    attempt().inspect_err(|_| drop(fs::remove_file(&partial))).map_err(disk)
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| niwaki_nn::write_atomically(path, text.as_bytes()))
+        .map_err(|source| Error::Disk { path: path.to_owned(), source })
 }
