@@ -39,7 +39,7 @@ impl CausalShape {
     /// # Errors
     /// If the sizes do not fit together.
     pub fn policy(self, extras: Extras) -> Result<TokenPolicy> {
-        let Self { vocab, horizon, width, heads, blocks, .. } = self;
+        let Self { vocab, horizon, width, heads, blocks, hidden } = self;
         let mut graph = Graph::new();
         let tokens = graph.indices("tokens", horizon, vocab + 1);
         let actions = graph.indices("actions", horizon, vocab);
@@ -54,7 +54,8 @@ impl CausalShape {
         let position = graph.embed(position_table, positions)?;
         let mut stream = graph.add(token, position)?;
         for block in 0..blocks {
-            stream = add_block(&mut graph, &format!("blocks.{block}"), stream, self, width / heads.max(1))?;
+            let shape = BlockShape { width, heads, hidden, visible: Visible::Causal };
+            stream = add_block(&mut graph, &format!("blocks.{block}"), stream, shape)?;
         }
         let normed = add_norm(&mut graph, "norm", stream, width)?;
         let head = add_matrix(&mut graph, "head.weight", width, vocab)?;
@@ -75,14 +76,18 @@ pub(crate) fn add_value_head(graph: &mut Graph, hidden: Value, width: usize) -> 
     graph.linear(hidden, head, Some(bias), Activation::None)
 }
 
-fn add_block(
-    graph: &mut Graph,
-    name: &str,
-    stream: Value,
-    shape: CausalShape,
-    head_width: usize,
-) -> Result<Value> {
-    let CausalShape { width, heads, hidden, .. } = shape;
+/// The sizes of a pre-norm block, and what its attention sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockShape {
+    pub(crate) width: usize,
+    pub(crate) heads: usize,
+    pub(crate) hidden: usize,
+    pub(crate) visible: Visible,
+}
+
+pub(crate) fn add_block(graph: &mut Graph, name: &str, stream: Value, shape: BlockShape) -> Result<Value> {
+    let BlockShape { width, heads, hidden, visible } = shape;
+    let head_width = width / heads.max(1);
     let normed = add_norm(graph, &format!("{name}.norm1"), stream, width)?;
     let weight = add_matrix(graph, &format!("{name}.attention.in.weight"), width, 3 * width)?;
     let mixed = graph.linear(normed, weight, None, Activation::None)?;
@@ -94,7 +99,7 @@ fn add_block(
         key_heads: heads,
         head_width,
         scale: 1.0 / (head_width as f64).sqrt(),
-        visible: Visible::Causal,
+        visible,
     })?;
     let weight = add_matrix(graph, &format!("{name}.attention.out.weight"), width, width)?;
     let stream = graph.linear_onto(stream, attended, weight, None)?;
@@ -108,7 +113,7 @@ fn add_block(
     graph.linear_onto(stream, raised, down, Some(down_bias))
 }
 
-fn add_norm(graph: &mut Graph, name: &str, input: Value, width: usize) -> Result<Value> {
+pub(crate) fn add_norm(graph: &mut Graph, name: &str, input: Value, width: usize) -> Result<Value> {
     let gain = graph.param(&format!("{name}.gain"), &[width], Init::Ones)?;
     let bias = graph.param(&format!("{name}.bias"), &[width], Init::Zeros)?;
     graph.layer_norm(input, gain, bias)

@@ -6,14 +6,19 @@
 //! | `token.rs` | what the neural policies over token sequences share: inputs, outputs, sampling |
 //! | `causal.rs` | the causal transformer |
 //! | `bag.rs` | a perceptron on the bag of earlier tokens, which must learn what the prefix means |
+//! | `pointer/` | the pointer transformer over candidates with features |
 //! | `tabular.rs` | one logit per prefix and token, in f64, without a tape |
 
 mod bag;
 mod causal;
+mod error;
+mod pointer;
 mod tabular;
 mod token;
 
 pub use bag::BagShape;
 pub use causal::CausalShape;
+pub use error::Error;
+pub use pointer::{Built, PointerPolicy, PointerShape, Sampler};
 pub use tabular::{Pull, Tabular};
 pub use token::{Draw, Drawn, Extras, Open, TokenPolicy};

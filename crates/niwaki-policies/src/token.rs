@@ -237,7 +237,7 @@ impl TokenPolicy {
 }
 
 /// The first choice at which the running sum of probabilities exceeds `uniform`; the likeliest if rounding leaves none.
-fn by_chance(log_probs: &[f32], uniform: f64) -> usize {
+pub(crate) fn by_chance(log_probs: &[f32], uniform: f64) -> usize {
     let mut total = 0.0;
     for (choice, &log_prob) in log_probs.iter().enumerate() {
         total += libm::exp(f64::from(log_prob));
@@ -249,7 +249,7 @@ fn by_chance(log_probs: &[f32], uniform: f64) -> usize {
 }
 
 /// The likeliest choice, of equals the first.
-fn likeliest(log_probs: &[f32]) -> usize {
+pub(crate) fn likeliest(log_probs: &[f32]) -> usize {
     let mut likeliest = 0;
     for (choice, &log_prob) in log_probs.iter().enumerate() {
         if log_prob > log_probs[likeliest] {

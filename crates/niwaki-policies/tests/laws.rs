@@ -1,6 +1,8 @@
 //! Laws of the policies: against PyTorch, and sampling against scoring.
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
+mod pointer;
+
 use niwaki_nn::{Cpu, Engine, Real, Span, initialise};
 use niwaki_policies::{BagShape, CausalShape, Draw, Drawn, Extras, TokenPolicy};
 use niwaki_stream::{Key, Stream};

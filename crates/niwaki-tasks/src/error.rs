@@ -23,6 +23,15 @@ pub enum Error {
         /// Tokens.
         vocab: usize,
     },
+    /// A deadline that cannot be met, or not counted in whole numbers.
+    #[error("deadline {came} is not a factor from 1 to 100 with at most four decimals")]
+    Deadline {
+        /// What was asked for.
+        came: f64,
+    },
+    /// A shop that cannot be drawn, or a choice that a shop refuses.
+    #[error(transparent)]
+    Shop(#[from] niwaki_shop::Error),
     /// The process is too large to enumerate, or the reward does not fit it.
     #[error(transparent)]
     Exact(#[from] niwaki_exact::Error),

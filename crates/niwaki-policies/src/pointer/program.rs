@@ -1,0 +1,251 @@
+//! The network, as programs that share their parameters.
+//!
+//! An item is one instance with the `group` trajectories that were built on it, so that they share its encoding.
+//! The encoder reads the candidates' features: pre-norm blocks in which every candidate sees all others. The decoder's
+//! query for a step is `W_mean · mean embedding + W_last · last choice's embedding + W_context · context + b` (no last
+//! choice counts as zero); a glimpse attends from it to the candidates still open; the glimpse scores them, and
+//! `clip · tanh(score / √width)` are the logits. What does not depend on the step (`W_last` of every candidate, keys
+//! and values) is computed once per instance.
+//! Scoring runs encoder and decoder for all steps at once; sampling runs the encoder, then the decoder for one step of
+//! all trajectories at a time. This file must not know tasks, rewards or advantages.
+
+use super::sampler::Built;
+use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
+use niwaki_nn::{
+    Activation, Attention, Columns, Engine, Graph, Index, Init, Layout, Mask, Pooling, Result, Value, Visible,
+};
+
+/// Bound on the logits.
+const CLIP: f64 = 10.0;
+
+/// The sizes of a pointer transformer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointerShape {
+    /// Candidates of an instance.
+    pub candidates: usize,
+    /// Steps of a trajectory.
+    pub horizon: usize,
+    /// Numbers that describe a candidate.
+    pub features: usize,
+    /// Numbers that describe the state before a step.
+    pub context: usize,
+    /// Trajectories per instance that are scored together.
+    pub group: usize,
+    /// Width of the embeddings.
+    pub width: usize,
+    /// Heads of attention; divides the width.
+    pub heads: usize,
+    /// Blocks of the encoder.
+    pub blocks: usize,
+    /// Width inside a block's perceptron.
+    pub hidden: usize,
+}
+
+/// What the decoder reads of an instance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Encoded {
+    /// `[1, width]`: the mean embedding's part of the query.
+    mean: Value,
+    /// `[candidates, width]`: a last choice's part of the query.
+    last: Value,
+    /// `[candidates, 2 · width]`: keys and values of the glimpse.
+    glimpse: Value,
+    /// `[candidates, width]`: what the pointer compares with.
+    key: Value,
+}
+
+/// What the decoder reads of a step, a row each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// The last choice; negative before the first.
+    pub(super) last: Index,
+    /// `[rows, context]`.
+    pub(super) context: Value,
+    /// `[rows, candidates]`, nonzero where a candidate is open.
+    pub(super) open: Mask,
+}
+
+/// A pointer transformer: the program that scores trajectories, and the handles to it.
+#[derive(Clone, Debug)]
+pub struct PointerPolicy {
+    /// The sizes.
+    pub shape: PointerShape,
+    /// The program; its rows are `[trajectory, step]`.
+    pub graph: Graph,
+    features: Value,
+    steps: Steps,
+    actions: Index,
+    /// `[group · horizon, 1]`: log-probabilities of the choices.
+    pub log_prob: Value,
+    /// `[group · horizon, 1]`.
+    pub entropy: Value,
+}
+
+/// The program that encodes an instance.
+#[derive(Clone, Debug)]
+pub(super) struct Encoder {
+    pub(super) graph: Graph,
+    pub(super) features: Value,
+    pub(super) outputs: [Value; 4],
+}
+
+/// The program that takes one step of some trajectories of an instance.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    pub(super) graph: Graph,
+    /// In the order of [`Encoder::outputs`].
+    pub(super) encoded: [Value; 4],
+    pub(super) steps: Steps,
+    pub(super) logits: Value,
+}
+
+impl Encoded {
+    fn all(self) -> [Value; 4] {
+        [self.mean, self.last, self.glimpse, self.key]
+    }
+}
+
+impl PointerShape {
+    /// The program that scores whole trajectories.
+    ///
+    /// # Errors
+    /// If the sizes do not fit together.
+    ///
+    /// Paper: `app:sched-transformer`
+    pub fn policy(self) -> Result<PointerPolicy> {
+        let rows = self.group * self.horizon;
+        let mut graph = Graph::new();
+        let (features, encoded) = self.encode(&mut graph)?;
+        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        let actions = graph.indices("actions", rows, self.candidates);
+        let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(steps.open))?;
+        Ok(PointerPolicy { shape: self, graph, features, steps, actions, log_prob, entropy })
+    }
+
+    pub(super) fn encoder(self, layout: &Layout) -> Result<Encoder> {
+        let mut graph = Graph::sharing(layout);
+        let (features, encoded) = self.encode(&mut graph)?;
+        Ok(Encoder { graph, features, outputs: encoded.all() })
+    }
+
+    /// The program of one step of `rows` trajectories.
+    pub(super) fn decoder(self, layout: &Layout, rows: usize) -> Result<Decoder> {
+        let mut graph = Graph::sharing(layout);
+        let encoded = Encoded {
+            mean: graph.scalars("mean", 1, self.width),
+            last: graph.scalars("last", self.candidates, self.width),
+            glimpse: graph.scalars("glimpse", self.candidates, 2 * self.width),
+            key: graph.scalars("key", self.candidates, self.width),
+        };
+        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        Ok(Decoder { graph, encoded: encoded.all(), steps, logits })
+    }
+
+    fn encode(self, graph: &mut Graph) -> Result<(Value, Encoded)> {
+        let Self { width, heads, hidden, .. } = self;
+        let features = graph.scalars("features", self.candidates, self.features);
+        let weight = add_matrix(graph, "features.weight", self.features, width)?;
+        let bias = graph.param("features.bias", &[width], Init::Linear { fan_in: self.features })?;
+        let mut stream = graph.linear(features, weight, Some(bias), Activation::None)?;
+        for block in 0..self.blocks {
+            let shape = BlockShape { width, heads, hidden, visible: Visible::All };
+            stream = add_block(graph, &format!("blocks.{block}"), stream, shape)?;
+        }
+        let embedded = add_norm(graph, "norm", stream, width)?;
+        let mean = graph.pool(embedded, self.candidates, None, Pooling::Mean)?;
+        let mut project = |name: &str, from: Value, to: usize| {
+            let weight = add_matrix(graph, name, width, to)?;
+            graph.linear(from, weight, None, Activation::None)
+        };
+        let encoded = Encoded {
+            mean: project("mean.weight", mean, width)?,
+            last: project("last.weight", embedded, width)?,
+            glimpse: project("glimpse.in.weight", embedded, 2 * width)?,
+            key: project("pointer.weight", embedded, width)?,
+        };
+        Ok((features, encoded))
+    }
+
+    fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Value)> {
+        let Self { width, heads, .. } = self;
+        let steps = Steps {
+            last: graph.indices("last", rows, self.candidates),
+            context: graph.scalars("context", rows, self.context),
+            open: graph.mask("open", rows, self.candidates),
+        };
+        let everywhere = graph.constant(&vec![0; rows]);
+        let mean = graph.gather(encoded.mean, everywhere)?;
+        let last = graph.gather(encoded.last, steps.last)?;
+        let known = graph.add(mean, last)?;
+        let weight = add_matrix(graph, "context.weight", self.context, width)?;
+        let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
+        let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
+        let head_width = width / heads.max(1);
+        let glimpse = graph.attention(Attention {
+            query: query.into(),
+            key: encoded.glimpse.into(),
+            value: Columns { value: encoded.glimpse, start: width },
+            heads,
+            key_heads: heads,
+            head_width,
+            scale: 1.0 / (head_width as f64).sqrt(),
+            visible: Visible::Masked(steps.open),
+        })?;
+        let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
+        let pointer = graph.linear(glimpse, weight, None, Activation::None)?;
+        let score = graph.score(pointer, encoded.key, 1.0 / (width as f64).sqrt())?;
+        let bounded = graph.activate(score, Activation::Tanh);
+        Ok((steps, graph.scale(bounded, CLIP)))
+    }
+}
+
+impl PointerPolicy {
+    /// The outputs that an engine for this policy is made with: log-probabilities and entropies.
+    #[must_use]
+    pub fn outputs(&self) -> [Value; 2] {
+        [self.log_prob, self.entropy]
+    }
+
+    /// Loads trajectories to be scored: `group` for each instance, one instance after the other.
+    ///
+    /// # Errors
+    /// If there are not whole groups, or the device fails.
+    pub fn load<E: Engine<Scalar = f32>>(&self, engine: &mut E, built: &Built) -> Result<()> {
+        let horizon = self.shape.horizon;
+        engine.set_items(built.actions.len() / (engine.members() * self.shape.group * horizon))?;
+        engine.load_scalars(self.features, &built.features)?;
+        engine.load_scalars(self.steps.context, &built.context)?;
+        engine.load_mask(self.steps.open, &built.open)?;
+        let before = |place: usize| if place.is_multiple_of(horizon) { -1 } else { built.actions[place - 1] };
+        let last: Vec<i32> = (0..built.actions.len()).map(before).collect();
+        engine.load_indices(self.steps.last, &last)?;
+        engine.load_indices(self.actions, &built.actions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hard_flow_shop_has_about_93_thousand_parameters() {
+        // Features 7·64 + 64 = 512; a block 4·64 + 4·64² + 2·64·128 + 128 + 64 = 33,216, two of them 66,432; norm 128;
+        // mean, last and pointer 3·64², glimpse in 2·64² and out 64²: 24,576; context 14·64 + 64 = 960: in all 92,608.
+        let shape = PointerShape {
+            candidates: 20,
+            horizon: 20,
+            features: 7,
+            context: 14,
+            group: 16,
+            width: 64,
+            heads: 4,
+            blocks: 2,
+            hidden: 128,
+        };
+        let policy = shape.policy().unwrap();
+        assert_eq!(policy.graph.layout().parameters(), 92_608);
+        let layout = policy.graph.layout();
+        assert_eq!(shape.encoder(layout).unwrap().graph.layout(), layout);
+        assert_eq!(shape.decoder(layout, 3).unwrap().graph.layout(), layout);
+    }
+}

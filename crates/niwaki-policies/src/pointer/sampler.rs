@@ -1,0 +1,210 @@
+//! Trajectories drawn step by step, or replayed.
+//!
+//! The task says what is open and what the state is; the encoder runs once, the decoder once per step for all
+//! trajectories. On the CPU a drawn log-probability has the bits that scoring gives it: the same ops on the same rows.
+
+use super::program::{Decoder, Encoder, PointerPolicy, PointerShape};
+use crate::Error;
+use crate::token::{Draw, by_chance, likeliest};
+use niwaki_nn::engine::check_members;
+use niwaki_nn::{Engine, Graph, Value, log_softmax};
+use niwaki_tasks::{Building, Construction};
+use rayon::prelude::*;
+
+/// Trajectories and all that scoring them needs. The axis `lane` runs over instances, then trajectories of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Built {
+    /// The instances' features, `[member, instance, candidate, feature]`.
+    pub features: Vec<f32>,
+    /// The choices, `[member, lane, step]`.
+    pub actions: Vec<i32>,
+    /// The states they were made in, `[member, lane, step, context]`.
+    pub context: Vec<f32>,
+    /// Which candidates were open, `[member, lane, step, candidate]`.
+    pub open: Vec<u8>,
+    /// Log-probabilities as sampling saw them, `[member, lane, step]`; zero where replayed.
+    pub log_prob: Vec<f32>,
+    /// What was earned, `[member, lane]`.
+    pub reward: Vec<f64>,
+}
+
+/// Draws `rows` trajectories of each instance.
+#[derive(Debug)]
+pub struct Sampler<E> {
+    shape: PointerShape,
+    rows: usize,
+    encoder: Encoder,
+    decoder: Decoder,
+    encode: E,
+    step: E,
+}
+
+impl<E: Engine<Scalar = f32>> Sampler<E> {
+    /// A sampler for a policy; `engine` makes an engine for a program and its outputs.
+    ///
+    /// # Errors
+    /// If the device has no room.
+    pub fn new(
+        policy: &PointerPolicy,
+        rows: usize,
+        mut engine: impl FnMut(&Graph, &[Value]) -> niwaki_nn::Result<E>,
+    ) -> Result<Self, Error> {
+        let (shape, layout) = (policy.shape, policy.graph.layout());
+        let (encoder, decoder) = (shape.encoder(layout)?, shape.decoder(layout, rows)?);
+        let encode = engine(&encoder.graph, &encoder.outputs)?;
+        let step = engine(&decoder.graph, &[decoder.logits])?;
+        Ok(Self { shape, rows, encoder, decoder, encode, step })
+    }
+
+    /// Draws trajectories of the instances, `[member, instance]`, with the parameters of another engine.
+    ///
+    /// # Errors
+    /// If uniforms or instances are not equally many per member, or the device fails.
+    pub fn draw(
+        &mut self,
+        parameters: &E,
+        task: &dyn Construction,
+        instances: &[u32],
+        how: Draw<'_>,
+        built: &mut Built,
+    ) -> Result<(), Error> {
+        let members = parameters.members();
+        let (items, horizon) = (instances.len() / members, self.shape.horizon);
+        let lanes = instances.len() * self.rows;
+        check_members("instances", members * items, instances.len())?;
+        if let Draw::Sampled(uniforms) = how {
+            check_members("uniforms", lanes * horizon, uniforms.len())?;
+        }
+        for member in 0..members {
+            let flat = parameters.parameters(member)?;
+            self.encode.set_parameters(member, &flat)?;
+            self.step.set_parameters(member, &flat)?;
+        }
+        let mut building = built.begin(task, instances, self.rows)?;
+        self.load_encodings(&built.features, items)?;
+        let mut choices = vec![-1; lanes];
+        for step in 0..horizon {
+            let (context, open) = built.look(building.as_ref(), step, horizon);
+            self.step.load_indices(self.decoder.steps.last, &choices)?;
+            self.step.load_scalars(self.decoder.steps.context, &context)?;
+            self.step.load_mask(self.decoder.steps.open, &open)?;
+            self.step.forward()?;
+            let chosen = self.choose(step, how, &open);
+            for (lane, (action, log_prob)) in chosen.into_iter().enumerate() {
+                choices[lane] = action;
+                built.actions[lane * horizon + step] = action;
+                built.log_prob[lane * horizon + step] = log_prob;
+            }
+            building.choose(&choices)?;
+        }
+        built.earn(building.as_ref());
+        Ok(())
+    }
+
+    /// Encodes the instances and hands the encodings to the decoder.
+    fn load_encodings(&mut self, features: &[f32], items: usize) -> Result<(), Error> {
+        self.encode.set_items(items)?;
+        self.step.set_items(items)?;
+        self.encode.load_scalars(self.encoder.features, features)?;
+        self.encode.forward()?;
+        for (output, &input) in self.decoder.encoded.iter().enumerate() {
+            let all: Vec<f32> = (0..self.encode.members())
+                .flat_map(|member| self.encode.output(member, output).iter().copied())
+                .collect();
+            self.step.load_scalars(input, &all)?;
+        }
+        Ok(())
+    }
+
+    /// Each lane's choice of a step and its log-probability.
+    fn choose(&self, step: usize, how: Draw<'_>, open: &[u8]) -> Vec<(i32, f32)> {
+        let (candidates, horizon) = (self.shape.candidates, self.shape.horizon);
+        let logits: Vec<&[f32]> = (0..self.step.members())
+            .flat_map(|member| self.step.output(member, 0).chunks(candidates))
+            .collect();
+        let choose = |(lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
+            let mut log_probs = vec![0.0; candidates];
+            log_softmax(logits, Some(open), &mut log_probs);
+            let action = match how {
+                Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[lane * horizon + step]),
+                Draw::Greedy => likeliest(&log_probs),
+            };
+            (action as i32, log_probs[action])
+        };
+        let lanes = logits.par_iter().zip(open.par_chunks(candidates)).enumerate();
+        lanes.with_min_len(64).map(choose).collect()
+    }
+}
+
+impl Built {
+    /// Rebuilds what is needed to score given choices, `[member, lane, step]`, of `rows` trajectories per instance.
+    ///
+    /// # Errors
+    /// If a choice was closed.
+    pub fn replay(
+        task: &dyn Construction,
+        instances: &[u32],
+        rows: usize,
+        actions: &[i32],
+    ) -> Result<Self, Error> {
+        let (mut built, horizon) = (Self::default(), task.horizon());
+        let mut building = built.begin(task, instances, rows)?;
+        check_members("choices", built.actions.len(), actions.len())?;
+        built.actions.copy_from_slice(actions);
+        for step in 0..horizon {
+            built.look(building.as_ref(), step, horizon);
+            let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
+            building.choose(&choices)?;
+        }
+        built.earn(building.as_ref());
+        Ok(built)
+    }
+
+    /// Makes room, writes the instances' features, and begins their constructions.
+    fn begin(
+        &mut self,
+        task: &dyn Construction,
+        instances: &[u32],
+        rows: usize,
+    ) -> Result<Box<dyn Building>, Error> {
+        let each = instances.iter().flat_map(|&instance| std::iter::repeat_n(instance, rows));
+        let lanes: Vec<u32> = each.collect();
+        let building = task.begin(&lanes)?;
+        let size = task.candidates() * task.features();
+        self.features.resize(instances.len() * size, 0.0);
+        for (&instance, to) in instances.iter().zip(self.features.chunks_exact_mut(size)) {
+            task.describe(instance as usize, to);
+        }
+        let steps = lanes.len() * task.horizon();
+        self.actions.resize(steps, -1);
+        self.context.resize(steps * task.context(), 0.0);
+        self.open.resize(steps * task.candidates(), 0);
+        self.log_prob.clear();
+        self.log_prob.resize(steps, 0.0);
+        self.reward.resize(lanes.len(), 0.0);
+        Ok(building)
+    }
+
+    /// Keeps what the lanes show before a step; returns it, `[lane, context]` and `[lane, candidate]`.
+    fn look(&mut self, building: &dyn Building, step: usize, horizon: usize) -> (Vec<f32>, Vec<u8>) {
+        let lanes = self.reward.len();
+        let (width, candidates) =
+            (self.context.len() / (lanes * horizon), self.open.len() / (lanes * horizon));
+        let (mut context, mut open) = (vec![0.0; lanes * width], vec![0; lanes * candidates]);
+        for lane in 0..lanes {
+            let (now, place) = (&mut context[lane * width..(lane + 1) * width], lane * horizon + step);
+            building.context(lane, now);
+            self.context[place * width..(place + 1) * width].copy_from_slice(now);
+            let now = &mut open[lane * candidates..(lane + 1) * candidates];
+            building.open(lane, now);
+            self.open[place * candidates..(place + 1) * candidates].copy_from_slice(now);
+        }
+        (context, open)
+    }
+
+    fn earn(&mut self, building: &dyn Building) {
+        for (lane, reward) in self.reward.iter_mut().enumerate() {
+            *reward = building.reward(lane);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The pointer transformer: against its formula in plain loops, sampling against scoring, and schedules against the
+//! independent checker.
+
+use niwaki_nn::{Cpu, Engine, Graph, Value, initialise};
+use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
+use niwaki_shop::{Bounds, FlowShop, Instance, Schedule, verify};
+use niwaki_stream::Key;
+use niwaki_tasks::{Construction, FlowPool, FlowTask, Payment};
+use std::time::Duration;
+
+fn task(jobs: usize, machines: usize) -> FlowTask {
+    let payment = Payment::Deadline(1.1);
+    let pool = FlowPool {
+        machines,
+        jobs,
+        training: 5,
+        validation: 3,
+        seed: 4,
+        payment,
+        patience: Duration::from_secs(20),
+    };
+    pool.build().unwrap()
+}
+
+fn shape(task: &FlowTask, group: usize) -> PointerShape {
+    PointerShape {
+        candidates: task.candidates(),
+        horizon: task.horizon(),
+        features: task.features(),
+        context: task.context(),
+        group,
+        width: 16,
+        heads: 2,
+        blocks: 2,
+        hidden: 24,
+    }
+}
+
+/// The engine that scores, with weights from seeds, and a sampler of `rows` trajectories per instance.
+fn engines(policy: &PointerPolicy, rows: usize, members: usize) -> (Cpu<f32>, Sampler<Cpu<f32>>) {
+    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
+    let mut score = make(&policy.graph, &policy.outputs()).unwrap();
+    for member in 0..members {
+        score.set_parameters(member, &initialise(policy.graph.layout(), member as u64)).unwrap();
+    }
+    (score, Sampler::new(policy, rows, make).unwrap())
+}
+
+fn uniforms(lanes: usize, horizon: usize, first: usize) -> Vec<f64> {
+    (first..first + lanes)
+        .flat_map(|lane| {
+            let mut stream = Key::new(9, "law").lane(lane as u64).open();
+            (0..horizon).map(move |_| stream.uniform())
+        })
+        .collect()
+}
+
+#[test]
+fn sampled_and_scored_log_probabilities_have_the_same_bits() {
+    let task = task(7, 3);
+    let policy = shape(&task, 4).policy().unwrap();
+    let (mut score, mut sampler) = engines(&policy, 4, 2);
+    // Two members with three instances each, four trajectories per instance.
+    let instances = [0, 3, 1, 7, 0, 2];
+    let drawn = uniforms(24, 7, 0);
+    let mut built = Built::default();
+    sampler.draw(&score, &task, &instances, Draw::Sampled(&drawn), &mut built).unwrap();
+    policy.load(&mut score, &built).unwrap();
+    score.forward().unwrap();
+    for member in 0..2 {
+        assert_eq!(built.log_prob[member * 84..(member + 1) * 84], *score.output(member, 0));
+    }
+    // Replayed, the same choices are loaded with the same states and earn the same.
+    let replayed = Built::replay(&task, &instances, 4, &built.actions).unwrap();
+    assert_eq!(Built { log_prob: built.log_prob.clone(), ..replayed }, built);
+    // A trajectory does not notice those drawn beside it.
+    let (first, mut alone) = engines(&policy, 1, 1);
+    let mut single = Built::default();
+    alone.draw(&first, &task, &[3], Draw::Sampled(&uniforms(1, 7, 6)), &mut single).unwrap();
+    assert_eq!(
+        (&single.actions[..], &single.log_prob[..]),
+        (&built.actions[42..49], &built.log_prob[42..49])
+    );
+}
+
+#[test]
+fn every_schedule_passes_the_checker_and_is_paid_for_its_own_makespan() {
+    for (jobs, machines) in [(2, 1), (9, 3), (65, 2)] {
+        let shops: Vec<FlowShop> = task(jobs, machines).shops().to_vec();
+        let bounds = shops.iter().map(|shop| {
+            let any: Vec<u32> = (0..jobs as u32).collect();
+            Bounds { lower: 0, upper: shop.makespan(&any) }
+        });
+        let bounds: Vec<Bounds> = bounds.collect();
+        let task = FlowTask::new(shops, bounds.clone(), 5, Payment::Deadline(1.02)).unwrap();
+        let policy = shape(&task, 8).policy().unwrap();
+        let (score, mut sampler) = engines(&policy, 8, 1);
+        let instances: Vec<u32> = (0..8).collect();
+        let drawn = uniforms(64, jobs, 0);
+        let mut seen = [false; 2];
+        for how in [Draw::Sampled(&drawn), Draw::Greedy] {
+            let mut built = Built::default();
+            sampler.draw(&score, &task, &instances, how, &mut built).unwrap();
+            for (lane, order) in built.actions.chunks_exact(jobs).enumerate() {
+                let order: Vec<u32> = order.iter().map(|&job| job as u32).collect();
+                let shop = task.shops()[lane / 8].clone();
+                let schedule = Schedule::of_order(&shop, &order);
+                let makespan = schedule.makespan();
+                verify(&Instance::Flow(shop), &schedule).unwrap();
+                // On time if 100 · makespan ≤ 102 · optimum.
+                let on_time = 100 * makespan <= 102 * bounds[lane / 8].upper;
+                assert_eq!(built.reward[lane], f64::from(u8::from(on_time)));
+                seen[usize::from(on_time)] = true;
+            }
+        }
+        assert!(jobs != 9 || seen == [true; 2], "both outcomes occur");
+    }
+}
+
+/// A row times a matrix `[in, out]`.
+fn times(x: &[f64], matrix: &[f64], bias: Option<&[f64]>) -> Vec<f64> {
+    let out = matrix.len() / x.len();
+    let column = |j: usize| (0..x.len()).map(|i| x[i] * matrix[i * out + j]).sum::<f64>();
+    (0..out).map(|j| column(j) + bias.map_or(0.0, |bias| bias[j])).collect()
+}
+
+fn normed(x: &[f64], gain: &[f64], bias: &[f64]) -> Vec<f64> {
+    let mean = x.iter().sum::<f64>() / x.len() as f64;
+    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64;
+    x.iter().enumerate().map(|(i, x)| (x - mean) / (variance + 1e-5).sqrt() * gain[i] + bias[i]).collect()
+}
+
+/// Attention of one query over keys and values that are open, in `heads` heads.
+fn attended(query: &[f64], keys: &[&[f64]], values: &[&[f64]], open: &[bool], heads: usize) -> Vec<f64> {
+    let width = query.len() / heads;
+    let head = |h: usize| {
+        let part = |x: &[f64]| x[h * width..(h + 1) * width].to_vec();
+        let dot = |key: &[f64]| part(query).iter().zip(part(key)).map(|(q, k)| q * k).sum::<f64>();
+        let weight = |s: usize| if open[s] { (dot(keys[s]) / (width as f64).sqrt()).exp() } else { 0.0 };
+        let total: f64 = (0..keys.len()).map(weight).sum();
+        let at = move |i: usize| (0..keys.len()).map(|s| weight(s) / total * values[s][h * width + i]).sum();
+        (0..width).map(at).collect::<Vec<f64>>()
+    };
+    (0..heads).flat_map(head).collect()
+}
+
+/// `erf` by its Taylor series, which converges fast for the small arguments here.
+fn gelu(z: f64) -> f64 {
+    let x = z / 2.0_f64.sqrt();
+    let (mut term, mut sum) = (x, x);
+    for n in 1..60 {
+        term *= -x * x / f64::from(n);
+        sum += term / f64::from(2 * n + 1);
+    }
+    z * (1.0 + 2.0 / std::f64::consts::PI.sqrt() * sum) / 2.0
+}
+
+#[test]
+fn the_network_is_its_formula() {
+    let task = task(6, 3);
+    let shape = shape(&task, 2);
+    let policy = shape.policy().unwrap();
+    let (mut score, mut sampler) = engines(&policy, 2, 1);
+    let drawn = uniforms(2, 6, 0);
+    let mut built = Built::default();
+    sampler.draw(&score, &task, &[2], Draw::Sampled(&drawn), &mut built).unwrap();
+    policy.load(&mut score, &built).unwrap();
+    score.forward().unwrap();
+
+    let flat = score.parameters(0).unwrap();
+    let layout = policy.graph.layout();
+    let weight = |name: &str| -> Vec<f64> {
+        let slice = layout.slices().iter().find(|slice| slice.name == name).unwrap();
+        flat[slice.range()].iter().map(|&x| f64::from(x)).collect()
+    };
+    let widen = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
+    let (width, heads, open) = (shape.width, shape.heads, vec![true; 6]);
+    let mut jobs: Vec<Vec<f64>> = built
+        .features
+        .chunks_exact(3)
+        .map(|job| times(&widen(job), &weight("features.weight"), Some(&weight("features.bias"))))
+        .collect();
+    for block in 0..2 {
+        let own = |name: &str| weight(&format!("blocks.{block}.{name}"));
+        let mixed: Vec<Vec<f64>> = jobs
+            .iter()
+            .map(|x| {
+                times(&normed(x, &own("norm1.gain"), &own("norm1.bias")), &own("attention.in.weight"), None)
+            })
+            .collect();
+        let keys: Vec<&[f64]> = mixed.iter().map(|x| &x[width..2 * width]).collect();
+        let values: Vec<&[f64]> = mixed.iter().map(|x| &x[2 * width..]).collect();
+        for (x, mixed) in jobs.iter_mut().zip(&mixed) {
+            let seen = attended(&mixed[..width], &keys, &values, &open, heads);
+            let added = times(&seen, &own("attention.out.weight"), None);
+            x.iter_mut().zip(added).for_each(|(x, added)| *x += added);
+            let raised = normed(x, &own("norm2.gain"), &own("norm2.bias"));
+            let raised = times(&raised, &own("up.weight"), Some(&own("up.bias")));
+            let raised: Vec<f64> = raised.into_iter().map(gelu).collect();
+            let added = times(&raised, &own("down.weight"), Some(&own("down.bias")));
+            x.iter_mut().zip(added).for_each(|(x, added)| *x += added);
+        }
+    }
+    let jobs: Vec<Vec<f64>> =
+        jobs.iter().map(|x| normed(x, &weight("norm.gain"), &weight("norm.bias"))).collect();
+    let mean: Vec<f64> = (0..width).map(|i| jobs.iter().map(|x| x[i]).sum::<f64>() / 6.0).collect();
+    let project = |name: &str| jobs.iter().map(|x| times(x, &weight(name), None)).collect::<Vec<_>>();
+    let (glimpse, pointer) = (project("glimpse.in.weight"), project("pointer.weight"));
+    let keys: Vec<&[f64]> = glimpse.iter().map(|x| &x[..width]).collect();
+    let values: Vec<&[f64]> = glimpse.iter().map(|x| &x[width..]).collect();
+
+    for place in 0..12 {
+        let mut query = times(&mean, &weight("mean.weight"), Some(&weight("context.bias")));
+        let context = widen(&built.context[place * 6..(place + 1) * 6]);
+        let mut parts = vec![times(&context, &weight("context.weight"), None)];
+        if place % 6 > 0 {
+            parts.push(times(&jobs[built.actions[place - 1] as usize], &weight("last.weight"), None));
+        }
+        for part in parts {
+            query.iter_mut().zip(part).for_each(|(query, part)| *query += part);
+        }
+        let open: Vec<bool> = built.open[place * 6..(place + 1) * 6].iter().map(|&open| open == 1).collect();
+        let pointed =
+            times(&attended(&query, &keys, &values, &open, heads), &weight("glimpse.out.weight"), None);
+        let logit = |job: usize| {
+            let score: f64 = pointed.iter().zip(&pointer[job]).map(|(a, b)| a * b).sum();
+            10.0 * (score / (width as f64).sqrt()).tanh()
+        };
+        let total: f64 = (0..6).filter(|&job| open[job]).map(|job| logit(job).exp()).sum();
+        let expected = logit(built.actions[place] as usize) - total.ln();
+        let came = f64::from(score.output(0, 0)[place]);
+        assert!((came - expected).abs() < 1e-5, "row {place}: {came}, by the formula {expected}");
+    }
+}

@@ -1,0 +1,63 @@
+//! The view of a process that builds a solution by choosing one of a set of candidates per step.
+//!
+//! Owns what a set policy may know of a task: sizes, the candidates' features, which are open, the state in numbers,
+//! what a finished construction pays. Instances are numbered: those to learn from first, then those to be judged on.
+
+use crate::Error;
+use std::fmt;
+
+/// One of `candidates` is chosen at each of `horizon` steps; instances differ in the candidates' features.
+///
+/// Paper: `sec:setting`
+pub trait Construction: fmt::Debug + Send + Sync {
+    /// Candidates of an instance.
+    fn candidates(&self) -> usize;
+
+    /// Steps of a construction.
+    fn horizon(&self) -> usize;
+
+    /// Numbers that describe one candidate.
+    fn features(&self) -> usize;
+
+    /// Numbers that describe the state before a step.
+    fn context(&self) -> usize;
+
+    /// Instances to learn from: numbers `0..training`.
+    fn training(&self) -> usize;
+
+    /// Instances to be judged on: the numbers after those.
+    fn validation(&self) -> usize;
+
+    /// Writes an instance's features.
+    ///
+    /// Shapes: `to [candidates, features]`
+    fn describe(&self, instance: usize, to: &mut [f32]);
+
+    /// Empty constructions, one lane for each instance named.
+    ///
+    /// # Errors
+    /// If there is no such instance.
+    fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error>;
+}
+
+/// Lanes under construction.
+pub trait Building: Send + Sync {
+    /// Writes a lane's state.
+    ///
+    /// Shapes: `to [context]`
+    fn context(&self, lane: usize, to: &mut [f32]);
+
+    /// Writes which candidates a lane may choose, 1 or 0; none once it is complete.
+    ///
+    /// Shapes: `to [candidates]`
+    fn open(&self, lane: usize, to: &mut [u8]);
+
+    /// Takes one choice in every lane.
+    ///
+    /// # Errors
+    /// If there is not one choice per lane, or one is closed.
+    fn choose(&mut self, choices: &[i32]) -> Result<(), Error>;
+
+    /// What a complete lane pays.
+    fn reward(&self, lane: usize) -> f64;
+}
