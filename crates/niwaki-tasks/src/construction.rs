@@ -1,9 +1,10 @@
 //! The view of a process that builds a solution by choosing one of a set of candidates per step.
 //!
 //! Owns what a set policy may know of a task: sizes, the candidates' features, which are open, the state in numbers,
-//! what a finished construction pays. Instances are numbered: those to learn from first, then those to be judged on.
+//! how a finished construction turned out. Instances are numbered: those to learn from first, then those to be judged on.
 
-use crate::Error;
+use crate::{Error, Outcome};
+use niwaki_shop::{Bounds, Schedule};
 use std::fmt;
 
 /// One of `candidates` is chosen at each of `horizon` steps; instances differ in the candidates' features.
@@ -27,6 +28,9 @@ pub trait Construction: fmt::Debug + Send + Sync {
 
     /// Instances to be judged on: the numbers after those.
     fn validation(&self) -> usize;
+
+    /// What is known of each instance's optimum; the best known makespan counts as C*.
+    fn bounds(&self) -> &[Bounds];
 
     /// Writes an instance's features.
     ///
@@ -58,6 +62,9 @@ pub trait Building: Send + Sync {
     /// If there is not one choice per lane, or one is closed.
     fn choose(&mut self, choices: &[i32]) -> Result<(), Error>;
 
-    /// What a complete lane pays.
-    fn reward(&self, lane: usize) -> f64;
+    /// How a complete lane turned out.
+    fn outcome(&self, lane: usize) -> Outcome;
+
+    /// What a lane has scheduled so far.
+    fn schedule(&self, lane: usize) -> Schedule;
 }

@@ -4,32 +4,19 @@
 //! known. Candidates are jobs, described by their times; the state is when each machine has done what was sequenced.
 //! The order of construction is canonical, so the process is a tree.
 
-use crate::{Building, Construction, Error};
+use crate::{Building, Construction, Error, Outcome};
 use niwaki_shop::construct::{Lanes, Order, SequenceLanes};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::flow_shop::solve;
-use niwaki_shop::{Bounds, FlowShop, Instance, Limits};
+use niwaki_shop::{Bounds, FlowShop, Instance, Limits, Schedule};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Parts of one in which a deadline is counted.
-const PARTS: f64 = 10_000.0;
-
-/// What a schedule pays.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Payment {
-    /// One if `makespan ≤ deadline · optimum`, else nothing. The deadline has at most four decimals, and the
-    /// comparison is made in whole numbers.
-    Deadline(f64),
-    /// `−makespan / optimum`.
-    Makespan,
-}
-
-/// Instances to draw and how to judge their schedules.
+/// Instances to draw.
 ///
 /// Paper: `app:sched-win`
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowPool {
     /// Machines; 1, 3, 5, … are bottlenecks, so that three machines have theirs in the middle.
     pub machines: usize,
@@ -41,17 +28,15 @@ pub struct FlowPool {
     pub validation: usize,
     /// Seed of the instances.
     pub seed: u64,
-    /// What a schedule pays.
-    pub payment: Payment,
     /// How long the optimum of one instance may be sought.
     pub patience: Duration,
 }
 
 impl FlowPool {
-    /// Refuses what cannot be drawn or judged.
+    /// Refuses what cannot be drawn.
     ///
     /// # Errors
-    /// The first size that is too small, or a deadline that cannot be met or counted.
+    /// The first size that is too small.
     pub fn check(&self) -> Result<(), Error> {
         let sizes = [
             ("machines", self.machines),
@@ -63,12 +48,6 @@ impl FlowPool {
             let least = if axis == "jobs" { 2 } else { 1 };
             if came < least {
                 return Err(Error::TooSmall { task: "flow-shop", axis, least, came });
-            }
-        }
-        if let Payment::Deadline(deadline) = self.payment {
-            let parts = deadline * PARTS;
-            if !(1.0..=100.0).contains(&deadline) || (parts - parts.round()).abs() > 1e-6 {
-                return Err(Error::Deadline { came: deadline });
             }
         }
         generate(Task::HardFlow, self.size(), self.seed, 0)?;
@@ -96,7 +75,7 @@ impl FlowPool {
             .collect::<Result<_, _>>()?;
         let limits = Limits { time: self.patience, seed: self.seed };
         let bounds = shops.par_iter().map(|shop| solve(shop, limits, &mut |_| {}).bounds()).collect();
-        FlowTask::new(shops, bounds, self.training, self.payment)
+        FlowTask::new(shops, bounds, self.training)
     }
 }
 
@@ -106,7 +85,6 @@ pub struct FlowTask {
     shops: Arc<[FlowShop]>,
     bounds: Vec<Bounds>,
     training: usize,
-    payment: Payment,
     scales: Arc<[Scale]>,
 }
 
@@ -117,8 +95,6 @@ struct Scale {
     time: f32,
     /// The work of the busiest machine.
     load: f32,
-    /// The makespan up to which a schedule is on time; for a dense payment the best known makespan.
-    judge: u32,
 }
 
 impl FlowTask {
@@ -126,12 +102,7 @@ impl FlowTask {
     ///
     /// # Errors
     /// If there are no shops to learn from or be judged on, or not one pair of bounds for each.
-    pub fn new(
-        shops: Vec<FlowShop>,
-        bounds: Vec<Bounds>,
-        training: usize,
-        payment: Payment,
-    ) -> Result<Self, Error> {
+    pub fn new(shops: Vec<FlowShop>, bounds: Vec<Bounds>, training: usize) -> Result<Self, Error> {
         for (axis, came) in [("training", training), ("validation", shops.len().saturating_sub(training))] {
             if came == 0 {
                 return Err(Error::TooSmall { task: "flow-shop", axis, least: 1, came });
@@ -145,18 +116,14 @@ impl FlowTask {
                 came: bounds.len(),
             });
         }
-        let scale = |(shop, bounds): (&FlowShop, &Bounds)| {
+        let scale = |shop: &FlowShop| {
             let work = |machine: usize| (0..shop.jobs()).map(|job| shop.time(job, machine)).sum::<u32>();
             let load = (0..shop.machines()).map(work).max().unwrap_or(0);
             let longest = shop.times().iter().copied().max().unwrap_or(0);
-            let judge = match payment {
-                Payment::Deadline(deadline) => latest(deadline, bounds.upper),
-                Payment::Makespan => bounds.upper,
-            };
-            Scale { time: longest.max(1) as f32, load: load.max(1) as f32, judge }
+            Scale { time: longest.max(1) as f32, load: load.max(1) as f32 }
         };
-        let scales = shops.iter().zip(&bounds).map(scale).collect();
-        Ok(Self { shops: shops.into(), bounds, training, payment, scales })
+        let scales = shops.iter().map(scale).collect();
+        Ok(Self { shops: shops.into(), bounds, training, scales })
     }
 
     /// The shops, those to learn from first.
@@ -164,24 +131,6 @@ impl FlowTask {
     pub fn shops(&self) -> &[FlowShop] {
         &self.shops
     }
-
-    /// What is known of each shop's optimum; the best known makespan counts as C*.
-    #[must_use]
-    pub fn bounds(&self) -> &[Bounds] {
-        &self.bounds
-    }
-
-    /// Instances whose optimum is not proven.
-    #[must_use]
-    pub fn unproven(&self) -> usize {
-        self.bounds.iter().filter(|bounds| !bounds.proven()).count()
-    }
-}
-
-/// The last whole time at which `makespan ≤ deadline · optimum` holds.
-fn latest(deadline: f64, optimum: u32) -> u32 {
-    let parts = (deadline * PARTS).round() as u64;
-    (parts * u64::from(optimum) / PARTS as u64) as u32
 }
 
 impl Construction for FlowTask {
@@ -209,6 +158,10 @@ impl Construction for FlowTask {
         self.shops.len() - self.training
     }
 
+    fn bounds(&self) -> &[Bounds] {
+        &self.bounds
+    }
+
     fn describe(&self, instance: usize, to: &mut [f32]) {
         let longest = self.scales[instance].time;
         for (to, &time) in to.iter_mut().zip(self.shops[instance].times()) {
@@ -220,7 +173,7 @@ impl Construction for FlowTask {
         let mut lanes = SequenceLanes::flow(&self.shops, instances.len(), Order::Canonical)?;
         lanes.reset(instances)?;
         let scales = instances.iter().map(|&instance| self.scales[instance as usize]).collect();
-        Ok(Box::new(FlowLanes { lanes, scales, payment: self.payment, actions: Vec::new() }))
+        Ok(Box::new(FlowLanes { lanes, scales, actions: Vec::new() }))
     }
 }
 
@@ -228,7 +181,6 @@ impl Construction for FlowTask {
 struct FlowLanes {
     lanes: SequenceLanes,
     scales: Vec<Scale>,
-    payment: Payment,
     actions: Vec<u32>,
 }
 
@@ -260,12 +212,12 @@ impl Building for FlowLanes {
         Ok(self.lanes.step(&self.actions)?)
     }
 
-    fn reward(&self, lane: usize) -> f64 {
-        let (makespan, judge) = (self.lanes.makespan(lane), self.scales[lane].judge);
-        match self.payment {
-            Payment::Deadline(_) => f64::from(u8::from(makespan <= judge)),
-            Payment::Makespan => -f64::from(makespan) / f64::from(judge.max(1)),
-        }
+    fn outcome(&self, lane: usize) -> Outcome {
+        Outcome { makespan: self.lanes.makespan(lane), late: 0 }
+    }
+
+    fn schedule(&self, lane: usize) -> Schedule {
+        self.lanes.schedule(lane)
     }
 }
 
@@ -274,33 +226,15 @@ mod tests {
     use super::*;
 
     /// Jobs a = (3, 2), b = (1, 4): a before b ends at 9, b before a at 7, the optimum.
-    fn two_jobs(payment: Payment) -> FlowTask {
+    fn two_jobs() -> FlowTask {
         let shop = FlowShop::new(2, 2, vec![3, 2, 1, 4]).unwrap();
         let bounds = Bounds { lower: 7, upper: 7 };
-        FlowTask::new(vec![shop.clone(), shop], vec![bounds; 2], 1, payment).unwrap()
-    }
-
-    fn rewards(payment: Payment) -> [f64; 2] {
-        let task = two_jobs(payment);
-        let mut lanes = task.begin(&[0, 1]).unwrap();
-        lanes.choose(&[0, 1]).unwrap();
-        lanes.choose(&[1, 0]).unwrap();
-        [lanes.reward(0), lanes.reward(1)]
-    }
-
-    #[test]
-    fn a_deadline_is_decided_in_whole_numbers() {
-        // 1.2857 · 7 = 8.9999 < 9 and 1.2858 · 7 = 9.0006.
-        assert_eq!(rewards(Payment::Deadline(1.2857)), [0.0, 1.0]);
-        assert_eq!(rewards(Payment::Deadline(1.2858)), [1.0, 1.0]);
-        assert_eq!(rewards(Payment::Makespan), [-9.0 / 7.0, -1.0]);
-        // 1.05 · 20 is 21 and not the 20.999… of the nearest double; 1.1 · 10 is 11.
-        assert_eq!((latest(1.05, 20), latest(1.1, 10), latest(1.0, 7)), (21, 11, 7));
+        FlowTask::new(vec![shop.clone(), shop], vec![bounds; 2], 1).unwrap()
     }
 
     #[test]
     fn the_state_in_numbers() {
-        let task = two_jobs(Payment::Makespan);
+        let task = two_jobs();
         let (mut features, mut context, mut open) = ([0.0; 4], [0.0; 4], [0; 2]);
         task.describe(0, &mut features);
         // The longest time is 4.
@@ -314,6 +248,8 @@ mod tests {
         // Job a ends at 3 and 5; the second machine is the busiest with 6; it ends 2 after the first.
         assert_eq!((context, open), ([3.0 / 6.0, 5.0 / 6.0, 0.0, 2.0 / 4.0], [0, 1]));
         assert!(lanes.choose(&[0]).is_err() && lanes.choose(&[-1]).is_err());
+        lanes.choose(&[1]).unwrap();
+        assert_eq!((lanes.outcome(0).makespan, lanes.schedule(0).makespan()), (9, 9));
     }
 
     #[test]
@@ -324,21 +260,18 @@ mod tests {
             training: 3,
             validation: 2,
             seed: 1,
-            payment: Payment::Deadline(1.05),
             patience: Duration::from_secs(10),
         };
         let task = pool.build().unwrap();
-        assert_eq!((task.training(), task.validation(), task.unproven()), (3, 2, 0));
+        assert_eq!(
+            (task.training(), task.validation(), task.bounds().iter().all(|bounds| bounds.proven())),
+            (3, 2, true)
+        );
         // The bottleneck is in the middle: times from 10 there, and up to 20 beside it.
         let all = task.shops().iter().flat_map(|shop| (0..6).map(|job| shop.job(job)));
         assert!(all.clone().all(|times| times[0] <= 20 && times[1] >= 10 && times[2] <= 20));
         assert!(all.map(|times| times[1]).max() > Some(20));
         let refused = |pool: FlowPool| pool.check().unwrap_err().to_string();
         assert!(refused(FlowPool { jobs: 1, ..pool }).contains("jobs of at least 2"));
-        assert_eq!(
-            refused(FlowPool { payment: Payment::Deadline(0.9), ..pool }),
-            "deadline 0.9 is not a factor from 1 to 100 with at most four decimals"
-        );
-        assert!(refused(FlowPool { payment: Payment::Deadline(1.00005), ..pool }).contains("four decimals"));
     }
 }

@@ -1,8 +1,9 @@
 //! What a policy plays.
 //!
 //! A task shows itself through a **view**: [`Sequence`] is the view of a process whose state is the sequence of
-//! tokens chosen so far, and [`Construction`] that of one which chooses among candidates with features. A policy for that view plays every task that offers it and knows none of them by name.
-//! A new task is one file here and one line in the spec that names it.
+//! tokens chosen so far, and [`Construction`] that of one which chooses among candidates with features. A policy for a
+//! view plays every task that offers it and knows none of them by name. What a schedule pays is a [`Payment`], apart
+//! from the task, so that runs with different deadlines can share one. A new task is one file here and one line in the spec that names it.
 //!
 //! | module | tasks |
 //! |---|---|
@@ -15,11 +16,13 @@ mod construction;
 mod error;
 pub mod flow_shop;
 pub mod ladder;
+mod payment;
 mod sequence;
 
 pub use choice::{Choice, Terminal};
 pub use construction::{Building, Construction};
 pub use error::Error;
-pub use flow_shop::{FlowPool, FlowTask, Payment};
+pub use flow_shop::{FlowPool, FlowTask};
 pub use ladder::Ladder;
+pub use payment::{Outcome, Payment};
 pub use sequence::{Sequence, payoff};

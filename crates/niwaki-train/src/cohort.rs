@@ -1,13 +1,15 @@
 //! From checked recipes to a trainer on a device.
 
 use crate::Error;
-use crate::player::{Begin, Neural, Tables};
+use crate::player::{Begin, Neural, Pointer, Tables};
 use crate::record::Record;
-use crate::spec::{PolicyKind, Recipe};
+use crate::spec::{Played, PolicyKind, Recipe};
 use crate::trainer::{LastBatch, Trainer};
-use niwaki_nn::{Cpu, Engine};
-use niwaki_policies::{BagShape, CausalShape, Extras, TokenPolicy};
+use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
+use niwaki_tasks::{Construction, FlowPool, Sequence};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Where a cohort runs.
 #[derive(Clone, Debug, Default)]
@@ -83,11 +85,15 @@ impl<P: crate::player::Player> Cohort for Trainer<P> {
 /// Where the recipes do not belong together, or the device has no room.
 pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, Error> {
     let Some(first) = recipes.first() else { return Err(Error::Mixed) };
-    let (spec, task, critic) = (&first.spec, first.task.clone(), first.critic());
+    let (spec, critic) = (&first.spec, first.critic());
     let seeds: Vec<u64> = recipes.iter().map(|recipe| recipe.spec.seed).collect();
     let prime = spec.policy.prime.as_ref().map(|prime| (prime.token, prime.mass));
     let reference = spec.update.reference_kl > 0.0;
-    let Some(policy) = token_policy(first)? else {
+    let task = match &first.task {
+        Played::Shops(pool, _) => return shops(*pool, seeds, recipes, device),
+        Played::Tokens(task) => task.clone(),
+    };
+    let Some(policy) = token_policy(first, task.as_ref())? else {
         let begin = Begin { scale: spec.policy.scale, prime, critic, reference };
         let player = Tables::new(task, &seeds, begin)?;
         return Ok(Box::new(Trainer::new(player, recipes)?));
@@ -95,19 +101,64 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     match device {
         Device::Cpu => {
             let engine = || Ok(Cpu::<f32>::new(&policy.graph, &policy.outputs(), seeds.len()));
-            neural(&policy, engine, seeds.clone(), prime, recipes)
+            neural(&policy, task, engine, seeds.clone(), prime, recipes)
         }
         #[cfg(feature = "cuda")]
         Device::Cuda(options) => {
             use niwaki_nn::cuda::Cuda;
             let engine = || Cuda::new(&policy.graph, &policy.outputs(), seeds.len(), options);
-            neural(&policy, engine, seeds.clone(), prime, recipes)
+            neural(&policy, task, engine, seeds.clone(), prime, recipes)
+        }
+    }
+}
+
+/// The cohort of pointer policies on a pool of flow shops.
+fn shops(
+    pool: FlowPool,
+    seeds: Vec<u64>,
+    recipes: Vec<Recipe>,
+    device: &Device,
+) -> Result<Box<dyn Cohort>, Error> {
+    let task = Arc::new(pool.build()?);
+    let spec = &recipes[0].spec;
+    let (members, reference) = (seeds.len(), spec.update.reference_kl > 0.0);
+    let payment = |recipe: &Recipe| match recipe.task {
+        Played::Shops(_, payment) => Ok(payment),
+        Played::Tokens(_) => Err(Error::Mixed),
+    };
+    let payments = recipes.iter().map(payment).collect::<Result<Vec<_>, _>>()?;
+    let width = spec.policy.width.unwrap_or(64);
+    let shape = PointerShape {
+        candidates: task.candidates(),
+        horizon: task.horizon(),
+        features: task.features(),
+        context: task.context(),
+        group: spec.rollout.group,
+        width,
+        heads: spec.policy.heads,
+        blocks: spec.policy.blocks,
+        hidden: spec.policy.hidden.unwrap_or(2 * width),
+    };
+    let policy = shape.policy()?;
+    match device {
+        Device::Cpu => {
+            let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
+            let player = Pointer::new(policy, task, seeds, payments, reference, make)?;
+            Ok(Box::new(Trainer::new(player, recipes)?))
+        }
+        #[cfg(feature = "cuda")]
+        Device::Cuda(options) => {
+            use niwaki_nn::cuda::Cuda;
+            let make = |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, members, options);
+            let player = Pointer::new(policy, task, seeds, payments, reference, make)?;
+            Ok(Box::new(Trainer::new(player, recipes)?))
         }
     }
 }
 
 fn neural<E: Engine<Scalar = f32> + 'static>(
     policy: &TokenPolicy,
+    task: Arc<dyn Sequence>,
     engine: impl Fn() -> niwaki_nn::Result<E>,
     seeds: Vec<u64>,
     prime: Option<(usize, f64)>,
@@ -115,17 +166,18 @@ fn neural<E: Engine<Scalar = f32> + 'static>(
 ) -> Result<Box<dyn Cohort>, Error> {
     let first = &recipes[0];
     let reference = if first.spec.update.reference_kl > 0.0 { Some(engine()?) } else { None };
-    let player = Neural::new(policy.clone(), first.task.clone(), seeds, prime, engine()?, reference)?;
+    let player = Neural::new(policy.clone(), task, seeds, prime, engine()?, reference)?;
     Ok(Box::new(Trainer::new(player, recipes)?))
 }
 
 /// The network that a recipe names; none for a table.
-fn token_policy(recipe: &Recipe) -> Result<Option<TokenPolicy>, Error> {
-    let (spec, task) = (&recipe.spec.policy, &recipe.task);
+fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Option<TokenPolicy>, Error> {
+    let spec = &recipe.spec.policy;
     let extras = Extras { masked: task.masked(), critic: recipe.critic() };
     let (vocab, horizon) = (task.vocab(), task.horizon());
     Ok(match spec.kind {
-        PolicyKind::Tabular => None,
+        // A checked recipe has a pointer play shops only.
+        PolicyKind::Tabular | PolicyKind::Pointer => None,
         PolicyKind::Bag => {
             let shape = BagShape { vocab, horizon, width: spec.width.unwrap_or(32) };
             Some(shape.policy(extras)?)

@@ -53,7 +53,10 @@ pub enum Error {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] niwaki_nn::Error),
-    /// The task cannot be enumerated.
+    /// A policy cannot play on.
+    #[error(transparent)]
+    Policy(#[from] niwaki_policies::Error),
+    /// The task cannot be made or enumerated.
     #[error(transparent)]
     Task(#[from] niwaki_tasks::Error),
     /// A file of a run that cannot be read or written.

@@ -9,6 +9,7 @@ use crate::record::Record;
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
 use crate::update::{Material, Terms};
 use niwaki_correction::Real;
+use niwaki_correction::schedule::alpha_for_drift;
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub struct Trainer<P: Player> {
     games: Games,
     trials: Games,
     batch: Material<P::Scalar>,
+    /// The strengths that the drift licensed, where they were measured.
+    alphas: Vec<Option<f64>>,
     /// Seconds of rollout, judgement, update and evaluation.
     seconds: [f64; 4],
 }
@@ -55,7 +58,8 @@ impl<P: Player> Trainer<P> {
             return Err(Error::Mixed);
         }
         let (games, trials, batch) = Default::default();
-        Ok(Self { player, recipes, done: 0, games, trials, batch, seconds: [0.0; 4] })
+        let alphas = vec![None; recipes.len()];
+        Ok(Self { player, recipes, done: 0, games, trials, batch, alphas, seconds: [0.0; 4] })
     }
 
     /// One iteration of every member; one record each.
@@ -65,14 +69,29 @@ impl<P: Player> Trainer<P> {
     ///
     /// Paper: `alg:tempered`
     pub fn advance(&mut self) -> Result<Vec<Record>, Error> {
+        if self.done == 0 {
+            self.measure_strengths()?;
+        }
         let iteration = self.done;
+        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
+        let norms = self.learn(iteration, &terms)?;
+        let mut clock = Clock::start();
+        self.batch.keep_current(&self.player);
+        let mut records = self.records(&terms, &norms)?;
+        // Line 10: the next rollout is drawn from the trained policy.
+        self.done += 1;
+        self.evaluate(&mut records)?;
+        clock.lap(&mut self.seconds[3]);
+        Ok(records)
+    }
+
+    /// Lines 1 to 9: one batch and all epochs on it; returns the norms of the last gradients.
+    fn learn(&mut self, iteration: usize, terms: &[Terms]) -> Result<Vec<f64>, Error> {
         let (lanes, parts) = (self.shared().spec.rollout.lanes, self.shared().spec.update.minibatches);
         let reuse = self.shared().schedule.phase(iteration).reuse;
-        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
-
         let mut clock = Clock::start();
         // Lines 1 and 2: roll out, judge, and keep the rollout's log-probabilities where something needs them early.
-        let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false };
+        let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false, trial: false };
         self.player.play(rollout, lanes, &mut self.games)?;
         clock.lap(&mut self.seconds[0]);
         self.batch.rollout.clear();
@@ -90,7 +109,7 @@ impl<P: Player> Trainer<P> {
         for epoch in 0..reuse {
             if parts == 1 {
                 // Lines 4 to 7: log-ratios, their prefix sums, the corrected loss.
-                self.batch.pull_back(&mut self.player, &terms, iteration)?;
+                self.batch.pull_back(&mut self.player, terms, iteration)?;
                 if epoch == 0 {
                     self.batch.keep_rollout(&self.player);
                 }
@@ -100,7 +119,7 @@ impl<P: Player> Trainer<P> {
                 for part in 0..parts {
                     let chosen = self.choose_lanes(iteration, epoch, part);
                     self.player.load(&self.games.part(&chosen))?;
-                    self.batch.part(&chosen).pull_back(&mut self.player, &terms, iteration)?;
+                    self.batch.part(&chosen).pull_back(&mut self.player, terms, iteration)?;
                     norms = self.step(iteration, epoch * parts + part)?;
                 }
             }
@@ -110,13 +129,33 @@ impl<P: Player> Trainer<P> {
             self.player.score()?;
         }
         clock.lap(&mut self.seconds[2]);
-        self.batch.keep_current(&self.player);
-        let mut records = self.records(&terms, &norms)?;
-        // Line 10: the next rollout is drawn from the trained policy.
-        self.done += 1;
-        self.evaluate(&mut records)?;
-        clock.lap(&mut self.seconds[3]);
-        Ok(records)
+        Ok(norms)
+    }
+
+    /// Sets the strengths that are to be measured: one whole update without correction from the initial policies, on
+    /// copies, says how far they drift, and the rule says what that licenses.
+    ///
+    /// Paper: `app:sched-driftdial`
+    fn measure_strengths(&mut self) -> Result<(), Error> {
+        if !self.recipes.iter().any(|recipe| recipe.measured.contains(&true)) {
+            return Ok(());
+        }
+        let members = 0..self.player.members();
+        let kept = members.clone().map(|member| self.player.keep(member)).collect::<Result<Vec<_>, _>>()?;
+        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, 0)).collect();
+        self.learn(0, &terms)?;
+        self.player.score()?;
+        for member in members {
+            let (seen, recipe) = (self.player.seen(member), &mut self.recipes[member]);
+            if recipe.measured.contains(&true) {
+                let (diagnostics, _) = self.batch.measure(seen.log_prob, &terms[member], member, 0)?;
+                let alpha = alpha_for_drift(diagnostics.drift);
+                recipe.settle(alpha)?;
+                self.alphas[member] = Some(alpha);
+            }
+            self.player.put_back(member, &kept[member])?;
+        }
+        Ok(())
     }
 
     /// Seconds spent so far in each part of an iteration. They are for the eye only: no result depends on them.
@@ -188,17 +227,19 @@ impl<P: Player> Trainer<P> {
     fn choose_lanes(&self, iteration: usize, epoch: usize, part: usize) -> Vec<Vec<usize>> {
         let parts = self.shared().spec.update.minibatches;
         let choose = |recipe: &Recipe| {
-            let mut lanes: Vec<usize> = (0..self.games.lanes).collect();
+            let bundle = self.games.bundle();
+            let mut bundles: Vec<usize> = (0..self.games.lanes / bundle).collect();
             let key = Key::new(recipe.spec.seed, "minibatches").iteration(iteration as u64);
-            key.lane(epoch as u64).open().shuffle(&mut lanes);
-            let size = lanes.len() / parts;
-            lanes[part * size..(part + 1) * size].to_vec()
+            key.lane(epoch as u64).open().shuffle(&mut bundles);
+            let size = bundles.len() / parts;
+            let chosen = &bundles[part * size..(part + 1) * size];
+            chosen.iter().flat_map(|first| first * bundle..(first + 1) * bundle).collect()
         };
         self.recipes.iter().map(choose).collect()
     }
 
     fn records(&self, terms: &[Terms], norms: &[f64]) -> Result<Vec<Record>, Error> {
-        let Self { player, games, batch, done, .. } = self;
+        let Self { player, recipes, games, batch, alphas, done, .. } = self;
         let seen: Vec<Seen<'_, P::Scalar>> =
             (0..player.members()).map(|member| player.seen(member)).collect();
         let record = |(member, seen): (usize, &Seen<'_, P::Scalar>)| {
@@ -207,7 +248,7 @@ impl<P: Player> Trainer<P> {
             Ok(Record {
                 entropy: entropy.iter().map(|entropy| entropy.to_f64()).sum::<f64>() / entropy.len() as f64,
                 gradient_norm: norms[member],
-                alpha,
+                alpha: alpha.or(alphas[member].filter(|_| recipes[member].measures(*done))),
                 ..Record::of_batch(done + 1, member, games).measured(&diagnostics)
             })
         };
@@ -229,7 +270,8 @@ impl<P: Player> Trainer<P> {
             let mut earned = vec![0.0; records.len()];
             // In batches of the rollout's size, which is what the device is laid out for.
             for first in (0..wanted).step_by(lanes) {
-                let play = Play { purpose: "evaluation", iteration: *done, first, greedy: false };
+                let play =
+                    Play { purpose: "evaluation", iteration: *done, first, greedy: false, trial: true };
                 player.play(play, lanes, trials)?;
                 let count = lanes.min(wanted - first);
                 for (member, earned) in earned.iter_mut().enumerate() {
@@ -241,10 +283,9 @@ impl<P: Player> Trainer<P> {
             }
         }
         if greedy {
-            let play = Play { purpose: "evaluation", iteration: *done, first: 0, greedy: true };
-            player.play(play, lanes, trials)?;
-            for (member, record) in records.iter_mut().enumerate() {
-                record.greedy = trials.reward_of(member).first().copied();
+            let play = Play { purpose: "evaluation", iteration: *done, first: 0, greedy: true, trial: true };
+            for (record, earned) in records.iter_mut().zip(player.likeliest(play, lanes, trials)?) {
+                record.greedy = Some(earned);
             }
         }
         Ok(())
@@ -274,7 +315,11 @@ impl<P: Player> Trainer<P> {
     /// If the device or the disk refuses.
     pub fn save(&self, member: usize, path: &Path) -> Result<(), Error> {
         let spec = &self.recipes[member].spec;
-        let state = serde_json::json!({ "iteration": self.done, "spec": spec.hash()?, "seed": spec.seed });
+        let mut state =
+            serde_json::json!({ "iteration": self.done, "spec": spec.hash()?, "seed": spec.seed });
+        if let Some(alpha) = self.alphas[member] {
+            state["alpha"] = alpha.into();
+        }
         self.player.save(member, path, state)
     }
 
@@ -296,6 +341,10 @@ impl<P: Player> Trainer<P> {
         let Some(done) = state["iteration"].as_u64() else {
             return Err(refuse("it does not say at which iteration it was saved; remove it".to_owned()));
         };
+        if let Some(alpha) = state["alpha"].as_f64() {
+            self.recipes[member].settle(alpha)?;
+            self.alphas[member] = Some(alpha);
+        }
         self.done = done as usize;
         Ok(())
     }

@@ -4,8 +4,9 @@
 //! The encoder reads the candidates' features: pre-norm blocks in which every candidate sees all others. The decoder's
 //! query for a step is `W_mean · mean embedding + W_last · last choice's embedding + W_context · context + b` (no last
 //! choice counts as zero); a glimpse attends from it to the candidates still open; the glimpse scores them, and
-//! `clip · tanh(score / √width)` are the logits. What does not depend on the step (`W_last` of every candidate, keys
-//! and values) is computed once per instance.
+//! `clip · tanh(score / √width)` are the logits. What does not depend on the step is computed once per instance:
+//! `W_last` of every candidate, keys and values, and the product of the pointer's keys with the glimpse's output matrix
+//! (`(W_out g) · k = g · (W_outᵀ k)`, so no step multiplies by that matrix).
 //! Scoring runs encoder and decoder for all steps at once; sampling runs the encoder, then the decoder for one step of
 //! all trajectories at a time. This file must not know tasks, rewards or advantages.
 
@@ -50,7 +51,7 @@ pub(super) struct Encoded {
     last: Value,
     /// `[candidates, 2 · width]`: keys and values of the glimpse.
     glimpse: Value,
-    /// `[candidates, width]`: what the pointer compares with.
+    /// `[candidates, width]`: what the glimpse is compared with.
     key: Value,
 }
 
@@ -157,13 +158,13 @@ impl PointerShape {
             let weight = add_matrix(graph, name, width, to)?;
             graph.linear(from, weight, None, Activation::None)
         };
-        let encoded = Encoded {
-            mean: project("mean.weight", mean, width)?,
-            last: project("last.weight", embedded, width)?,
-            glimpse: project("glimpse.in.weight", embedded, 2 * width)?,
-            key: project("pointer.weight", embedded, width)?,
-        };
-        Ok((features, encoded))
+        let mean = project("mean.weight", mean, width)?;
+        let last = project("last.weight", embedded, width)?;
+        let glimpse = project("glimpse.in.weight", embedded, 2 * width)?;
+        let pointer = project("pointer.weight", embedded, width)?;
+        let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
+        let key = graph.linear_tied(pointer, weight)?;
+        Ok((features, Encoded { mean, last, glimpse, key }))
     }
 
     fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Value)> {
@@ -191,9 +192,7 @@ impl PointerShape {
             scale: 1.0 / (head_width as f64).sqrt(),
             visible: Visible::Masked(steps.open),
         })?;
-        let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
-        let pointer = graph.linear(glimpse, weight, None, Activation::None)?;
-        let score = graph.score(pointer, encoded.key, 1.0 / (width as f64).sqrt())?;
+        let score = graph.score(glimpse, encoded.key, 1.0 / (width as f64).sqrt())?;
         let bounded = graph.activate(score, Activation::Tanh);
         Ok((steps, graph.scale(bounded, CLIP)))
     }

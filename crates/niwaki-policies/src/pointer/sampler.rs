@@ -8,7 +8,7 @@ use crate::Error;
 use crate::token::{Draw, by_chance, likeliest};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Value, log_softmax};
-use niwaki_tasks::{Building, Construction};
+use niwaki_tasks::{Building, Construction, Outcome};
 use rayon::prelude::*;
 
 /// Trajectories and all that scoring them needs. The axis `lane` runs over instances, then trajectories of each.
@@ -24,8 +24,8 @@ pub struct Built {
     pub open: Vec<u8>,
     /// Log-probabilities as sampling saw them, `[member, lane, step]`; zero where replayed.
     pub log_prob: Vec<f32>,
-    /// What was earned, `[member, lane]`.
-    pub reward: Vec<f64>,
+    /// How the trajectories turned out, `[member, lane]`.
+    pub outcome: Vec<Outcome>,
 }
 
 /// Draws `rows` trajectories of each instance.
@@ -97,7 +97,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
             }
             building.choose(&choices)?;
         }
-        built.earn(building.as_ref());
+        built.end(building.as_ref());
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Built {
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;
         }
-        built.earn(building.as_ref());
+        built.end(building.as_ref());
         Ok(built)
     }
 
@@ -181,13 +181,13 @@ impl Built {
         self.open.resize(steps * task.candidates(), 0);
         self.log_prob.clear();
         self.log_prob.resize(steps, 0.0);
-        self.reward.resize(lanes.len(), 0.0);
+        self.outcome.resize(lanes.len(), Outcome { makespan: 0, late: 0 });
         Ok(building)
     }
 
     /// Keeps what the lanes show before a step; returns it, `[lane, context]` and `[lane, candidate]`.
     fn look(&mut self, building: &dyn Building, step: usize, horizon: usize) -> (Vec<f32>, Vec<u8>) {
-        let lanes = self.reward.len();
+        let lanes = self.outcome.len();
         let (width, candidates) =
             (self.context.len() / (lanes * horizon), self.open.len() / (lanes * horizon));
         let (mut context, mut open) = (vec![0.0; lanes * width], vec![0; lanes * candidates]);
@@ -202,9 +202,9 @@ impl Built {
         (context, open)
     }
 
-    fn earn(&mut self, building: &dyn Building) {
-        for (lane, reward) in self.reward.iter_mut().enumerate() {
-            *reward = building.reward(lane);
+    fn end(&mut self, building: &dyn Building) {
+        for (lane, outcome) in self.outcome.iter_mut().enumerate() {
+            *outcome = building.outcome(lane);
         }
     }
 }

@@ -1,17 +1,21 @@
 //! Who plays: a population of policies on a task, with their optimiser.
 //!
 //! A player can draw trajectories, score them, pull a cotangent back into its parameters and take a step. The trainer
-//! knows nothing else of policies, tasks or devices. A new policy that plays token sequences needs no new player.
+//! knows nothing else of policies, tasks or devices. A new policy for a view that has a player needs no new one.
 
 mod neural;
+mod pointer;
 mod tabular;
 
 pub use neural::Neural;
+pub use pointer::Pointer;
 pub use tabular::{Begin, Tables};
 
 use crate::Error;
 use niwaki_correction::Real;
-use niwaki_nn::{Optimiser, Span};
+use niwaki_nn::{Checkpoint, Optimiser, Span};
+use niwaki_stream::Key;
+use rayon::prelude::*;
 use std::path::Path;
 
 /// Which trajectories to draw.
@@ -25,6 +29,8 @@ pub struct Play {
     pub first: usize,
     /// Whether to take the likeliest choices instead of drawing.
     pub greedy: bool,
+    /// Whether to play what is held out to be judged on, where a task has several instances.
+    pub trial: bool,
 }
 
 /// Trajectories and what they earned.
@@ -42,6 +48,8 @@ pub struct Games {
     pub open: Vec<u8>,
     /// `[member, lane]`
     pub reward: Vec<f64>,
+    /// The instance of each group of lanes, `[member, group]`; empty where a task has only one.
+    pub instances: Vec<u32>,
 }
 
 impl Games {
@@ -58,7 +66,13 @@ impl Games {
         &self.actions[member * size..(member + 1) * size]
     }
 
-    /// Some lanes of each member, in the order given.
+    /// Lanes that belong to one instance and stay together.
+    #[must_use]
+    pub fn bundle(&self) -> usize {
+        self.reward.len().checked_div(self.instances.len()).unwrap_or(1)
+    }
+
+    /// Some lanes of each member, in the order given; bundles must be whole.
     #[must_use]
     pub fn part(&self, lanes: &[Vec<usize>]) -> Self {
         let count = lanes.first().map_or(0, Vec::len);
@@ -70,6 +84,9 @@ impl Games {
                 let width = self.horizon * self.vocab;
                 part.open
                     .extend_from_slice(self.open.get(lane * width..(lane + 1) * width).unwrap_or_default());
+                if lane.is_multiple_of(self.bundle()) {
+                    part.instances.extend(self.instances.get(lane / self.bundle()));
+                }
             }
         }
         part
@@ -116,6 +133,17 @@ pub trait Player {
     /// If the device fails.
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error>;
 
+    /// The reward of each member's likeliest trajectory; the mean over all instances that are held out, where a task
+    /// has several.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn likeliest(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<Vec<f64>, Error> {
+        self.play(play, lanes, games)?;
+        // All lanes are alike.
+        Ok((0..self.members()).map(|member| games.reward_of(member)[0]).collect())
+    }
+
     /// Loads other trajectories to be scored.
     ///
     /// # Errors
@@ -155,6 +183,18 @@ pub trait Player {
     /// The exact advantages of a member's trajectories, `[lane, step]`, where the process can be enumerated.
     fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>>;
 
+    /// A member's parameters and optimiser state.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn keep(&self, member: usize) -> Result<Checkpoint<Self::Scalar>, Error>;
+
+    /// Goes back to what was kept of a member.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn put_back(&mut self, member: usize, kept: &Checkpoint<Self::Scalar>) -> Result<(), Error>;
+
     /// Writes a member's parameters and optimiser state, with whatever else the caller wants back.
     ///
     /// # Errors
@@ -166,4 +206,15 @@ pub trait Player {
     /// # Errors
     /// If the file is damaged or of another policy.
     fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error>;
+}
+
+/// The uniforms of some lanes of every member, `[member, lane, step]`; none where nothing is drawn.
+fn uniforms(seeds: &[u64], play: Play, lanes: usize, horizon: usize) -> Vec<f64> {
+    let mut uniforms = vec![0.0; if play.greedy { 0 } else { seeds.len() * lanes * horizon }];
+    uniforms.par_chunks_mut(horizon).enumerate().with_min_len(64).for_each(|(lane, uniforms)| {
+        let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
+        let mut stream = key.lane((play.first + lane % lanes) as u64).open();
+        uniforms.iter_mut().for_each(|uniform| *uniform = stream.uniform());
+    });
+    uniforms
 }

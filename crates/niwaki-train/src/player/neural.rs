@@ -4,7 +4,6 @@ use super::{Games, Loss, Play, Player, Seen, Wanted};
 use crate::Error;
 use niwaki_nn::{Checkpoint, Engine, Optimiser, initialise};
 use niwaki_policies::{Draw, Drawn, TokenPolicy};
-use niwaki_stream::Key;
 use niwaki_tasks::Sequence;
 use rayon::prelude::*;
 use std::path::Path;
@@ -65,12 +64,7 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
         let Self { policy, task, seeds, engine, drawn, .. } = self;
         engine.set_items(lanes)?;
         let horizon = policy.horizon;
-        let mut uniforms = vec![0.0; if play.greedy { 0 } else { seeds.len() * lanes * horizon }];
-        uniforms.par_chunks_mut(horizon).enumerate().with_min_len(64).for_each(|(lane, uniforms)| {
-            let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
-            let mut stream = key.lane((play.first + lane % lanes) as u64).open();
-            uniforms.iter_mut().for_each(|uniform| *uniform = stream.uniform());
-        });
+        let uniforms = super::uniforms(seeds, play, lanes, horizon);
         let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&uniforms) };
         let open = |prefix: &[i32], open: &mut [bool]| {
             let prefix: Vec<usize> = prefix.iter().map(|&token| token as usize).collect();
@@ -130,19 +124,41 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
         None
     }
 
+    fn keep(&self, member: usize) -> Result<Checkpoint, Error> {
+        keep(&self.engine, member)
+    }
+
+    fn put_back(&mut self, member: usize, kept: &Checkpoint) -> Result<(), Error> {
+        put_back(&mut self.engine, member, kept)
+    }
+
     fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
-        let (steps, moments) = self.engine.state(member)?;
-        let checkpoint = Checkpoint { parameters: self.engine.parameters(member)?, moments, steps, state };
-        Ok(checkpoint.save(self.policy.graph.layout(), path)?)
+        let kept = Checkpoint { state, ..self.keep(member)? };
+        Ok(kept.save(self.policy.graph.layout(), path)?)
     }
 
     fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
-        let Checkpoint { parameters, moments, steps, state } =
-            Checkpoint::load(self.policy.graph.layout(), path)?;
-        self.engine.set_parameters(member, &parameters)?;
-        self.engine.set_state(member, steps, &moments)?;
-        Ok(state)
+        let kept = Checkpoint::load(self.policy.graph.layout(), path)?;
+        self.put_back(member, &kept)?;
+        Ok(kept.state)
     }
+}
+
+/// A member's parameters and optimiser state.
+pub(super) fn keep<E: Engine<Scalar = f32>>(engine: &E, member: usize) -> Result<Checkpoint, Error> {
+    let (steps, moments) = engine.state(member)?;
+    let state = serde_json::Value::Null;
+    Ok(Checkpoint { parameters: engine.parameters(member)?, moments, steps, state })
+}
+
+/// Goes back to what was kept.
+pub(super) fn put_back<E: Engine<Scalar = f32>>(
+    engine: &mut E,
+    member: usize,
+    kept: &Checkpoint,
+) -> Result<(), Error> {
+    engine.set_parameters(member, &kept.parameters)?;
+    Ok(engine.set_state(member, kept.steps, &kept.moments)?)
 }
 
 /// Fills the rewards of finished trajectories.

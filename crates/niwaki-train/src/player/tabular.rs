@@ -240,19 +240,29 @@ impl Player for Tables {
         Some(taken)
     }
 
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
+    fn keep(&self, member: usize) -> Result<Checkpoint<f64>, Error> {
         let policy = &self.members[member].policy;
         let (steps, moments) = policy.state();
         let moments = moments.iter().map(|moment| self.spread(moment)).collect();
-        let checkpoint = Checkpoint { parameters: self.spread(policy.parameters()), moments, steps, state };
-        Ok(checkpoint.save(&self.layout, path)?)
+        let state = serde_json::Value::Null;
+        Ok(Checkpoint { parameters: self.spread(policy.parameters()), moments, steps, state })
+    }
+
+    fn put_back(&mut self, member: usize, kept: &Checkpoint<f64>) -> Result<(), Error> {
+        let moments = kept.moments.iter().map(|moment| self.gather(moment)).collect();
+        let parameters = self.gather(&kept.parameters);
+        self.members[member].policy.restore(parameters, kept.steps, moments);
+        Ok(())
+    }
+
+    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
+        let kept = Checkpoint { state, ..self.keep(member)? };
+        Ok(kept.save(&self.layout, path)?)
     }
 
     fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
-        let Checkpoint { parameters, moments, steps, state } = Checkpoint::<f64>::load(&self.layout, path)?;
-        let moments = moments.iter().map(|moment| self.gather(moment)).collect();
-        let parameters = self.gather(&parameters);
-        self.members[member].policy.restore(parameters, steps, moments);
-        Ok(state)
+        let kept = Checkpoint::load(&self.layout, path)?;
+        self.put_back(member, &kept)?;
+        Ok(kept.state)
     }
 }

@@ -1,6 +1,6 @@
 //! Endpoints of a curve: what a run came to, in a few numbers.
 
-use crate::spec::Spec;
+use crate::spec::{MEASURED, Spec};
 use crate::{Error, Record};
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,12 @@ pub struct Summary {
     pub success: bool,
     /// Reward of the likeliest trajectory at the end, where asked for.
     pub final_greedy: Option<f64>,
+    /// Mean reward of the likeliest trajectories over the iterations at which it was measured, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub greedy_auc: Option<f64>,
+    /// The strength of the correction that was measured before training, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub alpha: Option<f64>,
     /// Mean drift σ²T over all iterations.
     pub mean_drift: f64,
     /// Mean share of clipped steps over all iterations.
@@ -59,6 +65,9 @@ impl Summary {
         let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| {
             if count == 0 { 0.0 } else { values.sum::<f64>() / count as f64 }
         };
+        let greedy: Vec<f64> = curve.iter().filter_map(|record| record.greedy).collect();
+        let ruled = [Some(spec.update.correction.as_str()), spec.warmup.correction.as_deref()];
+        let ruled = ruled.contains(&Some(MEASURED));
         let last = measured.last().map(|(_, eta)| *eta);
         Ok(Self {
             spec: spec.hash()?,
@@ -71,7 +80,9 @@ impl Summary {
             broke_through: first(&|eta| eta > BROKEN),
             solved: first(&|eta| eta >= SOLVED),
             success: last.is_some_and(|eta| eta > SUCCESS),
-            final_greedy: curve.iter().rev().find_map(|record| record.greedy),
+            final_greedy: greedy.last().copied(),
+            greedy_auc: (!greedy.is_empty()).then(|| mean(&mut greedy.iter().copied(), greedy.len())),
+            alpha: curve.iter().find_map(|record| record.alpha).filter(|_| ruled),
             mean_drift: mean(&mut curve.iter().map(|record| record.drift), curve.len()),
             mean_clip_fraction: mean(&mut curve.iter().map(|record| record.clip_fraction), curve.len()),
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),

@@ -1,25 +1,15 @@
 //! From numbers and names to a recipe that can run.
 
-use super::{AdvantageKind, OptimiserKind, PolicyKind, RateSchedule, Spec, nearest};
+use super::{AdvantageKind, OptimiserKind, Played, RateSchedule, Spec};
 use crate::Error;
 use niwaki_correction::surrogate::Mean;
 use niwaki_correction::{Clip, Correction, Phase, Schedule, Surrogate};
-use niwaki_exact::{Process, Reward};
 use niwaki_nn::{Optimiser, optimiser};
-use niwaki_tasks::{Choice, Ladder, Sequence, Terminal};
+use niwaki_tasks::Sequence;
 use std::sync::Arc;
 
-/// Names of tasks beyond the ladder.
-const CHOICE: &str = "choice";
-
-/// Which task a spec names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskKind {
-    /// A rung of the ladder.
-    Ladder(Reward),
-    /// Free choice and its environments.
-    Choice(Terminal),
-}
+/// A correction whose strength is measured before training.
+pub const MEASURED: &str = "tempered:rule";
 
 /// A run that was checked: only this trains.
 #[derive(Clone, Debug)]
@@ -27,7 +17,7 @@ pub struct Recipe {
     /// The file, resolved.
     pub spec: Spec,
     /// What is played.
-    pub task: Arc<dyn Sequence>,
+    pub task: Played,
     /// Correction and reuse over the iterations.
     pub schedule: Schedule,
     /// The clip of the objective.
@@ -36,6 +26,9 @@ pub struct Recipe {
     pub optimiser: Optimiser,
     /// The learning rate over the optimiser's steps.
     pub rate: optimiser::Schedule,
+    /// Whether the strength of the warmup's correction and that of the rest is measured before training; until then
+    /// the schedule has PPO in its place.
+    pub measured: [bool; 2],
 }
 
 impl Recipe {
@@ -47,6 +40,39 @@ impl Recipe {
             clip: self.clip,
             routing: self.spec.update.routing,
             mean: Mean::Steps,
+        }
+    }
+
+    /// Puts the strength that was measured into the schedule.
+    ///
+    /// # Errors
+    /// If it is no strength.
+    pub fn settle(&mut self, alpha: f64) -> Result<(), Error> {
+        let correction: Correction = format!("tempered:{alpha}")
+            .parse()
+            .map_err(|error: niwaki_correction::Error| refuse("update.correction", error.to_string()))?;
+        for (phase, measured) in
+            [&mut self.schedule.first, &mut self.schedule.rest].into_iter().zip(self.measured)
+        {
+            if measured {
+                phase.correction = correction;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an iteration's strength is a measured one.
+    #[must_use]
+    pub fn measures(&self, iteration: usize) -> bool {
+        self.measured[usize::from(iteration >= self.schedule.warmup)]
+    }
+
+    /// The task where it is one of tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Option<Arc<dyn Sequence>> {
+        match &self.task {
+            Played::Tokens(task) => Some(task.clone()),
+            Played::Shops(..) => None,
         }
     }
 
@@ -63,21 +89,20 @@ impl Spec {
     /// # Errors
     /// The first thing that cannot run: its key, what came and what is possible.
     pub fn check(&self) -> Result<Recipe, Error> {
-        let task = self.task()?;
+        let task = self.played()?;
         self.check_counts()?;
         self.check_numbers()?;
-        self.check_policy(task.as_ref())?;
+        self.check_policy(&task)?;
         let phase = |key: &'static str, name: &str, reuse: usize| {
+            let name = if name == MEASURED { "ppo" } else { name };
             let correction: Correction =
                 name.parse().map_err(|error: niwaki_correction::Error| refuse(key, error.to_string()))?;
             Ok::<_, Error>(Phase { correction, reuse })
         };
         let rest = phase("update.correction", &self.update.correction, self.update.reuse)?;
-        let first = phase(
-            "warmup.correction",
-            self.warmup.correction.as_deref().unwrap_or(&self.update.correction),
-            self.warmup.reuse.unwrap_or(self.update.reuse),
-        )?;
+        let early = self.warmup.correction.as_deref().unwrap_or(&self.update.correction);
+        let first = phase("warmup.correction", early, self.warmup.reuse.unwrap_or(self.update.reuse))?;
+        let measured = [self.warmup.iterations > 0 && early == MEASURED, self.update.correction == MEASURED];
         let schedule = Schedule { warmup: self.warmup.iterations, first, rest };
         let update = &self.update;
         let clip = (update.clip > 0.0).then(|| Clip {
@@ -101,48 +126,7 @@ impl Spec {
             RateSchedule::Linear => optimiser::Schedule::Linear { from: peak, to: 0.0, steps },
             RateSchedule::Cosine => optimiser::Schedule::Cosine { peak, floor: 0.0, warmup: 0, steps },
         };
-        Ok(Recipe { spec: self.clone(), task, schedule, clip, optimiser, rate })
-    }
-
-    /// Which task the spec names.
-    ///
-    /// # Errors
-    /// Where there is none of that name.
-    pub fn task_kind(&self) -> Result<TaskKind, Error> {
-        let terminal = match self.task.terminal.as_str() {
-            "chosen" => Terminal::Chosen,
-            "modal" => Terminal::Modal,
-            other => {
-                return Err(refuse("task.terminal", format!("'{other}' is neither 'chosen' nor 'modal'")));
-            }
-        };
-        if self.task.kind == CHOICE {
-            return Ok(TaskKind::Choice(terminal));
-        }
-        self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
-            let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]);
-            let nearest = nearest(&self.task.kind, known).unwrap_or_default();
-            refuse("task.kind", format!("no task is called '{}'; did you mean '{nearest}'?", self.task.kind))
-        })
-    }
-
-    fn task(&self) -> Result<Arc<dyn Sequence>, Error> {
-        let (vocab, horizon) = (self.task.vocab, self.task.horizon);
-        let refused = |error: niwaki_tasks::Error| refuse("task", error.to_string());
-        Ok(match self.task_kind()? {
-            TaskKind::Ladder(reward) => {
-                if self.task.busy > 0 {
-                    return Err(refuse(
-                        "task.busy",
-                        format!("only task '{CHOICE}' closes tokens; leave it out"),
-                    ));
-                }
-                Arc::new(Ladder::new(reward, vocab, horizon).map_err(refused)?)
-            }
-            TaskKind::Choice(terminal) => {
-                Arc::new(Choice::new(vocab, horizon, terminal, self.task.busy).map_err(refused)?)
-            }
-        })
+        Ok(Recipe { spec: self.clone(), task, schedule, clip, optimiser, rate, measured })
     }
 
     fn check_counts(&self) -> Result<(), Error> {
@@ -204,43 +188,14 @@ impl Spec {
         }
         Ok(())
     }
-
-    fn check_policy(&self, task: &dyn Sequence) -> Result<(), Error> {
-        let tabular = self.policy.kind == PolicyKind::Tabular;
-        if tabular {
-            Process::new(task.vocab(), task.horizon())
-                .map_err(|error| refuse("policy.kind", error.to_string()))?;
-        } else if self.advantage.kind == AdvantageKind::Exact {
-            return Err(refuse("advantage.kind", "'exact' needs policy.kind = 'tabular'".to_owned()));
-        }
-        let width = self.policy.width.unwrap_or(1);
-        if width == 0 || self.policy.heads == 0 || self.policy.hidden == Some(0) {
-            return Err(refuse("policy", "width, heads and hidden must be at least 1".to_owned()));
-        }
-        if let Some(prime) = &self.policy.prime {
-            if prime.token >= task.vocab() {
-                let reason = format!("token {} is not below task.vocab = {}", prime.token, task.vocab());
-                return Err(refuse("policy.prime.token", reason));
-            }
-            if !(prime.mass > 0.0 && prime.mass < 1.0) {
-                return Err(refuse("policy.prime.mass", format!("{} is not between 0 and 1", prime.mass)));
-            }
-            if self.policy.kind == PolicyKind::Causal {
-                let reason =
-                    "the causal policy has no first logit to raise; use 'bag' or 'tabular'".to_owned();
-                return Err(refuse("policy.prime", reason));
-            }
-        }
-        Ok(())
-    }
 }
 
-fn refuse(key: &'static str, reason: String) -> Error {
+pub(super) fn refuse(key: &'static str, reason: String) -> Error {
     Error::Senseless { key, reason }
 }
 
-/// What specs must have in common to train as one cohort: all but the seed, the loss, the judgement of a trajectory,
-/// the learning rate, how often a run is saved and what is dumped.
+/// What specs must have in common to train as one cohort: all but the seed, the loss, what a schedule pays, the
+/// judgement of a trajectory, the learning rate, how often a run is saved and what is dumped.
 ///
 /// # Errors
 /// As [`Spec::to_toml`].
@@ -259,6 +214,8 @@ pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
     common.warmup.reuse = Some(spec.warmup.reuse.unwrap_or(spec.update.reuse));
     common.optimiser.rate = 0.0;
     common.optimiser.schedule = RateSchedule::Constant;
+    // What a schedule pays is each member's own.
+    (common.task.deadline, common.task.reward) = (None, None);
     common.checkpoint = plain.checkpoint;
     common.dump = plain.dump;
     if spec.advantage.kind != AdvantageKind::Critic {
@@ -313,6 +270,7 @@ mod tests {
         );
         assert_ne!(base, spec(&["update.reuse=5"]));
         assert_ne!(base, spec(&["task.horizon=7"]));
+        assert_eq!(spec(&["task.deadline=1.04"]), spec(&["task.deadline=1.06"]));
         assert_ne!(base, spec(&["optimiser.kind=adam"]));
         assert_ne!(base, spec(&["update.reference_kl=0.1"]));
     }

@@ -9,15 +9,18 @@
 //! | `read.rs` | reading, `a.b=c` settings, the nearest valid key, the hash |
 //! | `describe.rs` | the resolved file with a sentence above every key |
 //! | `check.rs` | from numbers and names to a recipe that can run |
+//! | `task.rs` | what a spec names as its task, and whether its policy can play that |
 
 mod check;
 mod describe;
 mod raw;
 mod read;
+mod task;
 
-pub use check::{Recipe, TaskKind, cohort_of};
+pub use check::{MEASURED, Recipe, cohort_of};
 pub use raw::{
     AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, OptimiserKind, OptimiserSpec,
     PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
 pub use read::{nearest, set, strictly};
+pub use task::{Played, TaskKind};

@@ -52,10 +52,10 @@ impl Default for Spec {
 }
 
 /// `[task]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// `early-gate`, `late-only`, `sparse-match`, `two-branch` or `choice`.
+    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice` or `flow-shop`.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,
@@ -65,11 +65,45 @@ pub struct TaskSpec {
     pub terminal: String,
     /// For how many steps `choice` keeps a chosen token closed.
     pub busy: usize,
+    /// Machines of a flow shop, of which 1, 3, 5 and so on are bottlenecks; 7 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<usize>,
+    /// Jobs of a flow shop; 20 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<usize>,
+    /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<f64>,
+    /// What a schedule is paid for: `deadline`, or `makespan` for minus its makespan over the optimum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<String>,
+    /// Instances to learn from; 256 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<usize>,
+    /// Instances that the likeliest schedules are judged on; 128 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validation: Option<usize>,
+    /// Seed of the instances, which runs of all seeds share; 0 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<u64>,
 }
 
 impl Default for TaskSpec {
     fn default() -> Self {
-        Self { kind: "two-branch".to_owned(), vocab: 4, horizon: 8, terminal: "chosen".to_owned(), busy: 0 }
+        Self {
+            kind: "two-branch".to_owned(),
+            vocab: 4,
+            horizon: 8,
+            terminal: "chosen".to_owned(),
+            busy: 0,
+            machines: None,
+            jobs: None,
+            deadline: None,
+            reward: None,
+            training: None,
+            validation: None,
+            pool: None,
+        }
     }
 }
 
@@ -83,6 +117,8 @@ pub enum PolicyKind {
     Bag,
     /// The causal transformer.
     Causal,
+    /// The pointer transformer over candidates.
+    Pointer,
 }
 
 /// `[policy]`
@@ -93,14 +129,14 @@ pub struct PolicySpec {
     pub kind: PolicyKind,
     /// Spread of a table's first logits.
     pub scale: f64,
-    /// Width of a network; 128 for the transformer and 32 for the bag where absent.
+    /// Width of a network; 128 for the causal transformer, 64 for the pointer and 32 for the bag where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// Heads of the transformer.
     pub heads: usize,
     /// Blocks of the transformer.
     pub blocks: usize,
-    /// Width inside a block; four times the width where absent.
+    /// Width inside a block; four times the width where absent, twice for the pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
     /// A wrong first choice to start from.
@@ -184,7 +220,7 @@ impl Default for AdvantageSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpdateSpec {
-    /// The member of the family, e.g. `ppo` or `tempered:0.1`.
+    /// The member of the family, e.g. `ppo`, `tempered:0.1`, or `tempered:rule` for the strength that the measured drift licenses.
     pub correction: String,
     /// Epochs on each batch.
     pub reuse: usize,

@@ -23,6 +23,15 @@ fn every_policy_learns_late_only() {
 }
 
 #[test]
+fn the_pointer_learns_to_be_on_time() {
+    let settings = ["task.deadline=1.0", "task.jobs=6", "optimiser.rate=0.1", "update.reuse=6"];
+    let curve = curve(&long("pointer", &settings));
+    let reward = |part: &[Record]| part.iter().map(|record| record.batch_reward).sum::<f64>() / 5.0;
+    let (first, last) = (reward(&curve[..5]), reward(&curve[35..]));
+    assert!(last > first + 0.2, "{first} {last}");
+}
+
+#[test]
 fn a_critic_learns_what_states_are_worth() {
     // Advantages around a critic that knows the values have less spread than around one that says zero: with λ = 1
     // the spread is the value loss itself.
@@ -58,8 +67,9 @@ fn a_reference_keeps_the_policy_nearer() {
 fn an_entropy_bonus_raises_entropy() {
     for policy in super::POLICIES {
         let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.1" };
-        let plain = curve(&long(policy, &["task.kind=late-only", rate]));
-        let bonus = curve(&long(policy, &["task.kind=late-only", rate, "update.entropy=1.0"]));
+        let task = if policy == "pointer" { "task.deadline=1.02" } else { "task.kind=late-only" };
+        let plain = curve(&long(policy, &[task, rate]));
+        let bonus = curve(&long(policy, &[task, rate, "update.entropy=1.0"]));
         let entropy = |curve: &[Record]| tail(curve, |record| record.entropy);
         assert!(
             entropy(&bonus) > entropy(&plain) + 0.02,

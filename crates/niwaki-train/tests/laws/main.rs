@@ -3,6 +3,7 @@
 
 mod learning;
 mod pairing;
+mod pointer;
 mod resume;
 mod update;
 
@@ -28,12 +29,26 @@ fn small(policy: &str) -> Vec<&'static str> {
             "policy.blocks=1",
             "policy.hidden=32",
         ]),
+        "pointer" => settings.extend([
+            "task.kind=flow-shop",
+            "task.machines=3",
+            "task.jobs=5",
+            "task.training=6",
+            "task.validation=3",
+            "policy.kind=pointer",
+            "policy.width=8",
+            "policy.heads=2",
+            "policy.blocks=1",
+            "rollout.group=8",
+            "advantage.kind=group",
+            "evaluate.greedy=true",
+        ]),
         other => panic!("no such policy: {other}"),
     }
     settings
 }
 
-const POLICIES: [&str; 3] = ["tabular", "bag", "causal"];
+const POLICIES: [&str; 4] = ["tabular", "bag", "causal", "pointer"];
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

@@ -13,7 +13,7 @@ const LANES: usize = 24;
 const HORIZON: usize = 4;
 
 fn tables(begin: Begin) -> Tables {
-    Tables::new(recipe(&["task.horizon=4"]).task, &[3], begin).unwrap()
+    Tables::new(recipe(&["task.horizon=4"]).tokens().unwrap(), &[3], begin).unwrap()
 }
 
 /// Logits, then values where there is a critic.
@@ -48,7 +48,7 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
     let begin = Begin { scale: 0.4, prime: None, critic: true, reference: true };
     let mut player = tables(begin);
     let mut games = Games::default();
-    let play = Play { purpose: "actions", iteration: 0, first: 0, greedy: false };
+    let play = Play { purpose: "actions", iteration: 0, first: 0, greedy: false, trial: false };
     player.play(play, LANES, &mut games).unwrap();
     player.load(&games).unwrap();
     player.score().unwrap();
@@ -173,6 +173,16 @@ impl Player for Notes {
     fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>> {
         self.inner.exact_advantage(member, games)
     }
+    fn keep(&self, member: usize) -> Result<niwaki_nn::Checkpoint<f64>, niwaki_train::Error> {
+        self.inner.keep(member)
+    }
+    fn put_back(
+        &mut self,
+        member: usize,
+        kept: &niwaki_nn::Checkpoint<f64>,
+    ) -> Result<(), niwaki_train::Error> {
+        self.inner.put_back(member, kept)
+    }
     fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), niwaki_train::Error> {
         // The notes leave by the only door that a trainer opens.
         std::fs::write(path, serde_json::to_string(&*self.loaded.lock().unwrap()).unwrap()).unwrap();
@@ -190,7 +200,7 @@ fn minibatches_are_whole_trajectories_and_each_epoch_sees_each_once() {
     const PARTS: usize = 4;
     let recipe = with("tabular", &["update.minibatches=4", "update.reuse=3"]);
     let begin = Begin { scale: 0.1, prime: None, critic: false, reference: false };
-    let inner = Tables::new(recipe.task.clone(), &[0], begin).unwrap();
+    let inner = Tables::new(recipe.tokens().unwrap(), &[0], begin).unwrap();
     let player = Notes { inner, loaded: Mutex::default() };
     let mut trainer = niwaki_train::trainer::Trainer::new(player, vec![recipe]).unwrap();
     trainer.advance().unwrap();

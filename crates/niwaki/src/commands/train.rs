@@ -114,7 +114,12 @@ fn show(bar: &ProgressBar, record: &Record) {
     }
     bar.set_position(record.iteration as u64);
     let eta = record.eta.map_or(String::new(), |eta| format!("eta {eta:.3}, "));
-    bar.set_message(format!("{eta}drift {:.3}, clipped {:.1}%", record.drift, 100.0 * record.clip_fraction));
+    let greedy = record.greedy.map_or(String::new(), |greedy| format!("greedy {greedy:.3}, "));
+    bar.set_message(format!(
+        "{eta}{greedy}drift {:.3}, clipped {:.1}%",
+        record.drift,
+        100.0 * record.clip_fraction
+    ));
 }
 
 /// A small table, and where the curve lies.
@@ -126,6 +131,7 @@ fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
             PolicyKind::Tabular => "tabular",
             PolicyKind::Bag => "bag-of-prefix",
             PolicyKind::Causal => "causal",
+            PolicyKind::Pointer => "pointer",
         },
         spec.update.correction,
         spec.seed,
