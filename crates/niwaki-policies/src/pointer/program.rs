@@ -13,7 +13,7 @@
 use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use niwaki_nn::{
-    Activation, Attention, Columns, Engine, Graph, Index, Init, Layout, Mask, Pooling, Result, Value, Visible,
+    Activation, Engine, Graph, Index, Init, Layout, Mask, Point, Pooling, Result, Value, Visible,
 };
 
 /// Bound on the logits.
@@ -45,10 +45,8 @@ pub struct PointerShape {
 /// What the decoder reads of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoded {
-    /// `[1, width]`: the mean embedding's part of the query.
-    mean: Value,
-    /// `[candidates, width]`: a last choice's part of the query.
-    last: Value,
+    /// `[candidates + 1, width]`: the part of the query that the mean embedding and the last choice give.
+    known: Value,
     /// `[candidates, 2 · width]`: keys and values of the glimpse.
     glimpse: Value,
     /// `[candidates, width]`: what the glimpse is compared with.
@@ -58,7 +56,7 @@ pub(super) struct Encoded {
 /// What the decoder reads of a step, a row each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
-    /// The last choice; negative before the first.
+    /// The last choice; `candidates` before the first.
     pub(super) last: Index,
     /// `[rows, context]`.
     pub(super) context: Value,
@@ -87,7 +85,7 @@ pub struct PointerPolicy {
 pub(super) struct Encoder {
     pub(super) graph: Graph,
     pub(super) features: Value,
-    pub(super) outputs: [Value; 4],
+    pub(super) outputs: [Value; 3],
 }
 
 /// The program that takes one step of some trajectories of an instance.
@@ -95,14 +93,14 @@ pub(super) struct Encoder {
 pub(super) struct Decoder {
     pub(super) graph: Graph,
     /// In the order of [`Encoder::outputs`].
-    pub(super) encoded: [Value; 4],
+    pub(super) encoded: [Value; 3],
     pub(super) steps: Steps,
     pub(super) logits: Value,
 }
 
 impl Encoded {
-    fn all(self) -> [Value; 4] {
-        [self.mean, self.last, self.glimpse, self.key]
+    fn all(self) -> [Value; 3] {
+        [self.known, self.glimpse, self.key]
     }
 }
 
@@ -133,8 +131,7 @@ impl PointerShape {
     pub(super) fn decoder(self, layout: &Layout, rows: usize) -> Result<Decoder> {
         let mut graph = Graph::sharing(layout);
         let encoded = Encoded {
-            mean: graph.scalars("mean", 1, self.width),
-            last: graph.scalars("last", self.candidates, self.width),
+            known: graph.scalars("known", self.candidates + 1, self.width),
             glimpse: graph.scalars("glimpse", self.candidates, 2 * self.width),
             key: graph.scalars("key", self.candidates, self.width),
         };
@@ -160,41 +157,37 @@ impl PointerShape {
         };
         let mean = project("mean.weight", mean, width)?;
         let last = project("last.weight", embedded, width)?;
-        let glimpse = project("glimpse.in.weight", embedded, 2 * width)?;
-        let pointer = project("pointer.weight", embedded, width)?;
+        // Row `s` is the part of the query after candidate `s` was chosen, the last row that before the first choice.
+        let every = graph.constant(&vec![0; self.candidates + 1]);
+        let each: Vec<i32> = (0..self.candidates as i32).chain([-1]).collect();
+        let each = graph.constant(&each);
+        let (mean, last) = (graph.gather(mean, every)?, graph.gather(last, each)?);
+        let known = graph.add(mean, last)?;
+        let mut project = |name: &str, to: usize| {
+            let weight = add_matrix(graph, name, width, to)?;
+            graph.linear(embedded, weight, None, Activation::None)
+        };
+        let glimpse = project("glimpse.in.weight", 2 * width)?;
+        let pointer = project("pointer.weight", width)?;
         let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
         let key = graph.linear_tied(pointer, weight)?;
-        Ok((features, Encoded { mean, last, glimpse, key }))
+        Ok((features, Encoded { known, glimpse, key }))
     }
 
     fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Value)> {
         let Self { width, heads, .. } = self;
         let steps = Steps {
-            last: graph.indices("last", rows, self.candidates),
+            last: graph.indices("last", rows, self.candidates + 1),
             context: graph.scalars("context", rows, self.context),
             open: graph.mask("open", rows, self.candidates),
         };
-        let everywhere = graph.constant(&vec![0; rows]);
-        let mean = graph.gather(encoded.mean, everywhere)?;
-        let last = graph.gather(encoded.last, steps.last)?;
-        let known = graph.add(mean, last)?;
+        let known = graph.gather(encoded.known, steps.last)?;
         let weight = add_matrix(graph, "context.weight", self.context, width)?;
         let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
-        let head_width = width / heads.max(1);
-        let glimpse = graph.attention(Attention {
-            query: query.into(),
-            key: encoded.glimpse.into(),
-            value: Columns { value: encoded.glimpse, start: width },
-            heads,
-            key_heads: heads,
-            head_width,
-            scale: 1.0 / (head_width as f64).sqrt(),
-            visible: Visible::Masked(steps.open),
-        })?;
-        let score = graph.score(glimpse, encoded.key, 1.0 / (width as f64).sqrt())?;
-        let bounded = graph.activate(score, Activation::Tanh);
-        Ok((steps, graph.scale(bounded, CLIP)))
+        let Encoded { glimpse, key, .. } = encoded;
+        let logits = graph.point(Point { query, glimpse, key, heads, bound: CLIP, open: steps.open })?;
+        Ok((steps, logits))
     }
 }
 
@@ -215,7 +208,9 @@ impl PointerPolicy {
         engine.load_scalars(self.features, &built.features)?;
         engine.load_scalars(self.steps.context, &built.context)?;
         engine.load_mask(self.steps.open, &built.open)?;
-        let before = |place: usize| if place.is_multiple_of(horizon) { -1 } else { built.actions[place - 1] };
+        let beginning = self.shape.candidates as i32;
+        let before =
+            |place: usize| if place.is_multiple_of(horizon) { beginning } else { built.actions[place - 1] };
         let last: Vec<i32> = (0..built.actions.len()).map(before).collect();
         engine.load_indices(self.steps.last, &last)?;
         engine.load_indices(self.actions, &built.actions)

@@ -82,7 +82,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         }
         let mut building = built.begin(task, instances, self.rows)?;
         self.load_encodings(&built.features, items)?;
-        let mut choices = vec![-1; lanes];
+        let mut choices = vec![self.shape.candidates as i32; lanes];
         for step in 0..horizon {
             let (context, open) = built.look(building.as_ref(), step, horizon);
             self.step.load_indices(self.decoder.steps.last, &choices)?;
