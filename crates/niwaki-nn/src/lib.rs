@@ -21,7 +21,7 @@ mod plan;
 
 pub use checkpoint::{Checkpoint, Stored, write_atomically};
 pub use cpu::{Cpu, Real, log_softmax};
-pub use engine::{Choosing, Engine, Span, Surrogate};
+pub use engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate};
 pub use error::{Error, Result};
 pub use graph::{
     Activation, Attention, Columns, Graph, Index, Mask, Op, Point, Pooling, Shape, Value, Visible,

@@ -12,9 +12,13 @@
 
 use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
+use crate::token::Draw;
 use niwaki_nn::{
-    Activation, Engine, Graph, Index, Init, Layout, Mask, Point, Pooling, Result, Value, Visible,
+    Activation, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point, Pooling, Result,
+    Value, Visible,
 };
+use niwaki_tasks::{Construction, Outcome};
+use rayon::prelude::*;
 
 /// Bound on the logits.
 const CLIP: f64 = 10.0;
@@ -64,6 +68,14 @@ pub(super) struct Steps {
     pub(super) open: Mask,
 }
 
+/// How the decoder reads: its pointer, and what it makes of a context.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    point: Point,
+    weight: Param,
+    bias: Param,
+}
+
 /// A pointer transformer: the program that scores trajectories, and the handles to it.
 #[derive(Clone, Debug)]
 pub struct PointerPolicy {
@@ -74,6 +86,8 @@ pub struct PointerPolicy {
     features: Value,
     steps: Steps,
     actions: Index,
+    encoded: Encoded,
+    reading: Reading,
     /// `[group · horizon, 1]`: log-probabilities of the choices.
     pub log_prob: Value,
     /// `[group · horizon, 1]`.
@@ -115,10 +129,20 @@ impl PointerShape {
         let rows = self.group * self.horizon;
         let mut graph = Graph::new();
         let (features, encoded) = self.encode(&mut graph)?;
-        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        let (steps, reading, logits) = self.decode(&mut graph, encoded, rows)?;
         let actions = graph.indices("actions", rows, self.candidates);
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(steps.open))?;
-        Ok(PointerPolicy { shape: self, graph, features, steps, actions, log_prob, entropy })
+        Ok(PointerPolicy {
+            shape: self,
+            graph,
+            features,
+            steps,
+            actions,
+            encoded,
+            reading,
+            log_prob,
+            entropy,
+        })
     }
 
     pub(super) fn encoder(self, layout: &Layout) -> Result<Encoder> {
@@ -135,7 +159,7 @@ impl PointerShape {
             glimpse: graph.scalars("glimpse", self.candidates, 2 * self.width),
             key: graph.scalars("key", self.candidates, self.width),
         };
-        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        let (steps, _, logits) = self.decode(&mut graph, encoded, rows)?;
         Ok(Decoder { graph, encoded: encoded.all(), steps, logits })
     }
 
@@ -174,7 +198,7 @@ impl PointerShape {
         Ok((features, Encoded { known, glimpse, key }))
     }
 
-    fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Value)> {
+    fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Reading, Value)> {
         let Self { width, heads, .. } = self;
         let steps = Steps {
             last: graph.indices("last", rows, self.candidates + 1),
@@ -186,8 +210,9 @@ impl PointerShape {
         let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
         let Encoded { glimpse, key, .. } = encoded;
-        let logits = graph.point(Point { query, glimpse, key, heads, bound: CLIP, open: steps.open })?;
-        Ok((steps, logits))
+        let point = Point { query, glimpse, key, heads, bound: CLIP, open: steps.open };
+        let logits = graph.point(point)?;
+        Ok((steps, Reading { point, weight, bias }, logits))
     }
 }
 
@@ -196,6 +221,59 @@ impl PointerPolicy {
     #[must_use]
     pub fn outputs(&self) -> [Value; 2] {
         [self.log_prob, self.entropy]
+    }
+
+    /// Draws `group` trajectories of each instance, `[member, instance]`, on the device itself and leaves them loaded;
+    /// `false` where the device or the task leaves that to a [`super::Sampler`]. Of what was built only the choices and
+    /// outcomes are kept.
+    ///
+    /// # Errors
+    /// If lengths do not fit, or the device fails.
+    pub fn construct<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        task: &dyn Construction,
+        instances: &[u32],
+        how: Draw<'_>,
+        built: &mut Built,
+    ) -> Result<bool> {
+        let Some(stations) = task.stations() else { return Ok(false) };
+        engine.set_items(instances.len() / engine.members())?;
+        let features = task.candidates() * task.features();
+        let times = task.candidates() * stations.count;
+        built.features.resize(instances.len() * features, 0.0);
+        let mut all = vec![0; instances.len() * times];
+        let rows = built.features.par_chunks_mut(features).zip(all.par_chunks_mut(times)).zip(instances);
+        rows.with_min_len(64).for_each(|((features, all), &instance)| {
+            let instance = instance as usize;
+            task.describe(instance, features);
+            all.copy_from_slice(&stations.times[instance * times..(instance + 1) * times]);
+        });
+        engine.load_scalars(self.features, &built.features)?;
+        let each = |table: &[f32]| instances.iter().map(|&at| table[at as usize]).collect::<Vec<f32>>();
+        let (whole, unit) = (each(&stations.whole), each(&stations.unit));
+        let line = Line { stations: stations.count, times: &all, whole: &whole, unit: &unit };
+        let program = Constructing {
+            known: self.encoded.known,
+            point: self.reading.point,
+            weight: self.reading.weight,
+            bias: self.reading.bias,
+            last: self.steps.last,
+            context: self.steps.context,
+            actions: self.actions,
+        };
+        let uniforms = match how {
+            Draw::Sampled(uniforms) => Some(uniforms),
+            Draw::Greedy => None,
+        };
+        let Some(constructed) = engine.construct(&program, line, uniforms)? else { return Ok(false) };
+        built.context.clear();
+        built.open.clear();
+        built.log_prob.clear();
+        built.actions = constructed.actions;
+        let ends = constructed.ends.into_iter();
+        built.outcome = ends.map(|end| Outcome { makespan: end as u32, late: 0 }).collect();
+        Ok(true)
     }
 
     /// Loads trajectories to be scored: `group` for each instance, one instance after the other.
