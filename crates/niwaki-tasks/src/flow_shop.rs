@@ -4,7 +4,7 @@
 //! known. Candidates are jobs, described by their times; the state is when each machine has done what was sequenced.
 //! The order of construction is canonical, so the process is a tree.
 
-use crate::{Building, Construction, Error, Outcome};
+use crate::{Building, Construction, Error, Outcome, Stations};
 use niwaki_shop::construct::{Lanes, Order, SequenceLanes};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::flow_shop::solve;
@@ -85,16 +85,8 @@ pub struct FlowTask {
     shops: Arc<[FlowShop]>,
     bounds: Vec<Bounds>,
     training: usize,
-    scales: Arc<[Scale]>,
-}
-
-/// What an instance's times are divided by.
-#[derive(Clone, Copy, Debug)]
-struct Scale {
-    /// The longest time.
-    time: f32,
-    /// The work of the busiest machine.
-    load: f32,
+    /// What times are divided by: the work of the busiest machine, and the longest time.
+    stations: Arc<Stations>,
 }
 
 impl FlowTask {
@@ -116,14 +108,16 @@ impl FlowTask {
                 came: bounds.len(),
             });
         }
-        let scale = |shop: &FlowShop| {
+        let mut stations = Stations { count: shops[0].machines(), ..Stations::default() };
+        for shop in &shops {
             let work = |machine: usize| (0..shop.jobs()).map(|job| shop.time(job, machine)).sum::<u32>();
             let load = (0..shop.machines()).map(work).max().unwrap_or(0);
             let longest = shop.times().iter().copied().max().unwrap_or(0);
-            Scale { time: longest.max(1) as f32, load: load.max(1) as f32 }
-        };
-        let scales = shops.iter().map(scale).collect();
-        Ok(Self { shops: shops.into(), bounds, training, scales })
+            stations.times.extend(shop.times().iter().map(|&time| time as i32));
+            stations.whole.push(load.max(1) as f32);
+            stations.unit.push(longest.max(1) as f32);
+        }
+        Ok(Self { shops: shops.into(), bounds, training, stations: Arc::new(stations) })
     }
 
     /// The shops, those to learn from first.
@@ -162,8 +156,12 @@ impl Construction for FlowTask {
         &self.bounds
     }
 
+    fn stations(&self) -> Option<&Stations> {
+        Some(&self.stations)
+    }
+
     fn describe(&self, instance: usize, to: &mut [f32]) {
-        let longest = self.scales[instance].time;
+        let longest = self.stations.unit[instance];
         for (to, &time) in to.iter_mut().zip(self.shops[instance].times()) {
             *to = time as f32 / longest;
         }
@@ -172,15 +170,16 @@ impl Construction for FlowTask {
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error> {
         let mut lanes = SequenceLanes::flow(&self.shops, instances.len(), Order::Canonical)?;
         lanes.reset(instances)?;
-        let scales = instances.iter().map(|&instance| self.scales[instance as usize]).collect();
-        Ok(Box::new(FlowLanes { lanes, scales, actions: Vec::new() }))
+        let (instances, stations) = (instances.to_vec(), self.stations.clone());
+        Ok(Box::new(FlowLanes { lanes, instances, stations, actions: Vec::new() }))
     }
 }
 
 /// Orders of jobs under construction.
 struct FlowLanes {
     lanes: SequenceLanes,
-    scales: Vec<Scale>,
+    instances: Vec<u32>,
+    stations: Arc<Stations>,
     actions: Vec<u32>,
 }
 
@@ -188,12 +187,13 @@ impl Building for FlowLanes {
     /// When each machine is done, over the work of the busiest one; then how long after the machine before it, over
     /// the longest time.
     fn context(&self, lane: usize, to: &mut [f32]) {
-        let (front, scale) = (self.lanes.front(lane), self.scales[lane]);
+        let (front, instance) = (self.lanes.front(lane), self.instances[lane] as usize);
+        let (whole, unit) = (self.stations.whole[instance], self.stations.unit[instance]);
         let (absolute, relative) = to.split_at_mut(front.len());
         let mut before = front[0];
         for (machine, &done) in front.iter().enumerate() {
-            absolute[machine] = done as f32 / scale.load;
-            relative[machine] = (done - before) as f32 / scale.time;
+            absolute[machine] = done as f32 / whole;
+            relative[machine] = (done - before) as f32 / unit;
             before = done;
         }
     }

@@ -20,7 +20,7 @@ mod payment;
 mod sequence;
 
 pub use choice::{Choice, Terminal};
-pub use construction::{Building, Construction};
+pub use construction::{Building, Construction, Stations};
 pub use error::Error;
 pub use flow_shop::{FlowPool, FlowTask};
 pub use ladder::Ladder;

@@ -26,6 +26,8 @@ pub(crate) enum Unit {
     AttentionAny,
     /// Products on Hopper's tensor cores.
     Hopper,
+    /// Pointers: width, heads.
+    Point(u8, u8),
     /// Norms: accesses per lane, floats per access.
     Norm(u8, u8),
 }
@@ -45,6 +47,7 @@ impl Unit {
             Self::AttentionSmall => "attention-small".to_owned(),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
+            Self::Point(width, heads) => format!("point-{width}-{heads}"),
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
         }
     }
@@ -57,6 +60,10 @@ impl Unit {
             Self::AttentionSmall => (String::new(), include_str!("kernels/attention_small.cu")),
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
+            Self::Point(width, heads) => (
+                format!("#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n"),
+                include_str!("kernels/point.cu"),
+            ),
             Self::Norm(accesses, floats) => (
                 format!("#define NORM_V {accesses}\n#define NORM_P {floats}\n"),
                 include_str!("kernels/norm.cu"),
@@ -108,6 +115,11 @@ impl Unit {
                 ("attention_any_backward", SHARED_LIMIT),
             ],
             Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
+            Self::Point(..) => &[
+                ("point_forward", SHARED_LIMIT),
+                ("point_backward", SHARED_LIMIT),
+                ("point_construct", SHARED_LIMIT),
+            ],
             Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
         }
     }
@@ -194,7 +206,7 @@ mod tests {
     fn every_kernel_named_is_in_its_source() {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        for unit in units.into_iter().chain([Unit::Norm(1, 4)]) {
+        for unit in units.into_iter().chain([Unit::Norm(1, 4), Unit::Point(64, 4)]) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.
                 let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -75,14 +75,11 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         if let Draw::Sampled(uniforms) = how {
             check_members("uniforms", lanes * horizon, uniforms.len())?;
         }
-        for member in 0..members {
-            let flat = parameters.parameters(member)?;
-            self.encode.set_parameters(member, &flat)?;
-            self.step.set_parameters(member, &flat)?;
-        }
+        self.encode.copy_parameters(parameters)?;
+        self.step.copy_parameters(parameters)?;
         let mut building = built.begin(task, instances, self.rows)?;
         self.load_encodings(&built.features, items)?;
-        let mut choices = vec![-1; lanes];
+        let mut choices = vec![self.shape.candidates as i32; lanes];
         for step in 0..horizon {
             let (context, open) = built.look(building.as_ref(), step, horizon);
             self.step.load_indices(self.decoder.steps.last, &choices)?;

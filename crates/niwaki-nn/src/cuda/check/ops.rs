@@ -1,6 +1,6 @@
 //! A program for each op and each of its variants, small but off the round sizes.
 
-use crate::graph::{Activation, Attention, Columns, Graph, Pooling, Value, Visible};
+use crate::graph::{Activation, Attention, Columns, Graph, Point, Pooling, Value, Visible};
 use crate::{Init, Param, Result};
 
 type Case = fn(&mut Graph) -> Result<Vec<Value>>;
@@ -36,6 +36,10 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("attention 11 × 12, causal, shared keys", |g| attention(g, 11, (6, 2, 12), Which::Causal)),
     ("attention, cross, masked", cross),
     ("score", score),
+    ("point", |g| point(g, 6, 7, (64, 4))),
+    ("point, one head", |g| point(g, 45, 3, (12, 1))),
+    ("point, several tiles", |g| point(g, 200, 20, (64, 4))),
+    ("point, many keys", |g| point(g, 70, 50, (64, 4))),
     ("embed", |g| embed(g, 9, 20)),
     ("embed, large table", |g| embed(g, 700, 20)),
     ("gather", gather),
@@ -159,6 +163,16 @@ fn score(g: &mut Graph) -> Result<Vec<Value>> {
     let query = grown(g, "query", 3, 20)?;
     let key = grown(g, "key", 7, 20)?;
     Ok(vec![g.score(query, key, 0.3)?])
+}
+
+fn point(g: &mut Graph, rows: usize, keys: usize, (width, heads): (usize, usize)) -> Result<Vec<Value>> {
+    let query = grown(g, "query", rows, width)?;
+    let glimpse = grown(g, "glimpse", keys, 2 * width)?;
+    let key = grown(g, "key", keys, width)?;
+    let open = g.mask("open", rows, keys);
+    let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
+    let again = g.point(Point { query, glimpse, key, heads, bound: 2.0, open })?;
+    Ok(vec![once, again])
 }
 
 fn embed(g: &mut Graph, entries: usize, width: usize) -> Result<Vec<Value>> {
