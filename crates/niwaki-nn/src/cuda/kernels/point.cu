@@ -18,11 +18,12 @@ __device__ __forceinline__ Keys share_keys(const float* glimpse, const float* ke
   return {room, room + keys * 2 * W, keys};
 }
 
+// Four sums side by side: one alone would wait for itself at every step.
 __device__ __forceinline__ float dot(const float* a, const float* b, int width) {
-  float sum = 0.f;
+  float sums[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
-  for (int i = 0; i < width; ++i) sum = fmaf(a[i], b[i], sum);
-  return sum;
+  for (int i = 0; i < width; ++i) sums[i % 4] = fmaf(a[i], b[i], sums[i % 4]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 // Which keys a row may see, as bits: there is no room for more keys than these in shared memory.
