@@ -54,7 +54,7 @@ impl CausalShape {
         let position = graph.embed(position_table, positions)?;
         let mut stream = graph.add(token, position)?;
         for block in 0..blocks {
-            let shape = BlockShape { start: Start::PYTORCH, width, heads, hidden, visible: Visible::Causal };
+            let shape = BlockShape { width, heads, hidden, visible: Visible::Causal };
             stream = add_block(&mut graph, &format!("blocks.{block}"), stream, shape)?;
         }
         let normed = add_norm(&mut graph, "norm", stream, width)?;
@@ -76,37 +76,9 @@ pub(crate) fn add_value_head(graph: &mut Graph, hidden: Value, width: usize) -> 
     graph.linear(hidden, head, Some(bias), Activation::None)
 }
 
-/// How a layer starts, by the width of its input.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
-    pub(crate) matrix: fn(usize) -> Init,
-    pub(crate) bias: fn(usize) -> Init,
-}
-
-impl Start {
-    /// PyTorch's default.
-    pub(crate) const PYTORCH: Self =
-        Self { matrix: |fan_in| Init::Linear { fan_in }, bias: |fan_in| Init::Linear { fan_in } };
-
-    /// Outputs as spread as the inputs, and no bias.
-    pub(crate) const UNIT: Self = Self {
-        matrix: |fan_in| Init::Normal { deviation: 1.0 / (fan_in as f64).sqrt() },
-        bias: |_| Init::Zeros,
-    };
-
-    pub(crate) fn matrix(self, graph: &mut Graph, name: &str, from: usize, to: usize) -> Result<Param> {
-        graph.param(name, &[from, to], (self.matrix)(from))
-    }
-
-    pub(crate) fn bias(self, graph: &mut Graph, name: &str, from: usize, to: usize) -> Result<Param> {
-        graph.param(name, &[to], (self.bias)(from))
-    }
-}
-
 /// The sizes of a pre-norm block, and what its attention sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockShape {
-    pub(crate) start: Start,
     pub(crate) width: usize,
     pub(crate) heads: usize,
     pub(crate) hidden: usize,
@@ -114,10 +86,10 @@ pub(crate) struct BlockShape {
 }
 
 pub(crate) fn add_block(graph: &mut Graph, name: &str, stream: Value, shape: BlockShape) -> Result<Value> {
-    let BlockShape { start, width, heads, hidden, visible } = shape;
+    let BlockShape { width, heads, hidden, visible } = shape;
     let head_width = width / heads.max(1);
     let normed = add_norm(graph, &format!("{name}.norm1"), stream, width)?;
-    let weight = start.matrix(graph, &format!("{name}.attention.in.weight"), width, 3 * width)?;
+    let weight = add_matrix(graph, &format!("{name}.attention.in.weight"), width, 3 * width)?;
     let mixed = graph.linear(normed, weight, None, Activation::None)?;
     let attended = graph.attention(Attention {
         query: Columns { value: mixed, start: 0 },
@@ -129,15 +101,15 @@ pub(crate) fn add_block(graph: &mut Graph, name: &str, stream: Value, shape: Blo
         scale: 1.0 / (head_width as f64).sqrt(),
         visible,
     })?;
-    let weight = start.matrix(graph, &format!("{name}.attention.out.weight"), width, width)?;
+    let weight = add_matrix(graph, &format!("{name}.attention.out.weight"), width, width)?;
     let stream = graph.linear_onto(stream, attended, weight, None)?;
 
     let normed = add_norm(graph, &format!("{name}.norm2"), stream, width)?;
-    let up = start.matrix(graph, &format!("{name}.up.weight"), width, hidden)?;
-    let up_bias = start.bias(graph, &format!("{name}.up.bias"), width, hidden)?;
+    let up = add_matrix(graph, &format!("{name}.up.weight"), width, hidden)?;
+    let up_bias = graph.param(&format!("{name}.up.bias"), &[hidden], Init::Linear { fan_in: width })?;
     let raised = graph.linear(normed, up, Some(up_bias), Activation::Gelu)?;
-    let down = start.matrix(graph, &format!("{name}.down.weight"), hidden, width)?;
-    let down_bias = start.bias(graph, &format!("{name}.down.bias"), hidden, width)?;
+    let down = add_matrix(graph, &format!("{name}.down.weight"), hidden, width)?;
+    let down_bias = graph.param(&format!("{name}.down.bias"), &[width], Init::Linear { fan_in: hidden })?;
     graph.linear_onto(stream, raised, down, Some(down_bias))
 }
 

@@ -11,18 +11,14 @@
 //! all trajectories at a time. This file must not know tasks, rewards or advantages.
 
 use super::sampler::Built;
-use crate::causal::{BlockShape, Start, add_block, add_norm};
+use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use crate::token::Draw;
 use niwaki_nn::{
-    Activation, Constructed, Constructing, Engine, Graph, Index, Layout, Line, Mask, Param, Point, Pooling,
-    Result, Value, Visible,
+    Activation, Constructed, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point,
+    Pooling, Result, Value, Visible,
 };
 use niwaki_tasks::{Construction, Outcome};
 use rayon::prelude::*;
-
-/// How layers start. The paper does not say; so started, the initial policy drifts as far in one update of twelve epochs
-/// as it reports (σ²T ≈ 1.3 at a rate of 0.05), with PyTorch's default a third as far.
-const START: Start = Start::UNIT;
 
 /// Bound on the logits.
 const CLIP: f64 = 10.0;
@@ -170,17 +166,17 @@ impl PointerShape {
     fn encode(self, graph: &mut Graph) -> Result<(Value, Encoded)> {
         let Self { width, heads, hidden, .. } = self;
         let features = graph.scalars("features", self.candidates, self.features);
-        let weight = START.matrix(graph, "features.weight", self.features, width)?;
-        let bias = START.bias(graph, "features.bias", self.features, width)?;
+        let weight = add_matrix(graph, "features.weight", self.features, width)?;
+        let bias = graph.param("features.bias", &[width], Init::Linear { fan_in: self.features })?;
         let mut stream = graph.linear(features, weight, Some(bias), Activation::None)?;
         for block in 0..self.blocks {
-            let shape = BlockShape { start: START, width, heads, hidden, visible: Visible::All };
+            let shape = BlockShape { width, heads, hidden, visible: Visible::All };
             stream = add_block(graph, &format!("blocks.{block}"), stream, shape)?;
         }
         let embedded = add_norm(graph, "norm", stream, width)?;
         let mean = graph.pool(embedded, self.candidates, None, Pooling::Mean)?;
         let mut project = |name: &str, from: Value, to: usize| {
-            let weight = START.matrix(graph, name, width, to)?;
+            let weight = add_matrix(graph, name, width, to)?;
             graph.linear(from, weight, None, Activation::None)
         };
         let mean = project("mean.weight", mean, width)?;
@@ -192,12 +188,12 @@ impl PointerShape {
         let (mean, last) = (graph.gather(mean, every)?, graph.gather(last, each)?);
         let known = graph.add(mean, last)?;
         let mut project = |name: &str, to: usize| {
-            let weight = START.matrix(graph, name, width, to)?;
+            let weight = add_matrix(graph, name, width, to)?;
             graph.linear(embedded, weight, None, Activation::None)
         };
         let glimpse = project("glimpse.in.weight", 2 * width)?;
         let pointer = project("pointer.weight", width)?;
-        let weight = START.matrix(graph, "glimpse.out.weight", width, width)?;
+        let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
         let key = graph.linear_tied(pointer, weight)?;
         Ok((features, Encoded { known, glimpse, key }))
     }
@@ -210,8 +206,8 @@ impl PointerShape {
             open: graph.mask("open", rows, self.candidates),
         };
         let known = graph.gather(encoded.known, steps.last)?;
-        let weight = START.matrix(graph, "context.weight", self.context, width)?;
-        let bias = START.bias(graph, "context.bias", self.context, width)?;
+        let weight = add_matrix(graph, "context.weight", self.context, width)?;
+        let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
         let Encoded { glimpse, key, .. } = encoded;
         let point = Point { query, glimpse, key, heads, bound: CLIP, open: steps.open };
