@@ -21,9 +21,11 @@ mod plan;
 
 pub use checkpoint::{Checkpoint, Stored, write_atomically};
 pub use cpu::{Cpu, Real, log_softmax};
-pub use engine::{Choosing, Engine, Span, Surrogate};
+pub use engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate};
 pub use error::{Error, Result};
-pub use graph::{Activation, Attention, Columns, Graph, Index, Mask, Op, Pooling, Shape, Value, Visible};
+pub use graph::{
+    Activation, Attention, Columns, Graph, Index, Mask, Op, Point, Pooling, Shape, Value, Visible,
+};
 pub use init::{Init, initialise};
 pub use layout::{ALIGNMENT, Layout, Param, Slice};
 pub use optimiser::{Optimiser, Rule, Schedule};

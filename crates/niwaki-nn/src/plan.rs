@@ -88,7 +88,11 @@ impl Plan {
                 Op::Attention { attention, .. } if attention.visible == Visible::Causal => {
                     cache.extend([attention.key.value, attention.value.value]);
                 }
-                Op::Attention { .. } | Op::Score { .. } | Op::Gather { .. } | Op::Pool { .. } => {
+                Op::Attention { .. }
+                | Op::Score { .. }
+                | Op::Point { .. }
+                | Op::Gather { .. }
+                | Op::Pool { .. } => {
                     let reason = "mixes rows, so it cannot run row by row".to_owned();
                     return Err(Error::Unsupported { op: op.name(), reason });
                 }

@@ -59,26 +59,44 @@ pub const fn studies() -> &'static [Study] {
         study!(Training, "tab:i-detail", "tab-i-detail.toml"),
         study!(Training, "tab:i-aggressive", "tab-i-aggressive.toml"),
         study!(Training, "app:opt-ablation", "app-opt-ablation.toml"),
+        study!(Training, "tab:sched-null+transformer", "tab-sched-null-transformer.toml"),
+        study!(Training, "tab:sched-win+warmup", "tab-sched-win-warmup.toml"),
+        study!(Training, "tab:sched-win+easy", "tab-sched-win-easy.toml"),
+        study!(Training, "tab:sched-win+hard", "tab-sched-win-hard.toml"),
+        study!(Training, "tab:sched-win+confirm", "sched-win-confirm.toml"),
+        study!(Training, "tab:sched-horizon", "tab-sched-horizon.toml"),
+        study!(Training, "tab:sched-horizon+calibrated", "tab-sched-horizon-calibrated.toml"),
+        study!(Training, "fig:ktol", "fig-ktol.toml"),
         study!(Training, "tab:envladder", "tab-envladder.toml"),
         study!(Training, "tab:envladder+calibration", "tab-envladder-calibration.toml"),
         study!(Training, "eq:peak-advantage", "eq-peak-advantage.toml"),
     ]
 }
 
-/// The study that answers for this label.
+/// Every study that answers for this label: the blocks of one table may be studies of their own.
+///
+/// # Errors
+/// As [`find`].
+pub fn answering(label: &str) -> Result<Vec<Study>, Error> {
+    let mut found = Vec::new();
+    for study in studies() {
+        if study.label == label || study.also()?.iter().any(|other| other == label) {
+            found.push(*study);
+        }
+    }
+    if found.is_empty() {
+        let known = studies().iter().map(|study| study.label).collect::<Vec<_>>().join(", ");
+        return Err(Error::UnknownLabel { came: label.to_owned(), known });
+    }
+    Ok(found)
+}
+
+/// The first study that answers for this label.
 ///
 /// # Errors
 /// Where there is none; the error lists all labels. Where a study file does not read.
 pub fn find(label: &str) -> Result<Study, Error> {
-    for study in studies() {
-        if study.label == label || study.also()?.iter().any(|other| other == label) {
-            return Ok(*study);
-        }
-    }
-    Err(Error::UnknownLabel {
-        came: label.to_owned(),
-        known: studies().iter().map(|study| study.label).collect::<Vec<_>>().join(", "),
-    })
+    Ok(answering(label)?[0])
 }
 
 impl Study {
@@ -129,7 +147,11 @@ impl Study {
         Error::Senseless { label: self.label.to_owned(), mend: format!("it is no study that {what}") }
     }
 
-    fn also(&self) -> Result<Vec<String>, Error> {
+    /// Further labels that the study answers for.
+    ///
+    /// # Errors
+    /// As [`Study::read`].
+    pub fn also(&self) -> Result<Vec<String>, Error> {
         match self.kind {
             Kind::Diagnostics => Ok(Vec::new()),
             Kind::Training => Ok(self.training()?.also),
@@ -155,7 +177,10 @@ impl Contents {
                 let (values, bounds) = (study.value.len() + study.bound.len(), study.order.len());
                 values + bounds + study.lowest.len() + study.falling.len() + study.margin.len()
             }
-            Self::Training(study) => study.value.len() + study.order.len() + study.lead.len(),
+            Self::Training(study) => {
+                let numbers = study.value.len() + study.lead.len() + study.correlation.len();
+                numbers + study.order.len() + study.trend.len()
+            }
         }
     }
 
@@ -167,10 +192,13 @@ impl Contents {
         Ok(match self {
             Self::Diagnostics(study) => format!("{} policy pairs", study.grid(None)?.pairs()),
             Self::Training(study) => {
-                let plan = Plan::new(study.as_ref().clone(), None)?;
+                let (plan, first) = match study.pilot_study() {
+                    None => (Plan::new(study.as_ref().clone(), None)?, ""),
+                    Some(pilot) => (Plan::new(pilot, None)?, " for the pilot, then its arms"),
+                };
                 let policy = plan.runs.first().map(|run| run.recipe.spec.policy.kind);
                 let policy = policy.map_or_else(String::new, |kind| format!("{kind:?} ").to_lowercase());
-                format!("{} {policy}runs, {} run-iterations", plan.runs.len(), plan.run_iterations())
+                format!("{} {policy}runs, {} run-iterations{first}", plan.runs.len(), plan.run_iterations())
             }
         })
     }
@@ -199,5 +227,11 @@ mod tests {
     #[test]
     fn figures_are_found_with_their_tables() {
         assert_eq!(find("fig:g-detail").unwrap().label, "tab:g-detail");
+    }
+
+    #[test]
+    fn a_table_in_blocks_is_all_of_them() {
+        let blocks: Vec<&str> = answering("tab:sched-win").unwrap().iter().map(|study| study.label).collect();
+        assert_eq!(blocks, ["tab:sched-win+warmup", "tab:sched-win+easy", "tab:sched-win+hard"]);
     }
 }

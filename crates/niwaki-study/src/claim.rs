@@ -52,8 +52,31 @@ pub struct Outcome {
 pub enum Ours {
     /// A number and its standard error.
     Number(f64, f64),
+    /// The lead of one arm over another.
+    Lead(Lead),
     /// Something else in words.
     Words(String),
+}
+
+/// A lead, paired by seed, beside the one that was printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lead {
+    /// The printed mean, or what the paper says in its place; empty where it says nothing.
+    pub paper: String,
+    /// The printed seeds won over seeds that do not tie.
+    pub paper_seeds: String,
+    /// The printed p-value.
+    pub paper_p: String,
+    /// The mean.
+    pub mean: f64,
+    /// 95% of resampled pairs.
+    pub interval: (f64, f64),
+    /// Seeds won.
+    pub wins: u64,
+    /// Seeds that do not tie.
+    pub untied: u64,
+    /// The one-sided p-value of the exact sign test.
+    pub p: f64,
 }
 
 /// Whether a statement of the paper holds here.

@@ -19,5 +19,5 @@ mod error;
 pub mod training;
 pub mod verdict;
 
-pub use catalogue::{Contents, Study, find, studies};
+pub use catalogue::{Contents, Study, answering, find, studies};
 pub use error::Error;

@@ -61,7 +61,7 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
             let here = match outcome.ours {
                 Ours::Number(value, sem) if sem > 0.0 => Cell::from(value).error(sem),
                 Ours::Number(value, _) => Cell::from(value),
-                Ours::Words(_) => Cell::blank(),
+                Ours::Lead(_) | Ours::Words(_) => Cell::blank(),
             };
             table.push([
                 Cell::from(statement(outcome)),
@@ -75,7 +75,41 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
     table
 }
 
-/// Orders, places and other statements without a number of their own; nothing where there are none.
+/// The paper's leads beside ours, seeds and sign tests with them; nothing where there are none.
+#[must_use]
+pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
+    let mut table = Table::new(caption).columns([
+        Column::text("statement"),
+        Column::text("paper"),
+        Column::number("here").format(Format::significant(2).signed()),
+        Column::number("SEMs apart").format(Format::fixed(1).signed()),
+        Column::text("seeds, paper"),
+        Column::text("here"),
+        Column::text("p, paper"),
+        Column::number("here").format(Format::significant(2)),
+        Column::text("verdict"),
+    ]);
+    let mut any = false;
+    for outcome in outcomes {
+        if let Ours::Lead(lead) = &outcome.ours {
+            any = true;
+            table.push([
+                Cell::from(statement(outcome)),
+                Cell::from(lead.paper.as_str()),
+                Cell::from(lead.mean).interval(lead.interval.0, lead.interval.1),
+                outcome.sems.map_or(Cell::blank(), Cell::from),
+                Cell::from(lead.paper_seeds.as_str()),
+                Cell::from(format!("{}/{}", lead.wins, lead.untied)),
+                Cell::from(lead.paper_p.as_str()),
+                Cell::from(lead.p),
+                word(outcome.judgement),
+            ]);
+        }
+    }
+    any.then_some(table)
+}
+
+/// Orders, trends and other statements without a number of their own; nothing where there are none.
 #[must_use]
 pub fn statements_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
     let mut table = Table::new(caption).columns([

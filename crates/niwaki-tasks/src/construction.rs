@@ -37,11 +37,31 @@ pub trait Construction: fmt::Debug + Send + Sync {
     /// Shapes: `to [candidates, features]`
     fn describe(&self, instance: usize, to: &mut [f32]);
 
+    /// The instances as lines of stations, where every candidate passes all stations in one order and the context is
+    /// what a [`Stations`] says: a device can then build schedules by itself.
+    fn stations(&self) -> Option<&Stations> {
+        None
+    }
+
     /// Empty constructions, one lane for each instance named.
     ///
     /// # Errors
     /// If there is no such instance.
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error>;
+}
+
+/// Instances as lines of stations; the state in numbers is when each station is done over `whole`, then how long after
+/// the station before it over `unit`, and a schedule's makespan is when the last one is.
+#[derive(Clone, Debug, Default)]
+pub struct Stations {
+    /// Stations.
+    pub count: usize,
+    /// `[instance, candidate, station]`
+    pub times: Vec<i32>,
+    /// `[instance]`
+    pub whole: Vec<f32>,
+    /// `[instance]`
+    pub unit: Vec<f32>,
 }
 
 /// Lanes under construction.

@@ -4,8 +4,8 @@
 //! of construction is canonical, so the process is a tree.
 
 use crate::numbered::Numbered;
-use crate::orders::{Orders, Scale};
-use crate::{Building, Construction, Error};
+use crate::orders::Orders;
+use crate::{Building, Construction, Error, Stations};
 use niwaki_shop::construct::{Order, SequenceLanes};
 use niwaki_shop::{Bounds, FlowShop};
 
@@ -15,7 +15,8 @@ use niwaki_shop::{Bounds, FlowShop};
 #[derive(Clone, Debug)]
 pub struct FlowTask {
     pool: Numbered<FlowShop>,
-    scales: Vec<Scale>,
+    /// What times are divided by: the work of the busiest machine, and the longest time.
+    stations: Stations,
 }
 
 impl FlowTask {
@@ -26,14 +27,16 @@ impl FlowTask {
     pub fn new(shops: Vec<FlowShop>, bounds: Vec<Bounds>, training: usize) -> Result<Self, Error> {
         let shape = |shop: &FlowShop| (shop.jobs(), shop.machines(), shop.times().len());
         let pool = Numbered::new("flow-shop", shops, bounds, training, shape)?;
-        let scale = |shop: &FlowShop| {
+        let mut stations = Stations { count: pool.shops[0].machines(), ..Stations::default() };
+        for shop in pool.shops.iter() {
             let work = |machine: usize| (0..shop.jobs()).map(|job| shop.time(job, machine)).sum::<u32>();
             let load = (0..shop.machines()).map(work).max().unwrap_or(0);
             let longest = shop.times().iter().copied().max().unwrap_or(0);
-            Scale { time: longest.max(1) as f32, load: load.max(1) as f32 }
-        };
-        let scales = pool.shops.iter().map(scale).collect();
-        Ok(Self { pool, scales })
+            stations.times.extend(shop.times().iter().map(|&time| time as i32));
+            stations.whole.push(load.max(1) as f32);
+            stations.unit.push(longest.max(1) as f32);
+        }
+        Ok(Self { pool, stations })
     }
 
     /// The shops, those to learn from first.
@@ -72,8 +75,12 @@ impl Construction for FlowTask {
         &self.pool.bounds
     }
 
+    fn stations(&self) -> Option<&Stations> {
+        Some(&self.stations)
+    }
+
     fn describe(&self, instance: usize, to: &mut [f32]) {
-        let longest = self.scales[instance].time;
+        let longest = self.stations.unit[instance];
         for (to, &time) in to.iter_mut().zip(self.pool.shops[instance].times()) {
             *to = time as f32 / longest;
         }
@@ -81,7 +88,7 @@ impl Construction for FlowTask {
 
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error> {
         let lanes = SequenceLanes::flow(&self.pool.shops, instances.len(), Order::Canonical)?;
-        Orders::begin(lanes, instances, &self.scales)
+        Orders::begin(lanes, instances, &self.stations.whole, &self.stations.unit)
     }
 }
 

@@ -4,7 +4,7 @@
 //! construction is canonical, so the process is a tree.
 
 use crate::numbered::Numbered;
-use crate::orders::{Orders, Scale};
+use crate::orders::Orders;
 use crate::{Building, Construction, Error};
 use niwaki_shop::construct::{Order, SequenceLanes};
 use niwaki_shop::{Bounds, TwoMachineLags};
@@ -18,7 +18,10 @@ const FEATURES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct LagTask {
     pool: Numbered<TwoMachineLags>,
-    scales: Vec<Scale>,
+    /// What times are divided by, `[instance]`: the work of the busier machine with the longest rest, and the longest
+    /// time or rest.
+    whole: Vec<f32>,
+    unit: Vec<f32>,
 }
 
 impl LagTask {
@@ -29,17 +32,18 @@ impl LagTask {
     pub fn new(shops: Vec<TwoMachineLags>, bounds: Vec<Bounds>, training: usize) -> Result<Self, Error> {
         let shape = |shop: &TwoMachineLags| (shop.jobs(), 2, 2 * shop.jobs());
         let pool = Numbered::new("lags", shops, bounds, training, shape)?;
-        let scale = |shop: &TwoMachineLags| {
+        let (mut whole, mut unit) = (Vec::new(), Vec::new());
+        for shop in pool.shops.iter() {
             let all = || shop.all().iter();
             let longest = all().flat_map(|job| [job.first, job.lag, job.second]).max().unwrap_or(0);
             let (first, second): (u32, u32) =
                 (all().map(|job| job.first).sum(), all().map(|job| job.second).sum());
             // Behind its machine's work a job may still rest.
             let rest = all().map(|job| job.lag).max().unwrap_or(0);
-            Scale { time: longest.max(1) as f32, load: (first.max(second) + rest).max(1) as f32 }
-        };
-        let scales = pool.shops.iter().map(scale).collect();
-        Ok(Self { pool, scales })
+            whole.push((first.max(second) + rest).max(1) as f32);
+            unit.push(longest.max(1) as f32);
+        }
+        Ok(Self { pool, whole, unit })
     }
 
     /// The shops, those to learn from first.
@@ -79,18 +83,18 @@ impl Construction for LagTask {
     }
 
     fn describe(&self, instance: usize, to: &mut [f32]) {
-        let scale = self.scales[instance];
+        let (whole, unit) = (self.whole[instance], self.unit[instance]);
         for (to, job) in to.chunks_exact_mut(FEATURES).zip(self.pool.shops[instance].all()) {
-            let times = [job.first, job.lag, job.second].map(|time| time as f32 / scale.time);
+            let times = [job.first, job.lag, job.second].map(|time| time as f32 / unit);
             to[..3].copy_from_slice(&times);
-            to[3] = job.due.map_or(0.0, |due| due as f32 / scale.load);
+            to[3] = job.due.map_or(0.0, |due| due as f32 / whole);
             to[4] = f32::from(u8::from(job.due.is_some()));
         }
     }
 
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error> {
         let lanes = SequenceLanes::lagged(&self.pool.shops, instances.len(), Order::Canonical)?;
-        Orders::begin(lanes, instances, &self.scales)
+        Orders::begin(lanes, instances, &self.whole, &self.unit)
     }
 }
 

@@ -32,7 +32,7 @@ mod sequence;
 pub mod two_orders;
 
 pub use choice::{Choice, Terminal};
-pub use construction::{Building, Construction};
+pub use construction::{Building, Construction, Stations};
 pub use error::Error;
 pub use flow_shop::FlowTask;
 pub use given::Given;

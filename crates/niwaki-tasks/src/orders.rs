@@ -4,31 +4,25 @@ use crate::{Building, Error, Outcome};
 use niwaki_shop::Schedule;
 use niwaki_shop::construct::{Lanes, SequenceLanes};
 
-/// What an instance's times are divided by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scale {
-    /// The longest time.
-    pub(crate) time: f32,
-    /// The work of the busiest machine.
-    pub(crate) load: f32,
-}
-
-/// Lanes over orders, each with the scale of its instance.
+/// Lanes over orders, each with what its instance's times are divided by.
 pub(crate) struct Orders {
     lanes: SequenceLanes,
-    scales: Vec<Scale>,
+    /// `[lane]`: the work of the busiest machine, and the longest time.
+    scales: Vec<(f32, f32)>,
     actions: Vec<u32>,
 }
 
 impl Orders {
-    /// Empty orders of the instances named, one lane each; `scales` has one entry per instance of the pool.
+    /// Empty orders of the instances named, one lane each; `whole` and `unit` have one entry per instance of the pool.
     pub(crate) fn begin(
         mut lanes: SequenceLanes,
         instances: &[u32],
-        scales: &[Scale],
+        whole: &[f32],
+        unit: &[f32],
     ) -> Result<Box<dyn Building>, Error> {
         lanes.reset(instances)?;
-        let scales = instances.iter().map(|&instance| scales[instance as usize]).collect();
+        let scale = |&instance: &u32| (whole[instance as usize], unit[instance as usize]);
+        let scales = instances.iter().map(scale).collect();
         Ok(Box::new(Self { lanes, scales, actions: Vec::new() }))
     }
 }
@@ -37,12 +31,12 @@ impl Building for Orders {
     /// When each machine is done, over the work of the busiest one; then how long after the machine before it, over
     /// the longest time.
     fn context(&self, lane: usize, to: &mut [f32]) {
-        let (front, scale) = (self.lanes.front(lane), self.scales[lane]);
+        let (front, (whole, unit)) = (self.lanes.front(lane), self.scales[lane]);
         let (absolute, relative) = to.split_at_mut(front.len());
         let mut before = front[0];
         for (machine, &done) in front.iter().enumerate() {
-            absolute[machine] = done as f32 / scale.load;
-            relative[machine] = (done - before) as f32 / scale.time;
+            absolute[machine] = done as f32 / whole;
+            relative[machine] = (done - before) as f32 / unit;
             before = done;
         }
     }

@@ -129,15 +129,16 @@ fn shops(
     let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
     match device {
         Device::Cpu => {
-            let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
-            let player = Pointer::new(policy, task, seeds, payments, reference, make)?;
+            let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
+            let player = Pointer::new(policy, task, seeds, payments, reference, Box::new(make))?;
             Ok(Box::new(Trainer::new(player, recipes)?))
         }
         #[cfg(feature = "cuda")]
         Device::Cuda(options) => {
             use niwaki_nn::cuda::Cuda;
-            let make = |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, members, options);
-            let player = Pointer::new(policy, task, seeds, payments, reference, make)?;
+            let options = options.clone();
+            let make = move |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, members, &options);
+            let player = Pointer::new(policy, task, seeds, payments, reference, Box::new(make))?;
             Ok(Box::new(Trainer::new(player, recipes)?))
         }
     }

@@ -13,6 +13,7 @@ mod engine;
 mod kernels;
 mod norm;
 mod pick;
+mod point;
 mod product;
 mod real;
 mod rope;

@@ -180,6 +180,12 @@ impl Device {
         unsafe { result::memcpy_htod_async(at, values, self.stream).named("cuMemcpyHtoD") }
     }
 
+    /// Queues a copy within the device.
+    pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's ranges are inside live buffers of this device's context.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream).named("cuMemcpyDtoD") }
+    }
+
     /// Queues a fill with zero bytes.
     pub(crate) fn zero(&self, at: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller's range is inside one of this device's buffers.

@@ -7,7 +7,7 @@ use super::kernels::Kernels;
 use super::lower::{Lowering, SCALAR, Tools, padded};
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
-use crate::engine::{Choosing, Engine, Span, Surrogate};
+use crate::engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate, check_members};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
@@ -31,7 +31,7 @@ pub struct Options {
 
 /// A population on one GPU.
 pub struct Cuda {
-    graph: Graph,
+    pub(super) graph: Graph,
     training: Plan,
     alone: Plan,
     members: usize,
@@ -39,13 +39,13 @@ pub struct Cuda {
     options: Options,
     hopper: bool,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
-    session: Option<Session>,
+    pub(super) session: Option<Session>,
     parameters: Buffer,
     gradient: Buffer,
     update: Update,
     kernels: Kernels,
-    blas: Blas,
-    device: Device,
+    pub(super) blas: Blas,
+    pub(super) device: Device,
 }
 
 impl Cuda {
@@ -165,7 +165,7 @@ impl Cuda {
         Ok(flat)
     }
 
-    fn wanted(&self) -> Wanted<'_> {
+    pub(super) fn wanted(&self) -> Wanted<'_> {
         Wanted {
             tools: Tools {
                 graph: &self.graph,
@@ -196,11 +196,11 @@ struct Share<'a> {
     wanted: Vec<&'a mut [f32]>,
 }
 
-fn no_items() -> Error {
+pub(super) fn no_items() -> Error {
     refused("set the number of items and load the inputs before running")
 }
 
-fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
+pub(super) fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
 }
 
@@ -364,6 +364,24 @@ impl Engine for Cuda {
         device.fetch(session.inputs.indices[choosing.actions.position()].at, chosen.actions.values_mut())?;
         device.synchronize()?;
         Ok(Some(chosen.actions.values().to_vec()))
+    }
+
+    fn construct(
+        &mut self,
+        program: &Constructing,
+        line: Line<'_>,
+        uniforms: Option<&[f64]>,
+        to: &mut Constructed,
+    ) -> Result<bool> {
+        self.construct_here(program, line, uniforms, to).map(|()| true)
+    }
+
+    fn copy_parameters(&mut self, from: &Self) -> Result<()> {
+        check_members("parameters", self.members, from.members)?;
+        check_length("parameters", self.graph.layout().len(), from.graph.layout().len())?;
+        from.device.synchronize()?;
+        let bytes = self.members * padded(&self.graph) * SCALAR;
+        self.device.copy(from.parameters.at, self.parameters.at, bytes)
     }
 
     fn pull_back(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {

@@ -10,6 +10,7 @@
 mod blas;
 pub mod check;
 mod compile;
+mod construct;
 mod device;
 mod engine;
 mod kernels;

@@ -2,6 +2,7 @@
 //!
 //! Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in the same arena.
 
+use super::construct::Constructor;
 use super::device::{Buffer, Device, Pinned, refused};
 use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
@@ -81,6 +82,7 @@ pub(super) struct Session {
     pub(super) passes: Vec<Pass>,
     pub(super) rows: Option<Rows>,
     pub(super) chosen: Option<Chosen>,
+    pub(super) constructor: Option<Constructor>,
     /// Host copies of the outputs and of their cotangents, `[member, item, rows, width]` each; a cotangent that no
     /// parameter wants is empty.
     pub(super) outputs: Vec<Pinned<f32>>,
@@ -97,7 +99,13 @@ pub(super) struct Flat {
 }
 
 /// Addresses of the inputs, parameters and gradients of a group.
-fn ground(graph: &Graph, inputs: &Inputs, flat: Flat, members: &Range<usize>, items: usize) -> Ground {
+pub(super) fn ground(
+    graph: &Graph,
+    inputs: &Inputs,
+    flat: Flat,
+    members: &Range<usize>,
+    items: usize,
+) -> Ground {
     let skip = members.start * items;
     let values = (0..graph.values()).map(|position| {
         inputs.scalars[position].as_ref().map_or(0, |buffer| {
@@ -213,6 +221,7 @@ impl Session {
             passes,
             rows: None,
             chosen: None,
+            constructor: None,
             notice,
         })
     }

@@ -1,6 +1,6 @@
 //! Builds a program op by op and refuses shapes that do not fit.
 
-use super::op::{Activation, Attention, Columns, Op, Pooling, Visible};
+use super::op::{Activation, Attention, Columns, Op, Point, Pooling, Visible};
 use super::shape::{Index, Mask, Shape, Value};
 use crate::layout::{Layout, Param};
 use crate::{Error, Init, Result};
@@ -277,6 +277,27 @@ impl Graph {
         expect("score", "key width", self.shape(query).width, self.shape(key).width)?;
         let output = self.value(self.shape(query).rows, self.shape(key).rows);
         self.ops.push(Op::Score { query, key, scale, output });
+        Ok(output)
+    }
+
+    /// Adds [`Op::Point`].
+    ///
+    /// # Errors
+    /// If widths, heads or the mask do not fit.
+    pub fn point(&mut self, point: Point) -> Result<Value> {
+        let op = "point";
+        let (query, glimpse, key) =
+            (self.shape(point.query), self.shape(point.glimpse), self.shape(point.key));
+        if point.heads == 0 || !query.width.is_multiple_of(point.heads) {
+            let reason = format!("{} columns cannot be shared by {} heads evenly", query.width, point.heads);
+            return Err(Error::Unsupported { op, reason });
+        }
+        expect(op, "glimpse width", 2 * query.width, glimpse.width)?;
+        expect(op, "key width", query.width, key.width)?;
+        expect(op, "key rows", glimpse.rows, key.rows)?;
+        self.masked(op, point.open, Shape { rows: query.rows, width: key.rows })?;
+        let output = self.value(query.rows, key.rows);
+        self.ops.push(Op::Point { point, output });
         Ok(output)
     }
 

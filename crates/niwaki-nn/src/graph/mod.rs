@@ -8,5 +8,5 @@ pub mod op;
 mod shape;
 
 pub use build::{Graph, IndexSource, Named};
-pub use op::{Activation, Attention, Columns, Op, Pooling, Visible};
+pub use op::{Activation, Attention, Columns, Op, Point, Pooling, Visible};
 pub use shape::{Index, Mask, Shape, Value};

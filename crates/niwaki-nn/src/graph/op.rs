@@ -80,6 +80,23 @@ pub struct Attention {
     pub visible: Visible,
 }
 
+/// The operands of [`Op::Point`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// `[query rows, width]`.
+    pub query: Value,
+    /// `[key rows, 2 · width]`: the glimpse's keys, then its values.
+    pub glimpse: Value,
+    /// `[key rows, width]`: what a glimpse is compared with.
+    pub key: Value,
+    /// Heads of the glimpse; divides `width`.
+    pub heads: usize,
+    /// Bound on the logits.
+    pub bound: f64,
+    /// `[query rows, key rows]`: which keys a glimpse may see.
+    pub open: Mask,
+}
+
 /// One op of the tape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
@@ -157,6 +174,16 @@ pub enum Op {
         key: Value,
         /// Factor.
         scale: f64,
+        /// The result.
+        output: Value,
+    },
+    /// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, where
+    /// `glimpse` is the [`Op::Attention`] of the queries to the open keys, scaled by `1/√(width / heads)`. Logits of
+    /// closed keys are computed like the others. One op, because queries are many and keys few: nothing of `[query rows, width]` is
+    /// kept but the queries. Backward: as those of tanh, score and attention, recomputed. Saved: nothing.
+    Point {
+        /// The operands.
+        point: Point,
         /// The result.
         output: Value,
     },
@@ -284,6 +311,7 @@ impl Op {
             Self::RmsNorm { .. } => "rms_norm",
             Self::Attention { .. } => "attention",
             Self::Score { .. } => "score",
+            Self::Point { .. } => "point",
             Self::Embed { .. } => "embed",
             Self::Gather { .. } => "gather",
             Self::Pool { .. } => "pool",
@@ -310,6 +338,7 @@ impl Op {
             | Self::Activate { input, .. } => vec![*input],
             Self::Attention { attention: a, .. } => vec![a.query.value, a.key.value, a.value.value],
             Self::Score { query, key, .. } => vec![*query, *key],
+            Self::Point { point, .. } => vec![point.query, point.glimpse, point.key],
             Self::Embed { .. } => Vec::new(),
             Self::Concat { inputs, .. } => inputs.clone(),
             Self::Add { left, right, .. } | Self::Mul { left, right, .. } => vec![*left, *right],
@@ -327,6 +356,7 @@ impl Op {
             | Self::RmsNorm { output, .. }
             | Self::Attention { output, .. }
             | Self::Score { output, .. }
+            | Self::Point { output, .. }
             | Self::Embed { output, .. }
             | Self::Gather { output, .. }
             | Self::Pool { output, .. }
@@ -358,6 +388,7 @@ impl Op {
             Self::Attention { attention: Attention { visible: Visible::Masked(mask), .. }, .. } => {
                 Some(*mask)
             }
+            Self::Point { point, .. } => Some(point.open),
             Self::Pool { mask, .. } | Self::Pick { mask, .. } => *mask,
             _ => None,
         }
@@ -376,6 +407,7 @@ impl Op {
             | Self::RmsNorm { .. }
             | Self::Attention { .. }
             | Self::Score { .. }
+            | Self::Point { .. }
             | Self::Mul { .. }
             | Self::Pick { .. } => self.operands(),
             _ => Vec::new(),

@@ -1,7 +1,7 @@
 //! Every op's backward pass against finite differences in f64.
 
 use crate::harness::{check, columns, leaf, param};
-use niwaki_nn::{Activation, Attention, Graph, Pooling, Value, Visible};
+use niwaki_nn::{Activation, Attention, Graph, Point, Pooling, Value, Visible};
 
 #[test]
 fn linear_with_every_activation() {
@@ -97,6 +97,23 @@ fn attention_within_one_value() {
     let seen = Attention { key: columns(mixed, 9), ..seen };
     let y = graph.attention(seen).unwrap();
     check("causal attention", &graph, &[y]);
+}
+
+#[test]
+fn point() {
+    for (rows, keys, heads) in [(5, 3, 2), (19, 6, 1), (16, 4, 4)] {
+        let mut graph = Graph::new();
+        let [query, glimpse, key] = [
+            leaf(&mut graph, "query", rows, 8),
+            leaf(&mut graph, "glimpse", keys, 16),
+            leaf(&mut graph, "key", keys, 8),
+        ];
+        let open = graph.mask("open", rows, keys);
+        let logits = graph.point(Point { query, glimpse, key, heads, bound: 3.0, open }).unwrap();
+        // The keys serve twice, so that their cotangents are added to.
+        let again = graph.point(Point { query, glimpse, key, heads, bound: 2.0, open }).unwrap();
+        check("point", &graph, &[logits, again]);
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> S
     ) -> Result<(), Error> {
         let mut sampler = self.sampler(ways.len())?;
         let mut building = self.task.begin(&vec![self.instance; ways.len()])?;
-        let mut choices = vec![-1; ways.len()];
+        let mut choices = vec![self.task.candidates() as i32; ways.len()];
         for step in 0..self.task.horizon() {
             let (log_probs, _) = self.look(&mut sampler, building.as_ref(), &choices)?;
             let lanes = log_probs.chunks_exact(self.task.candidates());
@@ -172,7 +172,8 @@ impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> S
             // Rows that no beginning needs yet repeat the first one.
             let row = |lane: usize| &beginnings[if lane < beginnings.len() { lane } else { 0 }].1;
             let building = self.rebuild(width, step, |lane, at| row(lane)[at])?;
-            let last: Vec<i32> = (0..width).map(|lane| row(lane).last().copied().unwrap_or(-1)).collect();
+            let last: Vec<i32> =
+                (0..width).map(|lane| row(lane).last().copied().unwrap_or(candidates as i32)).collect();
             let (log_probs, open) = self.look(&mut sampler, building.as_ref(), &last)?;
             let mut longer: Vec<(f64, usize, i32)> = Vec::new();
             for (lane, (score, _)) in beginnings.iter().enumerate() {

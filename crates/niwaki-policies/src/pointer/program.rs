@@ -12,9 +12,13 @@
 
 use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
+use crate::token::Draw;
 use niwaki_nn::{
-    Activation, Attention, Columns, Engine, Graph, Index, Init, Layout, Mask, Pooling, Result, Value, Visible,
+    Activation, Constructed, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point,
+    Pooling, Result, Value, Visible,
 };
+use niwaki_tasks::{Construction, Outcome};
+use rayon::prelude::*;
 
 /// Bound on the logits.
 const CLIP: f64 = 10.0;
@@ -45,10 +49,8 @@ pub struct PointerShape {
 /// What the decoder reads of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoded {
-    /// `[1, width]`: the mean embedding's part of the query.
-    mean: Value,
-    /// `[candidates, width]`: a last choice's part of the query.
-    last: Value,
+    /// `[candidates + 1, width]`: the part of the query that the mean embedding and the last choice give.
+    known: Value,
     /// `[candidates, 2 · width]`: keys and values of the glimpse.
     glimpse: Value,
     /// `[candidates, width]`: what the glimpse is compared with.
@@ -58,12 +60,20 @@ pub(super) struct Encoded {
 /// What the decoder reads of a step, a row each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
-    /// The last choice; negative before the first.
+    /// The last choice; `candidates` before the first.
     pub(super) last: Index,
     /// `[rows, context]`.
     pub(super) context: Value,
     /// `[rows, candidates]`, nonzero where a candidate is open.
     pub(super) open: Mask,
+}
+
+/// How the decoder reads: its pointer, and what it makes of a context.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    point: Point,
+    weight: Param,
+    bias: Param,
 }
 
 /// A pointer transformer: the program that scores trajectories, and the handles to it.
@@ -76,6 +86,8 @@ pub struct PointerPolicy {
     features: Value,
     steps: Steps,
     actions: Index,
+    encoded: Encoded,
+    reading: Reading,
     /// `[group · horizon, 1]`: log-probabilities of the choices.
     pub log_prob: Value,
     /// `[group · horizon, 1]`.
@@ -87,7 +99,7 @@ pub struct PointerPolicy {
 pub(super) struct Encoder {
     pub(super) graph: Graph,
     pub(super) features: Value,
-    pub(super) outputs: [Value; 4],
+    pub(super) outputs: [Value; 3],
 }
 
 /// The program that takes one step of some trajectories of an instance.
@@ -95,14 +107,14 @@ pub(super) struct Encoder {
 pub(super) struct Decoder {
     pub(super) graph: Graph,
     /// In the order of [`Encoder::outputs`].
-    pub(super) encoded: [Value; 4],
+    pub(super) encoded: [Value; 3],
     pub(super) steps: Steps,
     pub(super) logits: Value,
 }
 
 impl Encoded {
-    fn all(self) -> [Value; 4] {
-        [self.mean, self.last, self.glimpse, self.key]
+    fn all(self) -> [Value; 3] {
+        [self.known, self.glimpse, self.key]
     }
 }
 
@@ -117,10 +129,20 @@ impl PointerShape {
         let rows = self.group * self.horizon;
         let mut graph = Graph::new();
         let (features, encoded) = self.encode(&mut graph)?;
-        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        let (steps, reading, logits) = self.decode(&mut graph, encoded, rows)?;
         let actions = graph.indices("actions", rows, self.candidates);
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(steps.open))?;
-        Ok(PointerPolicy { shape: self, graph, features, steps, actions, log_prob, entropy })
+        Ok(PointerPolicy {
+            shape: self,
+            graph,
+            features,
+            steps,
+            actions,
+            encoded,
+            reading,
+            log_prob,
+            entropy,
+        })
     }
 
     pub(super) fn encoder(self, layout: &Layout) -> Result<Encoder> {
@@ -133,12 +155,11 @@ impl PointerShape {
     pub(super) fn decoder(self, layout: &Layout, rows: usize) -> Result<Decoder> {
         let mut graph = Graph::sharing(layout);
         let encoded = Encoded {
-            mean: graph.scalars("mean", 1, self.width),
-            last: graph.scalars("last", self.candidates, self.width),
+            known: graph.scalars("known", self.candidates + 1, self.width),
             glimpse: graph.scalars("glimpse", self.candidates, 2 * self.width),
             key: graph.scalars("key", self.candidates, self.width),
         };
-        let (steps, logits) = self.decode(&mut graph, encoded, rows)?;
+        let (steps, _, logits) = self.decode(&mut graph, encoded, rows)?;
         Ok(Decoder { graph, encoded: encoded.all(), steps, logits })
     }
 
@@ -160,41 +181,38 @@ impl PointerShape {
         };
         let mean = project("mean.weight", mean, width)?;
         let last = project("last.weight", embedded, width)?;
-        let glimpse = project("glimpse.in.weight", embedded, 2 * width)?;
-        let pointer = project("pointer.weight", embedded, width)?;
+        // Row `s` is the part of the query after candidate `s` was chosen, the last row that before the first choice.
+        let every = graph.constant(&vec![0; self.candidates + 1]);
+        let each: Vec<i32> = (0..self.candidates as i32).chain([-1]).collect();
+        let each = graph.constant(&each);
+        let (mean, last) = (graph.gather(mean, every)?, graph.gather(last, each)?);
+        let known = graph.add(mean, last)?;
+        let mut project = |name: &str, to: usize| {
+            let weight = add_matrix(graph, name, width, to)?;
+            graph.linear(embedded, weight, None, Activation::None)
+        };
+        let glimpse = project("glimpse.in.weight", 2 * width)?;
+        let pointer = project("pointer.weight", width)?;
         let weight = add_matrix(graph, "glimpse.out.weight", width, width)?;
         let key = graph.linear_tied(pointer, weight)?;
-        Ok((features, Encoded { mean, last, glimpse, key }))
+        Ok((features, Encoded { known, glimpse, key }))
     }
 
-    fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Value)> {
+    fn decode(self, graph: &mut Graph, encoded: Encoded, rows: usize) -> Result<(Steps, Reading, Value)> {
         let Self { width, heads, .. } = self;
         let steps = Steps {
-            last: graph.indices("last", rows, self.candidates),
+            last: graph.indices("last", rows, self.candidates + 1),
             context: graph.scalars("context", rows, self.context),
             open: graph.mask("open", rows, self.candidates),
         };
-        let everywhere = graph.constant(&vec![0; rows]);
-        let mean = graph.gather(encoded.mean, everywhere)?;
-        let last = graph.gather(encoded.last, steps.last)?;
-        let known = graph.add(mean, last)?;
+        let known = graph.gather(encoded.known, steps.last)?;
         let weight = add_matrix(graph, "context.weight", self.context, width)?;
         let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
-        let head_width = width / heads.max(1);
-        let glimpse = graph.attention(Attention {
-            query: query.into(),
-            key: encoded.glimpse.into(),
-            value: Columns { value: encoded.glimpse, start: width },
-            heads,
-            key_heads: heads,
-            head_width,
-            scale: 1.0 / (head_width as f64).sqrt(),
-            visible: Visible::Masked(steps.open),
-        })?;
-        let score = graph.score(glimpse, encoded.key, 1.0 / (width as f64).sqrt())?;
-        let bounded = graph.activate(score, Activation::Tanh);
-        Ok((steps, graph.scale(bounded, CLIP)))
+        let Encoded { glimpse, key, .. } = encoded;
+        let point = Point { query, glimpse, key, heads, bound: CLIP, open: steps.open };
+        let logits = graph.point(point)?;
+        Ok((steps, Reading { point, weight, bias }, logits))
     }
 }
 
@@ -203,6 +221,63 @@ impl PointerPolicy {
     #[must_use]
     pub fn outputs(&self) -> [Value; 2] {
         [self.log_prob, self.entropy]
+    }
+
+    /// Draws `group` trajectories of each instance, `[member, instance]`, on the device itself and leaves them loaded;
+    /// `false` where the device or the task leaves that to a [`super::Sampler`]. Of what was built only the choices and
+    /// outcomes are kept.
+    ///
+    /// # Errors
+    /// If lengths do not fit, or the device fails.
+    pub fn construct<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        task: &dyn Construction,
+        instances: &[u32],
+        how: Draw<'_>,
+        built: &mut Built,
+    ) -> Result<bool> {
+        let Some(stations) = task.stations() else { return Ok(false) };
+        engine.set_items(instances.len() / engine.members())?;
+        let features = task.candidates() * task.features();
+        let times = task.candidates() * stations.count;
+        built.features.resize(instances.len() * features, 0.0);
+        let mut all = vec![0; instances.len() * times];
+        let rows = built.features.par_chunks_mut(features).zip(all.par_chunks_mut(times)).zip(instances);
+        rows.with_min_len(64).for_each(|((features, all), &instance)| {
+            let instance = instance as usize;
+            task.describe(instance, features);
+            all.copy_from_slice(&stations.times[instance * times..(instance + 1) * times]);
+        });
+        engine.load_scalars(self.features, &built.features)?;
+        let each = |table: &[f32]| instances.iter().map(|&at| table[at as usize]).collect::<Vec<f32>>();
+        let (whole, unit) = (each(&stations.whole), each(&stations.unit));
+        let line = Line { stations: stations.count, times: &all, whole: &whole, unit: &unit };
+        let program = Constructing {
+            known: self.encoded.known,
+            point: self.reading.point,
+            weight: self.reading.weight,
+            bias: self.reading.bias,
+            last: self.steps.last,
+            context: self.steps.context,
+            actions: self.actions,
+        };
+        let uniforms = match how {
+            Draw::Sampled(uniforms) => Some(uniforms),
+            Draw::Greedy => None,
+        };
+        let mut constructed = Constructed { actions: std::mem::take(&mut built.actions), ends: Vec::new() };
+        if !engine.construct(&program, line, uniforms, &mut constructed)? {
+            return Ok(false);
+        }
+        built.context.clear();
+        built.open.clear();
+        built.log_prob.clear();
+        built.actions = constructed.actions;
+        built.outcome.clear();
+        let ends = constructed.ends.iter();
+        built.outcome.extend(ends.map(|&end| Outcome { makespan: end as u32, late: 0 }));
+        Ok(true)
     }
 
     /// Loads trajectories to be scored: `group` for each instance, one instance after the other.
@@ -215,7 +290,9 @@ impl PointerPolicy {
         engine.load_scalars(self.features, &built.features)?;
         engine.load_scalars(self.steps.context, &built.context)?;
         engine.load_mask(self.steps.open, &built.open)?;
-        let before = |place: usize| if place.is_multiple_of(horizon) { -1 } else { built.actions[place - 1] };
+        let beginning = self.shape.candidates as i32;
+        let before =
+            |place: usize| if place.is_multiple_of(horizon) { beginning } else { built.actions[place - 1] };
         let last: Vec<i32> = (0..built.actions.len()).map(before).collect();
         engine.load_indices(self.steps.last, &last)?;
         engine.load_indices(self.actions, &built.actions)

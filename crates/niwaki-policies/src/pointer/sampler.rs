@@ -77,7 +77,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         }
         let mut building = built.begin(task, instances, self.rows)?;
         self.encode(parameters, &built.features, items)?;
-        let mut choices = vec![-1; lanes];
+        let mut choices = vec![self.shape.candidates as i32; lanes];
         for step in 0..horizon {
             let (context, open) = built.look(building.as_ref(), step, horizon);
             self.step.load_indices(self.decoder.steps.last, &choices)?;
@@ -99,11 +99,8 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
     /// Encodes instances, `[member, item, candidate, feature]`, with the parameters of another engine, and hands the
     /// encodings to the decoder.
     pub(super) fn encode(&mut self, parameters: &E, features: &[f32], items: usize) -> Result<(), Error> {
-        for member in 0..parameters.members() {
-            let flat = parameters.parameters(member)?;
-            self.encode.set_parameters(member, &flat)?;
-            self.step.set_parameters(member, &flat)?;
-        }
+        self.encode.copy_parameters(parameters)?;
+        self.step.copy_parameters(parameters)?;
         self.encode.set_items(items)?;
         self.step.set_items(items)?;
         self.encode.load_scalars(self.encoder.features, features)?;
@@ -119,7 +116,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
 
     /// Log-probabilities of every candidate as the next choice of the instances encoded last, `[member, lane, candidate]`.
     ///
-    /// Shapes: `last [member, lane]`, `context [member, lane, context]`, `open [member, lane, candidate]`
+    /// Shapes: `last [member, lane]`, which is `candidates` before the first choice, `context [member, lane, context]`, `open [member, lane, candidate]`
     pub(super) fn look_ahead(
         &mut self,
         last: &[i32],

@@ -14,6 +14,9 @@ const BROKEN_THROUGH: f64 = 0.3;
 /// Final η from which a run has succeeded. Paper: `tab:results-summary`
 const SUCCESS: f64 = 0.5;
 
+/// A mean dose from which one of its iterations had overflowed.
+const TOO_LARGE: f64 = 1e300;
+
 /// A number read off a run's curve, or off the mean curve of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -34,6 +37,16 @@ pub enum Endpoint {
     GreedyFinal,
     /// `greedy-auc`: mean of the likeliest trajectory's reward over all iterations at which it was measured.
     GreedyAuc,
+    /// `greedy-first-half`: the same over the first half of them. Paper: `tab:sched-horizon`
+    GreedyFirstHalf,
+    /// `greedy-second-half`: the same over the rest of them.
+    GreedySecondHalf,
+    /// `dose:50`: Σ|b_t| at r_t = 1, mean over so many first iterations. Paper: `sec:sched-win`
+    Dose(usize),
+    /// `first-drift`: σ²T of the first update. Paper: `tab:sched-null`
+    FirstDrift,
+    /// `drift`: median of σ²T over the run, and over runs. Paper: `fig:ktol`
+    Drift,
 }
 
 impl TryFrom<String> for Endpoint {
@@ -43,11 +56,14 @@ impl TryFrom<String> for Endpoint {
         if let Some(iteration) = text.strip_prefix("at:").and_then(|count| count.parse().ok()) {
             return Ok(Self::At(iteration));
         }
+        if let Some(count) = text.strip_prefix("dose:").and_then(|count| count.parse().ok()) {
+            return Ok(Self::Dose(count));
+        }
         let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
         named.map(|(_, endpoint)| endpoint).ok_or_else(|| {
             let known = Self::NAMED.map(|(name, _)| name);
             let nearest = niwaki_train::spec::nearest(&text, known).unwrap_or_default();
-            format!("unknown endpoint '{text}'; the nearest valid one is '{nearest}' (or at:N)")
+            format!("unknown endpoint '{text}'; the nearest valid one is '{nearest}' (or at:N, dose:N)")
         })
     }
 }
@@ -56,6 +72,7 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(iteration) => write!(f, "at:{iteration}"),
+            Self::Dose(count) => write!(f, "dose:{count}"),
             other => {
                 let named = Self::NAMED.into_iter().find(|(_, endpoint)| endpoint == other);
                 f.write_str(named.map_or("", |(name, _)| name))
@@ -65,7 +82,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 7] = [
+    const NAMED: [(&'static str, Self); 11] = [
         ("final", Self::Final),
         ("auc", Self::Auc),
         ("solved", Self::Solved),
@@ -73,6 +90,10 @@ impl Endpoint {
         ("success", Self::Success),
         ("greedy-final", Self::GreedyFinal),
         ("greedy-auc", Self::GreedyAuc),
+        ("greedy-first-half", Self::GreedyFirstHalf),
+        ("greedy-second-half", Self::GreedySecondHalf),
+        ("first-drift", Self::FirstDrift),
+        ("drift", Self::Drift),
     ];
 
     /// What a table's column calls it.
@@ -87,6 +108,11 @@ impl Endpoint {
             Self::Success => "success".to_owned(),
             Self::GreedyFinal => "final, greedy".to_owned(),
             Self::GreedyAuc => "greedy AUC".to_owned(),
+            Self::GreedyFirstHalf => "greedy, first half".to_owned(),
+            Self::GreedySecondHalf => "greedy, second half".to_owned(),
+            Self::Dose(count) => format!("dose over {count} iterations"),
+            Self::FirstDrift => "σ²T of the first update".to_owned(),
+            Self::Drift => "median σ²T".to_owned(),
         }
     }
 
@@ -94,6 +120,12 @@ impl Endpoint {
     #[must_use]
     pub fn falls(self) -> bool {
         matches!(self, Self::Solved | Self::BreakThrough)
+    }
+
+    /// Whether more or less of it is better at all.
+    #[must_use]
+    pub fn ranks(self) -> bool {
+        !matches!(self, Self::Dose(_) | Self::FirstDrift | Self::Drift)
     }
 
     /// Whether it counts iterations.
@@ -116,6 +148,18 @@ impl Endpoint {
             Self::Success => Self::Final.of(run).map(|eta| f64::from(u8::from(eta > SUCCESS))),
             Self::Solved => solved(&points(false)),
             Self::BreakThrough => first(&points(false), |_, eta| eta > BROKEN_THROUGH),
+            Self::GreedyFirstHalf => halves(&points(true)).map(|halves| halves.first),
+            Self::GreedySecondHalf => halves(&points(true)).map(|halves| halves.second),
+            Self::Dose(count) => {
+                let doses: Vec<f64> =
+                    run.curve.iter().take(count).map(|record| record.rollout_dose).collect();
+                niwaki_stats::mean(&doses).ok().filter(|dose| *dose < TOO_LARGE)
+            }
+            Self::FirstDrift => run.curve.first().map(|record| record.drift),
+            Self::Drift => {
+                let drifts: Vec<f64> = run.curve.iter().map(|record| record.drift).collect();
+                niwaki_stats::median(&drifts).ok()
+            }
         }
     }
 
@@ -126,8 +170,18 @@ impl Endpoint {
             return solved(&mean_curve(runs, false));
         }
         let values: Vec<f64> = runs.iter().filter_map(|run| self.of(run)).collect();
-        niwaki_stats::mean(&values).ok()
+        self.centre(&values)
     }
+
+    /// What stands for some seeds: their median for a drift, whose spread is over orders of magnitude, else their mean.
+    pub(super) fn centre(self, seeds: &[f64]) -> Option<f64> {
+        if self == Self::Drift { niwaki_stats::median(seeds).ok() } else { niwaki_stats::mean(seeds).ok() }
+    }
+}
+
+fn halves(points: &[(usize, f64)]) -> Option<niwaki_stats::Halves> {
+    let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    niwaki_stats::half_means(&values).ok()
 }
 
 fn mean(points: &[(usize, f64)]) -> Option<f64> {
@@ -225,11 +279,48 @@ mod tests {
     }
 
     #[test]
+    fn halves_doses_and_drifts() {
+        let record = |place: usize, greedy: Option<f64>, drift: f64| Record {
+            iteration: place,
+            greedy,
+            drift,
+            rollout_dose: place as f64,
+            ..Record::default()
+        };
+        let curve = vec![
+            record(1, None, 4.0),
+            record(2, Some(0.2), 1.0),
+            record(3, None, 9.0),
+            record(4, Some(0.4), 2.0),
+            record(5, None, 3.0),
+            record(6, Some(0.9), 5.0),
+        ];
+        let mut run = Run { iterations: 6, curve, ..Run::default() };
+        // Three points: the first half is 0.2, the rest (0.4 + 0.9)/2.
+        assert_eq!(Endpoint::GreedyFirstHalf.of(&run), Some(0.2));
+        assert!((Endpoint::GreedySecondHalf.of(&run).unwrap() - 0.65).abs() < 1e-12);
+        // (1 + 2 + 3 + 4)/4; drifts sorted 1, 2, 3, 4, 5, 9.
+        assert_eq!(Endpoint::Dose(4).of(&run), Some(2.5));
+        assert_eq!((Endpoint::FirstDrift.of(&run), Endpoint::Drift.of(&run)), (Some(4.0), Some(3.5)));
+        // Over runs the drift is a median, too: of 3.5, 3.5 and 1000.
+        let wild = Run { curve: vec![record(1, None, 1000.0)], ..run.clone() };
+        assert_eq!(Endpoint::Drift.over(&[&run, &wild, &run]), Some(3.5));
+        run.curve[0].rollout_dose = f64::MAX;
+        assert_eq!(Endpoint::Dose(4).of(&run), None, "an overflow is no dose");
+        assert!(!Endpoint::Drift.ranks() && Endpoint::GreedyAuc.ranks());
+    }
+
+    #[test]
     fn names_go_round() {
-        for name in ["final", "auc", "at:50", "solved", "break-through", "success", "greedy-auc"] {
+        for name in
+            ["final", "auc", "at:50", "solved", "break-through", "success", "greedy-auc", "dose:50", "drift"]
+        {
             assert_eq!(Endpoint::try_from(name.to_owned()).unwrap().to_string(), name);
         }
         let refusal = Endpoint::try_from("sucess".to_owned()).unwrap_err();
-        assert_eq!(refusal, "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N)");
+        assert_eq!(
+            refusal,
+            "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N, dose:N)"
+        );
     }
 }

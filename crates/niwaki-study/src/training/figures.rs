@@ -21,19 +21,27 @@ impl Board<'_> {
         self.plan.study.curve == Curve::Greedy
     }
 
-    fn y_axis(&self) -> Axis {
+    fn y_axis(&self, cell: usize) -> Axis {
         let name = if self.greedy() { "greedy success" } else { "η" };
-        Axis::linear(name).range(0.0, 1.0)
+        let share = |run: &Run| run.points(self.greedy()).iter().all(|point| (0.0..=1.0).contains(&point.1));
+        let here = |run: &&Run| self.plan.covers(cell, run.cell);
+        // A makespan is no share of anything.
+        if self.results.runs.iter().filter(here).all(share) {
+            Axis::linear(name).range(0.0, 1.0)
+        } else {
+            Axis::linear("greedy reward")
+        }
     }
 
-    /// The mean curve of every arm in a cell; with few arms the seeds are drawn too.
+    /// The mean curve of every arm in a cell: with one or two arms the seeds are drawn too, with more of them twice the
+    /// standard error; a line stands where the warmup ends, if all that have one agree.
     ///
-    /// Paper: `fig:g-detail`, `fig:h-main`, `fig:i-detail`
+    /// Paper: `fig:g-detail`, `fig:h-main`, `fig:i-detail`, `fig:curves`, `fig:bneck`
     pub(super) fn curves(&self, cell: usize) -> LineChart {
         let arms: Vec<usize> = self.arms_with_runs(cell);
         let mut chart = LineChart::new("Return over training, mean over seeds")
             .x(Axis::linear("iteration"))
-            .y(self.y_axis());
+            .y(self.y_axis(cell));
         for &arm in &arms {
             let runs = self.runs(arm, cell);
             let mut series = Series::new(self.plan.arm_label(arm), thinned(mean_curve(&runs, self.greedy())))
@@ -42,10 +50,36 @@ impl Board<'_> {
                 for run in &runs {
                     series = series.run(thinned(run.points(self.greedy())));
                 }
+            } else {
+                series = series.band(self.band(&runs));
             }
             chart = chart.series(series);
         }
-        chart
+        match self.warmup(cell) {
+            Some(end) => chart.post(end as f64, "warmup ends"),
+            None => chart,
+        }
+    }
+
+    /// Two standard errors either side of the mean, `(iteration, low, high)`; empty for one seed.
+    fn band(&self, runs: &[&Run]) -> Vec<(f64, f64, f64)> {
+        let curves: Vec<Vec<(f64, f64)>> =
+            runs.iter().map(|run| thinned(run.points(self.greedy()))).collect();
+        let length = curves.iter().map(Vec::len).min().unwrap_or(0);
+        let at = |place: usize| {
+            let values: Vec<f64> = curves.iter().map(|curve| curve[place].1).collect();
+            let (mean, sem) = (niwaki_stats::mean(&values).ok()?, niwaki_stats::sem(&values).ok()?);
+            Some((curves[0][place].0, mean - 2.0 * sem, mean + 2.0 * sem))
+        };
+        (0..length).filter_map(at).collect()
+    }
+
+    /// Where the warmup of a cell's runs ends, where all that have one agree.
+    fn warmup(&self, cell: usize) -> Option<usize> {
+        let here = self.plan.runs.iter().filter(|run| self.plan.covers(cell, run.cell));
+        let mut ends = here.map(|run| run.recipe.schedule.warmup).filter(|&warmup| warmup > 0);
+        let first = ends.next()?;
+        ends.all(|end| end == first).then_some(first)
     }
 
     /// One panel per arm: its seeds thin, its mean bold.
@@ -64,7 +98,7 @@ impl Board<'_> {
             }
             let chart = LineChart::new(self.plan.arm_label(arm))
                 .x(Axis::linear("iteration"))
-                .y(self.y_axis())
+                .y(self.y_axis(cell))
                 .height(150.0)
                 .legend(Legend::None)
                 .series(series);
@@ -113,11 +147,12 @@ impl Board<'_> {
         let mut chart = ForestChart::new(format!("Lead over {over} in {}", first.endpoint.words()))
             .x(Axis::linear("mean lead, paired by seed"))
             .reference(0.0, over);
-        for found in comparisons.iter().filter(|found| found.endpoint == first.endpoint) {
+        let alike = |found: &&Comparison| (found.endpoint, found.over) == (first.endpoint, first.over);
+        for found in comparisons.iter().filter(alike) {
             let arm = self.plan.arm_label(found.arm);
-            let name = match self.plan.cells.len() {
-                1 => arm,
-                _ => format!("{arm}, {}", self.plan.cells[found.cell]),
+            let name = match self.plan.place_name(found.cell) {
+                None => arm,
+                Some(place) => format!("{arm}, {place}"),
             };
             let tone = Tone::Hue(found.arm);
             chart = chart

@@ -1,9 +1,10 @@
 //! The paper's numbers and statements held against what came out.
 
-use super::spec::{Expected, LeadClaim, OrderClaim, ValueClaim};
+use super::claims::{CorrelationClaim, Expected, Half, LeadClaim, OrderClaim, TrendClaim, ValueClaim};
+use super::dose::{DosePoint, correlation, partialled};
 use super::{Board, Endpoint, Estimate, fisher_exact};
 use crate::Error;
-use crate::claim::{Judgement, Ours, Outcome, Printed, compare};
+use crate::claim::{Judgement, Lead, Ours, Outcome, Printed, compare};
 use niwaki_page::Format;
 
 /// The p-value that the paper's sign tests are read at.
@@ -29,15 +30,27 @@ impl Board<'_> {
         for claim in &study.order {
             outcomes.extend(self.order(claim)?);
         }
+        for claim in &study.trend {
+            outcomes.extend(self.trend(claim)?);
+        }
+        let points = self.dose_points()?;
+        for claim in &study.correlation {
+            outcomes.extend(self.correlated(claim, &points)?);
+        }
         Ok(outcomes)
     }
 
     /// What stands above statements about a cell.
     fn group(&self, endpoint: Endpoint, cell: usize) -> String {
-        match self.plan.cells.len() {
-            1 => endpoint.words(),
-            _ => format!("{}, {}", endpoint.words(), self.plan.cells[cell]),
+        match self.plan.place_name(cell) {
+            None => endpoint.words(),
+            Some(name) => format!("{}, {name}", endpoint.words()),
         }
+    }
+
+    /// How a statement ends that is about one place of several.
+    fn at(&self, cell: usize) -> String {
+        self.plan.place_name(cell).map_or_else(String::new, |name| format!(" ({name})"))
     }
 
     fn printed(&self, text: &str) -> Result<Printed, Error> {
@@ -96,38 +109,102 @@ impl Board<'_> {
         let cell = self.plan.cell(claim.cell.as_deref())?;
         let Some(found) = self.compare(arm, over, cell, claim.endpoint)? else { return Ok(None) };
         let signs = found.signs;
-        let (p, ahead) = (signs.greater(), found.lead > 0.0 && signs.greater() <= LEVEL);
+        let ahead = found.lead > 0.0 && signs.greater() <= LEVEL;
         let (holds, expected) = match claim.expect {
             Expected::Ahead => (ahead, "is ahead of"),
             Expected::NotAhead => (!ahead, "is not ahead of"),
+            Expected::Positive => (found.lead > 0.0, "has more than"),
+            Expected::Negative => (found.lead < 0.0, "has less than"),
         };
-        let place = match self.plan.cells.len() {
-            1 => String::new(),
-            _ => format!(" ({})", self.plan.cells[cell]),
-        };
-        let paper = claim.paper.as_deref().map_or_else(String::new, |paper| format!(", by {paper}"));
+        let printed = claim.paper.as_deref().and_then(Printed::read);
+        let sems = printed.and_then(|printed| compare(printed, None, found.lead, found.sem).0);
         Ok(Some(Outcome {
             group: String::new(),
             statement: format!(
-                "{} {expected} {} in {}{place}{paper}",
+                "{} {expected} {} in {}{}",
                 self.plan.arm_label(arm),
                 self.plan.arm_label(over),
-                claim.endpoint.words()
+                claim.endpoint.words(),
+                self.at(cell)
             ),
             paper: None,
             paper_sem: None,
-            ours: Ours::Words(format!(
-                "{} [{}, {}]; {}/{}, {} ties; p = {}",
-                Format::significant(2).signed().text(found.lead),
-                Format::significant(2).signed().text(found.interval.low),
-                Format::significant(2).signed().text(found.interval.high),
-                signs.wins,
-                signs.losses,
-                signs.ties,
-                Format::significant(2).text(p)
-            )),
-            sems: None,
+            ours: Ours::Lead(Lead {
+                paper: claim.paper.clone().unwrap_or_default(),
+                paper_seeds: claim.seeds.clone().unwrap_or_default(),
+                paper_p: claim.p.clone().unwrap_or_default(),
+                mean: found.lead,
+                interval: (found.interval.low, found.interval.high),
+                wins: signs.wins,
+                untied: signs.untied(),
+                p: signs.greater(),
+            }),
+            sems,
             judgement: holds.into(),
+            remark: claim.remark.clone(),
+        }))
+    }
+
+    fn trend(&self, claim: &TrendClaim) -> Result<Option<Outcome>, Error> {
+        let arm = self.plan.arm(&claim.arm)?;
+        let mut values = Vec::new();
+        for name in &claim.cells {
+            let cell = self.plan.cell(Some(name))?;
+            let found = match &claim.over {
+                None => self.estimate(arm, cell, claim.endpoint)?.map(|found| found.value),
+                Some(over) => {
+                    self.compare(arm, self.plan.arm(over)?, cell, claim.endpoint)?.map(|found| found.lead)
+                }
+            };
+            let Some(value) = found else { return Ok(None) };
+            values.push((name, value));
+        }
+        let shown: Vec<String> = values
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", Format::significant(3).signed().text(*value)))
+            .collect();
+        Ok(Some(Outcome {
+            group: String::new(),
+            statement: claim.statement.clone(),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(shown.join(", ")),
+            sems: None,
+            judgement: values.windows(2).all(|pair| pair[1].1 > pair[0].1).into(),
+            remark: claim.remark.clone(),
+        }))
+    }
+
+    /// A printed correlation agrees where it lies within Fisher's interval of ours.
+    fn correlated(&self, claim: &CorrelationClaim, points: &[DosePoint]) -> Result<Option<Outcome>, Error> {
+        let (found, place) = match claim.cell.as_deref() {
+            None => (partialled(points, claim.half), "all cells, z-scored within each".to_owned()),
+            Some(name) => {
+                let cell = self.plan.cell(Some(name))?;
+                let here: Vec<DosePoint> =
+                    points.iter().copied().filter(|point| self.plan.covers(cell, point.cell)).collect();
+                (correlation(&here, claim.half), name.to_owned())
+            }
+        };
+        let Some(found) = found else { return Ok(None) };
+        let printed = self.printed(&claim.paper)?;
+        let half = match claim.half {
+            Half::First => "first",
+            Half::Second => "second",
+        };
+        let within = found.interval.is_some_and(|interval| interval.contains(printed.value));
+        let shown = found.interval.map_or_else(String::new, |interval| {
+            let text = |value: f64| Format::fixed(2).signed().text(value);
+            format!(" [{}, {}]", text(interval.low), text(interval.high))
+        });
+        Ok(Some(Outcome {
+            group: format!("r of dose and lead, {half} half"),
+            statement: format!("{place}: {} points{shown}", found.points),
+            paper: Some(printed.value),
+            paper_sem: None,
+            ours: Ours::Number(found.r, 0.0),
+            sems: None,
+            judgement: within.into(),
             remark: claim.remark.clone(),
         }))
     }
@@ -156,13 +233,9 @@ impl Board<'_> {
                 .collect();
             parts.join(", ")
         });
-        let place = match self.plan.cells.len() {
-            1 => String::new(),
-            _ => format!(" ({})", self.plan.cells[cell]),
-        };
         Ok(Some(Outcome {
             group: String::new(),
-            statement: format!("{}{place}", claim.statement),
+            statement: format!("{}{}", claim.statement, self.at(cell)),
             paper: None,
             paper_sem: None,
             ours: Ours::Words(format!(

@@ -1,11 +1,12 @@
 //! Training studies: arms × cells × seeds, trained as cohorts, resumed, and held against the paper.
 //!
-//! The way is a file → [`Training`] → [`Plan`] (every run it names) → [`Runner`] (results on disk) → [`Results`] →
+//! The way is a file → [`Training`] → (where it has a pilot, a [`Calibration`]) → [`Plan`] (every run it names) → [`Runner`] (results on disk) → [`Results`] →
 //! tables, statements and a page. A report reads the results folder and nothing else.
 //!
 //! | file | what belongs there |
 //! |---|---|
-//! | `spec.rs` | a study file of this kind |
+//! | `spec.rs`, `claims.rs` | a study file of this kind, and what the paper printed |
+//! | `pilot.rs` | runs of one arm that choose a setting of each cell first |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs` | the files of a run: claimed, written whole, read back |
 //! | `runner.rs` | from a plan to finished runs, on a device |
@@ -15,14 +16,19 @@
 //! | `judge.rs` | the paper's numbers and statements held against them |
 //! | `anatomy.rs` | how runs fail |
 //! | `scaling.rs` | how an advantage scales with the axes of a grid |
-//! | `table.rs`, `figures.rs`, `page.rs` | the report |
+//! | `dose.rs` | whether the lead follows the dose |
+//! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | the report |
 
 mod anatomy;
+mod charts;
+mod claims;
+mod dose;
 mod endpoint;
 mod figures;
 mod fisher;
 mod judge;
 mod page;
+mod pilot;
 mod plan;
 mod results;
 mod runner;
@@ -32,9 +38,12 @@ mod store;
 mod summary;
 mod table;
 
+pub use claims::Half;
+pub use dose::{Correlated, DosePoint, correlation, partialled};
 pub use endpoint::Endpoint;
 pub use fisher::fisher_exact;
 pub use page::training_page;
+pub use pilot::{Calibration, Choice, Pilot, Tried};
 pub use plan::{Plan, Planned};
 pub use results::{Results, Run};
 pub use runner::{Runner, Speed};

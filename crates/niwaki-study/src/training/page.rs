@@ -1,11 +1,15 @@
 //! The page of a training study.
 
-use super::table::{anatomy_table, comparisons_table, endpoints_table, scaling_table};
-use super::{Board, Comparison, Speed};
+use super::claims::Half;
+use super::table::{
+    anatomy_table, calibration_table, comparisons_table, dose_table, endpoints_table, scaling_table,
+};
+use super::{Board, Calibration, Comparison, Speed};
 use crate::Error;
 use crate::claim::{Judgement, Outcome};
-use crate::verdict::{numbers_table, statements_table, verdict};
+use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
 use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
+use std::collections::BTreeSet;
 
 /// The page: what was asked, the verdict, the paper's numbers beside ours, comparisons, curves, failures, speed.
 ///
@@ -22,7 +26,7 @@ pub fn training_page(
     let labels: Vec<&str> =
         std::iter::once(study.label.as_str()).chain(study.also.iter().map(String::as_str)).collect();
     let beside = study.paper_seeds.map_or_else(String::new, |seeds| format!("; the paper had {seeds}"));
-    let seeds = results.runs.iter().map(|run| run.seed + 1).max().unwrap_or(0);
+    let seeds = results.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len();
     let mut page = Page::new(study.title.clone())
         .subtitle(format!("{}, re-run", labels.join(", ")))
         .lead(study.question.clone())
@@ -40,6 +44,20 @@ pub fn training_page(
         );
     }
     page = page.section(claims(board, outcomes, agreeing)?);
+    if let Some(calibration) = &study.chosen {
+        page = page.section(chosen(calibration));
+    }
+    if !study.chart.is_empty() {
+        let mut section = Section::new("Figures").id("figures");
+        for wanted in &study.chart {
+            let bars = "Bars: two standard errors either side; of a median, 95% of resampled seeds.";
+            section = section.figure(Figure::new(&board.against(wanted)?).caption(bars));
+        }
+        page = page.section(section);
+    }
+    if study.dose.is_some() {
+        page = page.section(dose(board)?);
+    }
     if !comparisons.is_empty() {
         page = page.section(leads(board, comparisons)?);
     }
@@ -48,7 +66,9 @@ pub fn training_page(
             if board.plan.cells.len() == 1 { "Curves".to_owned() } else { format!("Curves, {name}") };
         let mut section = Section::new(heading)
             .id(format!("curves-{cell}"))
-            .figure(Figure::new(&board.curves(cell)).caption("Bold lines are means over seeds."));
+            .figure(Figure::new(&board.curves(cell)).caption(
+                "Bold lines are means over seeds; with more than two arms the ribbons are two standard errors either side.",
+            ));
         if let Some(grid) = board.seeds(cell) {
             section = section
                 .figure(Figure::new(&grid).caption("Each seed is a thin line, the mean of them bold."));
@@ -81,19 +101,61 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Se
         section = section.table(numbers_table("The paper's numbers, and what came out here", outcomes)).note(
             "A mean agrees within two standard errors (ours and the paper's together) and the rounding of the print; a \
              share where Fisher's exact test gives p > 0.05; an iteration where it lies within the 95% interval of \
-             resampled seeds, give or take 5; a range over seeds where ours covers it, give or take 5.",
+             resampled seeds, give or take 5; a range over seeds where ours covers it, give or take 5; a correlation where it \
+             lies within Fisher's 95% interval of ours.",
+        );
+    }
+    if let Some(table) = leads_table("The paper's leads, and what came out here", outcomes) {
+        section = section.table(table).note(
+            "Paired by seed. An arm is ahead where its mean lead is positive and the one-sided sign test gives p ≤ 0.05; where \
+             the paper prints no test, the sign of the mean is held against it. Seeds: won, of those that do not tie. SEMs \
+             apart: ours minus the paper's, less what rounding can explain, in our standard errors; no verdict rests on it.",
         );
     }
     if let Some(table) = statements_table("The paper's statements", outcomes) {
         section = section.table(table).note(
-            "An order holds where every arm of a group does better than every arm of the next one. An arm is ahead where its \
-             mean lead is positive and the one-sided sign test gives p ≤ 0.05.",
+            "An order holds where every arm of a group does better than every arm of the next one; a trend where each cell has \
+             more than the one before it.",
         );
     }
     if !study.readings.is_empty() {
         section = section.prose("How silent or contradictory places are read:").list(study.readings.clone());
     }
     Ok(section)
+}
+
+/// What the pilot measured and chose.
+fn chosen(calibration: &Calibration) -> Section {
+    let band = calibration.within.map_or_else(String::new, |[low, high]| {
+        format!(", accepted only from {low} to {high}; a cell without such a value is left out")
+    });
+    Section::new("The pilot")
+        .id("pilot")
+        .prose(format!(
+            "Before any other arm ran, {} alone chose {} for each cell: the value whose {} is nearest to the aim{band}.",
+            calibration.arm, calibration.key, calibration.endpoint
+        ))
+        .table(calibration_table("What was tried", calibration))
+}
+
+/// Leads against the dose.
+fn dose(board: &Board<'_>) -> Result<Section, Error> {
+    let points = board.dose_points()?;
+    let mut section = Section::new("Lead and dose").id("dose");
+    if points.is_empty() {
+        return Ok(section.prose("No seed has all three arms yet."));
+    }
+    for half in [Half::First, Half::Second] {
+        section = section.figure(
+            Figure::new(&board.dose_scatter(&points, half))
+                .caption("A point is a seed of a cell: the dose is of the arm without correction, the lead of the one with it."),
+        );
+    }
+    if let Some(grid) = board.correlations(&points) {
+        section =
+            section.figure(Figure::new(&grid).caption("Solid: first half of training; dashed: second half."));
+    }
+    Ok(section.table(dose_table("Correlation of dose and lead over seeds", board, &points)))
 }
 
 fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Section, Error> {

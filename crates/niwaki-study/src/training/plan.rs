@@ -1,6 +1,7 @@
 //! The runs of a study: an arm, a cell, a seed, and where their results live.
 
 use super::Training;
+use super::spec::Cell;
 use crate::Error;
 use niwaki_correction::Correction;
 use niwaki_train::spec::{nearest, set};
@@ -15,6 +16,8 @@ pub struct Plan {
     pub study: Training,
     /// Names of its cells.
     pub cells: Vec<String>,
+    /// Cells that are also counted together: a name and their places. Behind the cells they have places of their own.
+    pub pools: Vec<(String, Vec<usize>)>,
     /// Its runs: arm by arm, cell by cell, seed by seed.
     pub runs: Vec<Planned>,
 }
@@ -45,20 +48,34 @@ struct Source {
     /// The study that owns the results, and the cell's name there.
     home: (String, String),
     base: toml::Table,
+    seeds: Option<u64>,
+}
+
+impl Training {
+    /// The folder of this study, below the folder of all studies.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        PathBuf::from(folder_name(&self.label))
+    }
 }
 
 impl Plan {
     /// Expands a study, with `seeds` in place of its own numbers where given.
     ///
     /// # Errors
-    /// Where a key or value of the base, an arm or a cell is refused, a name is used twice, or a claim names an arm or
-    /// cell that the study does not have.
+    /// Where a key or value of the base, an arm or a cell is refused, a name is used twice, a claim names an arm or
+    /// cell that the study does not have, or its pilot has not chosen yet.
     pub fn new(study: Training, seeds: Option<u64>) -> Result<Self, Error> {
         let sources = sources(&study)?;
         let senseless = |mend: String| Error::Senseless { label: study.label.clone(), mend };
+        if study.pilot.is_some() && study.chosen.is_none() {
+            return Err(senseless("its pilot has to choose before it can be planned".to_owned()));
+        }
+        let places =
+            sources.iter().map(|source| &source.name).chain(study.pool.iter().map(|pool| &pool.name));
         for (what, names) in [
             ("arms", study.arm.iter().map(|arm| folder_name(&arm.name)).collect::<Vec<_>>()),
-            ("cells", sources.iter().map(|source| folder_name(&source.name)).collect()),
+            ("cells", places.map(|name| folder_name(name)).collect()),
         ] {
             let once: BTreeSet<&String> = names.iter().collect();
             if once.len() < names.len() || names.is_empty() {
@@ -78,15 +95,23 @@ impl Plan {
                 let home = PathBuf::from(folder_name(&source.home.0))
                     .join(folder_name(&method.name))
                     .join(folder_name(&source.home.1));
-                for seed in 0..seeds.or(method.seeds).unwrap_or(study.seeds) {
+                let count = seeds.or(source.seeds).or(method.seeds).unwrap_or(study.seeds);
+                for seed in study.first_seed..study.first_seed + count {
                     let spec = Spec { seed, ..spec.clone() };
                     let recipe = spec.check().map_err(|error| senseless(format!("{at}: {error}")))?;
                     let home = home.join(seed.to_string());
-                    runs.push(Planned { arm, cell, home, hash: spec.hash()?, recipe });
+                    runs.push(Planned { arm, cell, home, hash: recipe.spec.hash()?, recipe });
                 }
             }
         }
-        let plan = Self { cells: sources.into_iter().map(|source| source.name).collect(), runs, study };
+        let cells = sources.into_iter().map(|source| source.name).collect();
+        let mut plan = Self { cells, pools: Vec::new(), runs, study };
+        let mut pools = Vec::new();
+        for pool in plan.study.pool.clone() {
+            let cells = pool.cells.iter().map(|cell| plan.cell(Some(cell))).collect::<Result<_, _>>()?;
+            pools.push((pool.name, cells));
+        }
+        plan.pools = pools;
         plan.check_claims()?;
         Ok(plan)
     }
@@ -100,7 +125,7 @@ impl Plan {
     /// The folder of this study, below the folder of all studies.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        PathBuf::from(folder_name(&self.study.label))
+        self.study.folder()
     }
 
     /// How an arm is called in tables: the correction's own words where the name is one.
@@ -119,12 +144,38 @@ impl Plan {
         names().position(|known| known == name).ok_or_else(|| self.unknown("arm", name, names()))
     }
 
-    /// The place of a cell; of the only one where no name is given.
+    /// The cell that the study's file describes at this place; nothing for one of a grid, or a pool.
+    #[must_use]
+    pub fn described(&self, cell: usize) -> Option<&Cell> {
+        self.study.cell.iter().find(|known| self.cells.get(cell) == Some(&known.name))
+    }
+
+    /// Whether a run of some cell counts at a place.
+    #[must_use]
+    pub fn covers(&self, place: usize, cell: usize) -> bool {
+        match place.checked_sub(self.cells.len()) {
+            None => place == cell,
+            Some(pool) => self.pools.get(pool).is_some_and(|(_, cells)| cells.contains(&cell)),
+        }
+    }
+
+    /// Names of all cells, then of all pools.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().chain(self.pools.iter().map(|(name, _)| name)).map(String::as_str)
+    }
+
+    /// The name of a place, where the study has more than one.
+    #[must_use]
+    pub fn place_name(&self, place: usize) -> Option<&str> {
+        self.places().nth(place).filter(|_| self.cells.len() > 1)
+    }
+
+    /// The place of a cell or pool; of the only cell where no name is given.
     ///
     /// # Errors
     /// Where the study has none of that name, or several and none is named.
     pub fn cell(&self, name: Option<&str>) -> Result<usize, Error> {
-        let names = || self.cells.iter().map(String::as_str);
+        let names = || self.places();
         match name {
             None if self.cells.len() == 1 => Ok(0),
             None => Err(self.unknown("cell", "", names())),
@@ -156,10 +207,22 @@ impl Plan {
             self.arm(&claim.arm)?;
             self.arm(&claim.over)?;
         }
-        if let Some(compare) = &study.compare {
-            self.arm(&compare.against)?;
+        for claim in &study.trend {
+            self.arm(&claim.arm)?;
+            claim.over.iter().try_for_each(|arm| self.arm(arm).map(drop))?;
+            claim.cells.iter().try_for_each(|cell| self.cell(Some(cell)).map(drop))?;
         }
-        Ok(())
+        for claim in study.correlation.iter().filter(|claim| claim.cell.is_some()) {
+            self.cell(claim.cell.as_deref())?;
+        }
+        if !study.correlation.is_empty() && study.dose.is_none() {
+            let mend = "it claims correlations, so its [dose] has to say of what".to_owned();
+            return Err(Error::Senseless { label: study.label.clone(), mend });
+        }
+        let charted = study.chart.iter().flat_map(|chart| chart.arms.iter().flatten().chain(&chart.over));
+        let dosed = study.dose.iter().flat_map(|dose| [&dose.arm, &dose.over, &dose.of]);
+        let against = study.compare.iter().flat_map(|compare| &compare.against);
+        charted.chain(dosed).chain(against).try_for_each(|arm| self.arm(arm).map(drop))
     }
 }
 
@@ -191,6 +254,7 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 name: cell.name.clone(),
                 home: (study.label.clone(), cell.name.clone()),
                 base: plain.clone(),
+                seeds: cell.seeds,
             },
             Some(borrow) => {
                 if !cell.set.is_empty() || !study.grid.is_empty() {
@@ -202,14 +266,15 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 let found = found.ok_or_else(|| {
                     senseless(format!("study {} has no cell '{}'", borrow.study, borrow.cell))
                 })?;
-                Source { name: cell.name.clone(), ..found }
+                Source { name: cell.name.clone(), seeds: cell.seeds.or(found.seeds), ..found }
             }
         };
         apply(&mut source.base, &cell.set)?;
         sources.push(source);
     }
     if sources.is_empty() {
-        sources.push(Source { name: String::new(), home: (study.label.clone(), String::new()), base: plain });
+        let home = (study.label.clone(), String::new());
+        sources.push(Source { name: String::new(), home, base: plain, seeds: None });
     }
     for axis in &study.grid {
         let name = axis.name.as_deref().or(axis.key.rsplit('.').next()).unwrap_or(&axis.key);
@@ -221,7 +286,8 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 let all = if source.name.is_empty() { part } else { format!("{},{part}", source.name) };
                 let mut base = source.base.clone();
                 set(&mut base, &axis.key, value.clone())?;
-                product.push(Source { home: (study.label.clone(), all.clone()), name: all, base });
+                let home = (study.label.clone(), all.clone());
+                product.push(Source { home, name: all, base, seeds: source.seeds });
             }
         }
         sources = product;
@@ -257,6 +323,24 @@ mod tests {
         assert_eq!(slow.recipe.spec.task.horizon, 3);
         assert_eq!(slow.home, PathBuf::from("tab-x/slow/short,by=exact/0"));
         assert_eq!((plan.arm_label(0).as_str(), plan.arm_label(1).as_str()), ("PPO", "slow"));
+    }
+
+    #[test]
+    fn cells_have_seeds_of_their_own_and_pools_count_them_together() {
+        let text = "first_seed = 1000\n[[arm]]\nname = \"ppo\"\nseeds = 5\n[[arm]]\nname = \"full\"\n\
+                    [[cell]]\nname = \"a\"\nseeds = 3\n[[cell]]\nname = \"b\"\n\
+                    [[pool]]\nname = \"both\"\ncells = [\"a\", \"b\"]\n";
+        let plan = plan(text).unwrap();
+        let seeds = |arm: usize, place: usize| -> Vec<u64> {
+            let runs = plan.runs.iter().filter(|run| run.arm == arm && plan.covers(place, run.cell));
+            runs.map(|run| run.recipe.spec.seed).collect()
+        };
+        // The cell's number goes before the arm's, that before the study's (2).
+        assert_eq!(seeds(0, 0), [1000, 1001, 1002]);
+        assert_eq!((seeds(0, 1).len(), seeds(1, 1).len()), (5, 2));
+        let both = plan.cell(Some("both")).unwrap();
+        assert_eq!((both, seeds(1, both)), (2, vec![1000, 1001, 1002, 1000, 1001]));
+        assert_eq!(plan.places().collect::<Vec<_>>(), ["a", "b", "both"]);
     }
 
     #[test]

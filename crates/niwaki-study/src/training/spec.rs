@@ -1,12 +1,14 @@
 //! A study file of this kind: what to train, and what the paper printed of it.
 
 use super::Endpoint;
+use super::claims::{CorrelationClaim, LeadClaim, OrderClaim, TrendClaim, ValueClaim};
+use super::pilot::{Calibration, Pilot};
 use niwaki_train::Spec;
 use serde::Deserialize;
 
 /// A training study as its file has it.
 ///
-/// Paper: `app:training`, `sec:experiments`
+/// Paper: `app:training`, `sec:experiments`, `app:scheduling`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
@@ -22,8 +24,11 @@ pub struct Training {
     /// Places where the paper contradicts itself or is silent, and how they are read here.
     #[serde(default)]
     pub readings: Vec<String>,
-    /// Paired seeds, from 0.
+    /// Paired seeds.
     pub seeds: u64,
+    /// The first of them.
+    #[serde(default)]
+    pub first_seed: u64,
     /// How many the paper had.
     pub paper_seeds: Option<u64>,
     /// Which curve is shown.
@@ -40,10 +45,23 @@ pub struct Training {
     /// Axes whose product gives further settings.
     #[serde(default)]
     pub grid: Vec<Axis>,
+    /// Cells whose seeds are also counted together.
+    #[serde(default)]
+    pub pool: Vec<Pool>,
+    /// Runs of one arm that choose a setting of each cell before the others run.
+    pub pilot: Option<Pilot>,
+    /// What the pilot chose; never in the file.
+    #[serde(skip)]
+    pub chosen: Option<Calibration>,
     /// What is read off each curve.
     pub endpoints: Vec<Endpoint>,
-    /// The arm that the others are compared with.
+    /// The arms that the others are compared with.
     pub compare: Option<Compare>,
+    /// Endpoints or leads drawn over a numeric axis.
+    #[serde(default)]
+    pub chart: Vec<Against>,
+    /// Whose leads are held against whose dose, seed by seed.
+    pub dose: Option<DoseStudy>,
     /// Whether failed runs are looked into: for the two-branch reward.
     #[serde(default)]
     pub anatomy: bool,
@@ -59,6 +77,12 @@ pub struct Training {
     /// Leads of one arm over another.
     #[serde(default)]
     pub lead: Vec<LeadClaim>,
+    /// Endpoints or leads that rise from cell to cell.
+    #[serde(default)]
+    pub trend: Vec<TrendClaim>,
+    /// Correlations of lead and dose.
+    #[serde(default)]
+    pub correlation: Vec<CorrelationClaim>,
 }
 
 /// Which return a study follows.
@@ -82,6 +106,8 @@ pub struct Arm {
     pub set: Option<toml::Table>,
     /// Its own number of seeds.
     pub seeds: Option<u64>,
+    /// Its place on the axis of a chart along arms.
+    pub x: Option<f64>,
 }
 
 /// Settings shared by all arms.
@@ -95,6 +121,14 @@ pub struct Cell {
     pub set: toml::Table,
     /// A cell of another study in whose place this one stands: its settings, and its results on disk.
     pub borrow: Option<Borrowed>,
+    /// Its own number of seeds, before that of an arm.
+    pub seeds: Option<u64>,
+    /// Its place on the axis of a chart along cells.
+    pub x: Option<f64>,
+    /// The line of such a chart that it lies on, where there are several.
+    pub line: Option<String>,
+    /// What the pilot's endpoint should be here, where it differs from the pilot's own aim.
+    pub aim: Option<f64>,
 }
 
 /// A cell of another study.
@@ -123,75 +157,68 @@ pub struct Axis {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compare {
-    /// The arm.
-    pub against: String,
+    /// The arms, one after the other: each is held against all arms that are not named before it.
+    pub against: Vec<String>,
     /// Over which endpoints.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// A printed number: `0.961`, a share `7/10`, or a range over seeds `30-45`.
+/// Cells counted together, paired by cell and seed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ValueClaim {
-    /// The arm.
-    pub arm: String,
-    /// The cell; may be left out where there is one.
-    pub cell: Option<String>,
-    /// What was measured.
-    pub endpoint: Endpoint,
-    /// As printed.
-    pub paper: String,
-    /// The printed standard error.
-    pub sem: Option<String>,
-    /// What to know about it.
-    #[serde(default)]
-    pub remark: String,
+pub struct Pool {
+    /// Its name, which claims may use like a cell's.
+    pub name: String,
+    /// Its cells.
+    pub cells: Vec<String>,
 }
 
-/// Groups of arms: each of an earlier group does better than each of a later one.
+/// A chart of an endpoint, or of one arm's lead over another, over a numeric axis.
+///
+/// Paper: `fig:warm`, `fig:hardwin`, `fig:jssp`, `fig:ktol`, `fig:horizon-cal`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OrderClaim {
-    /// The statement in words.
-    pub statement: String,
-    /// The cell; may be left out where there is one.
-    pub cell: Option<String>,
-    /// What was measured.
+pub struct Against {
+    /// What it shows.
+    pub title: String,
+    /// Whether the axis runs along arms, with a line per cell, or along cells.
+    pub along: Along,
+    /// The axis' name.
+    pub x: String,
+    /// Arms that are drawn; every one but `over` where absent.
+    pub arms: Option<Vec<String>>,
+    /// The arm whose endpoint is taken off, seed by seed.
+    pub over: Option<String>,
+    /// What is drawn.
     pub endpoint: Endpoint,
-    /// The groups, best first.
-    pub groups: Vec<Vec<String>>,
-    /// What to know about it.
+    /// Whether the axis is logarithmic.
     #[serde(default)]
-    pub remark: String,
+    pub log_x: bool,
+    /// Whether the values are.
+    #[serde(default)]
+    pub log_y: bool,
 }
 
-/// A lead of one arm over another, paired by seed.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LeadClaim {
-    /// The arm.
-    pub arm: String,
-    /// The arm it is held against.
-    pub over: String,
-    /// The cell; may be left out where there is one.
-    pub cell: Option<String>,
-    /// What was measured.
-    pub endpoint: Endpoint,
-    /// What the paper says of it.
-    pub expect: Expected,
-    /// The printed mean difference.
-    pub paper: Option<String>,
-    /// What to know about it.
-    #[serde(default)]
-    pub remark: String,
-}
-
-/// What a lead should be.
+/// Which way the axis of a chart runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Expected {
-    /// The arm does better: its mean lead is positive and the one-sided sign test gives p ≤ 0.05.
-    Ahead,
-    /// It does not: no positive mean lead with a one-sided p ≤ 0.05.
-    NotAhead,
+pub enum Along {
+    /// From arm to arm.
+    Arms,
+    /// From cell to cell.
+    Cells,
+}
+
+/// Whose leads are held against whose dose.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DoseStudy {
+    /// The arm that leads.
+    pub arm: String,
+    /// The arm it leads over.
+    pub over: String,
+    /// The arm whose dose is measured.
+    pub of: String,
+    /// Over how many first iterations.
+    pub iterations: usize,
 }

@@ -1,13 +1,16 @@
 //! The files of a run: claimed by one process, written whole, read back.
 //!
-//! `summary.json` is written last: a run is finished where it is there and names the spec's hash. A run in work holds a
-//! lock that the system lets go when its process dies.
+//! `summary.json` is written last and atomically: a run is finished where it is there and names the spec's hash, so that
+//! the files before it need not be renamed into place. A run in work holds a lock that the system lets go when its
+//! process dies.
 
 use super::Planned;
 use crate::Error;
 use niwaki_train::Record;
+use niwaki_train::spec::PolicyKind;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What says that a run is finished. Nothing in it depends on the clock.
@@ -69,10 +72,13 @@ pub(super) fn finished(home: &Path, hash: &str) -> Result<bool, Error> {
 /// Writes a finished run.
 pub(super) fn write(home: &Path, run: &Planned, curve: &[Record], device: &str) -> Result<(), Error> {
     let spec = &run.recipe.spec;
-    let mut lines = String::new();
+    let pointer = spec.policy.kind == PolicyKind::Pointer;
+    let mut lines = Vec::with_capacity(512 * curve.len());
     for record in curve {
-        lines += &json(home, record)?;
-        lines.push('\n');
+        let record = storable(record.clone(), pointer);
+        serde_json::to_writer(&mut lines, &record)
+            .map_err(|error| Error::Damaged { path: home.to_owned(), reason: error.to_string() })?;
+        lines.push(b'\n');
     }
     let done = curve.last().map_or(0, |record| record.iteration);
     let summary = Summary {
@@ -82,9 +88,44 @@ pub(super) fn write(home: &Path, run: &Planned, curve: &[Record], device: &str) 
         done,
         device: device.to_owned(),
     };
-    write_whole(&home.join("spec.toml"), &spec.to_toml()?)?;
-    write_whole(&home.join("curve.jsonl"), &lines)?;
+    write_through(&home.join("spec.toml"), spec.to_toml()?.as_bytes())?;
+    write_through(&home.join("curve.jsonl"), &lines)?;
     write_whole(&home.join("summary.json"), &(json(home, &summary)? + "\n"))
+}
+
+/// A record that reads back: JSON has no infinity, and a prefix ratio after a wild update overflows. Candidates of a
+/// pointer are no tokens, so how often each came first or last says nothing and would be most of the file.
+fn storable(mut record: Record, pointer: bool) -> Record {
+    let numbers = [
+        &mut record.drift,
+        &mut record.clip_fraction,
+        &mut record.prefix_ess,
+        &mut record.ess,
+        &mut record.dose,
+        &mut record.rollout_dose,
+        &mut record.kl,
+        &mut record.entropy,
+        &mut record.gradient_norm,
+    ];
+    for number in numbers {
+        if !number.is_finite() {
+            *number = f64::MAX;
+        }
+    }
+    if pointer {
+        record.first.clear();
+        record.last.clear();
+    }
+    record
+}
+
+/// Writes a file down to the disk, without the care that one which must never be seen half-written needs.
+fn write_through(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.map_err(|source| Error::Disk { path: path.to_owned(), source })
 }
 
 /// Reads a finished run back; nothing where it is not finished under this spec.
@@ -118,4 +159,20 @@ pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.and_then(|()| niwaki_nn::write_atomically(path, text.as_bytes()))
         .map_err(|source| Error::Disk { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overflowed_reads_back() {
+        let wild =
+            Record { dose: f64::INFINITY, kl: f64::NAN, drift: 2.0, first: vec![1.0], ..Record::default() };
+        let text = serde_json::to_string(&storable(wild, false)).unwrap();
+        let back: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!((back.dose, back.kl, back.drift), (f64::MAX, f64::MAX, 2.0));
+        assert_eq!(back.first, [1.0]);
+        assert_eq!(storable(back, true).first, [0.0; 0]);
+    }
 }

@@ -38,7 +38,7 @@ pub struct Comparison {
     pub arm: usize,
     /// The arm it is held against.
     pub over: usize,
-    /// The cell.
+    /// The cell or pool.
     pub cell: usize,
     /// What was measured.
     pub endpoint: Endpoint,
@@ -53,10 +53,11 @@ pub struct Comparison {
 }
 
 impl<'a> Board<'a> {
-    /// The runs of an arm in a cell.
+    /// The runs of an arm in a cell, or in the cells of a pool.
     #[must_use]
     pub fn runs(&self, arm: usize, cell: usize) -> Vec<&'a Run> {
-        self.results.runs.iter().filter(|run| run.arm == arm && run.cell == cell).collect()
+        let here = |run: &&Run| run.arm == arm && self.plan.covers(cell, run.cell);
+        self.results.runs.iter().filter(here).collect()
     }
 
     /// An endpoint of an arm in a cell; nothing where no run has it.
@@ -81,15 +82,15 @@ impl<'a> Board<'a> {
             })?;
             (interval, niwaki_stats::standard_deviation(&values.into_inner()).unwrap_or(0.0))
         } else {
-            let mean = |drawn: &[f64]| drawn.iter().sum::<f64>() / drawn.len() as f64;
-            (bootstrap.percentile(&seeds, mean)?, niwaki_stats::sem(&seeds).unwrap_or(0.0))
+            let centre = |drawn: &[f64]| endpoint.centre(drawn).unwrap_or(value);
+            (bootstrap.percentile(&seeds, centre)?, niwaki_stats::sem(&seeds).unwrap_or(0.0))
         };
         let low = seeds.iter().copied().fold(f64::INFINITY, f64::min);
         let high = seeds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Ok(Some(Estimate { value, sem, interval, range: (low, high), seeds }))
     }
 
-    /// Two arms of a cell over the seeds that both have; nothing where they share none.
+    /// Two arms of a cell over the seeds that both have, in a pool over cells and seeds; nothing where they share none.
     ///
     /// # Errors
     /// Where a curve holds what is no number.
@@ -104,7 +105,7 @@ impl<'a> Board<'a> {
         let mut pairs = (Vec::new(), Vec::new());
         let turn = if endpoint.falls() { -1.0 } else { 1.0 };
         for run in first {
-            let twin = second.iter().find(|twin| twin.seed == run.seed);
+            let twin = second.iter().find(|twin| (twin.cell, twin.seed) == (run.cell, run.seed));
             let Some((a, b)) = endpoint.of(run).zip(twin.and_then(|twin| endpoint.of(twin))) else {
                 continue;
             };
@@ -134,12 +135,17 @@ impl<'a> Board<'a> {
     /// As [`Board::compare`].
     pub fn comparisons(&self) -> Result<Vec<Comparison>, Error> {
         let Some(compare) = &self.plan.study.compare else { return Ok(Vec::new()) };
-        let over = self.plan.arm(&compare.against)?;
+        let against: Vec<usize> =
+            compare.against.iter().map(|arm| self.plan.arm(arm)).collect::<Result<_, _>>()?;
         let mut comparisons = Vec::new();
         for &endpoint in &compare.endpoints {
-            for cell in 0..self.plan.cells.len() {
-                for arm in (0..self.plan.study.arm.len()).filter(|&arm| arm != over) {
-                    comparisons.extend(self.compare(arm, over, cell, endpoint)?);
+            for (place, &over) in against.iter().enumerate() {
+                for cell in 0..self.plan.places().count() {
+                    let others =
+                        (0..self.plan.study.arm.len()).filter(|arm| !against[..=place].contains(arm));
+                    for arm in others {
+                        comparisons.extend(self.compare(arm, over, cell, endpoint)?);
+                    }
                 }
             }
         }

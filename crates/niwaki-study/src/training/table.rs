@@ -1,8 +1,10 @@
 //! The tables of a training study.
 
 use super::anatomy::Anatomy;
+use super::claims::Half;
+use super::dose::{Correlated, DosePoint, correlation, partialled};
 use super::scaling::Scaling;
-use super::{Board, Comparison, Endpoint, Estimate};
+use super::{Board, Calibration, Comparison, Endpoint, Estimate};
 use crate::Error;
 use niwaki_page::{Cell, Column, Format, Table};
 use std::fmt::Write as _;
@@ -17,11 +19,15 @@ pub fn endpoints_table(caption: &str, board: &Board<'_>) -> Result<Table, Error>
         .column(Column::text("arm"))
         .column(Column::number("seeds").format(Format::fixed(0)));
     for endpoint in endpoints {
-        let format = if endpoint.counts() { Format::fixed(0) } else { Format::fixed(3) };
+        let format = match endpoint {
+            _ if endpoint.counts() => Format::fixed(0),
+            _ if endpoint.ranks() => Format::fixed(3),
+            _ => Format::significant(3),
+        };
         table = table.column(Column::number(endpoint.words()).format(format));
     }
-    for (cell, name) in plan.cells.iter().enumerate() {
-        if plan.cells.len() > 1 {
+    for cell in 0..plan.places().count() {
+        if let Some(name) = plan.place_name(cell) {
             table.push_heading(name);
         }
         let mut rows: Vec<(usize, Vec<Option<Estimate>>)> = Vec::new();
@@ -31,6 +37,9 @@ pub fn endpoints_table(caption: &str, board: &Board<'_>) -> Result<Table, Error>
         }
         let best: Vec<Option<f64>> = (0..endpoints.len())
             .map(|column| {
+                if !endpoints[column].ranks() {
+                    return None;
+                }
                 let turn = if endpoints[column].falls() { -1.0 } else { 1.0 };
                 let values = rows.iter().filter_map(|(_, row)| row[column].as_ref());
                 values.map(|found| turn * found.value).reduce(f64::max).map(|best| turn * best)
@@ -55,7 +64,7 @@ fn shown(found: &Estimate, endpoint: Endpoint, best: Option<f64>) -> Cell {
     let cell = Cell::from(found.value);
     let cell = match endpoint {
         Endpoint::BreakThrough => cell.interval(found.range.0, found.range.1),
-        Endpoint::Solved => cell.interval(found.interval.low, found.interval.high),
+        Endpoint::Solved | Endpoint::Drift => cell.interval(found.interval.low, found.interval.high),
         Endpoint::Success => {
             cell.hint(format!("{} of {}", found.seeds.iter().sum::<f64>(), found.seeds.len()))
         }
@@ -77,12 +86,10 @@ pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Compar
     ]);
     let mut before = None;
     for found in comparisons {
-        if before.replace((found.cell, found.endpoint)) != Some((found.cell, found.endpoint)) {
+        let here = (found.over, found.cell, found.endpoint);
+        if before.replace(here) != Some(here) {
             let over = board.plan.arm_label(found.over);
-            let cell = match board.plan.cells.len() {
-                1 => String::new(),
-                _ => format!(", {}", board.plan.cells[found.cell]),
-            };
+            let cell = board.plan.place_name(found.cell).map_or_else(String::new, |name| format!(", {name}"));
             table.push_heading(format!("{} over {over}{cell}", found.endpoint.words()));
         }
         let signs = found.signs;
@@ -148,6 +155,67 @@ pub(super) fn anatomy_table(caption: &str, board: &Board<'_>) -> Option<Table> {
          first did, median and range over those runs. No reward at the end: the last batch held no rewarded trajectory, so \
          its gradient is zero. The last column is the mean over failed runs of the last token's share in the last batch.",
     ))
+}
+
+/// What the pilot tried for each cell, and what it chose.
+pub(super) fn calibration_table(caption: &str, calibration: &Calibration) -> Table {
+    let mut table = Table::new(caption).columns([
+        Column::text(calibration.key.clone()),
+        Column::number(calibration.endpoint.clone()).format(Format::fixed(3)),
+        Column::number("seeds").format(Format::fixed(0)),
+        Column::text(""),
+    ]);
+    for choice in &calibration.cells {
+        let chosen = choice.chosen.map_or_else(|| "left out".to_owned(), |value| value.to_string());
+        table.push_heading(format!("{}: aim {}, {chosen}", choice.cell, choice.aim));
+        for tried in &choice.tried {
+            let taken = choice.chosen == Some(tried.value);
+            table.push([
+                Cell::from(tried.value.to_string()),
+                Cell::from(tried.came),
+                Cell::from(tried.seeds as f64),
+                Cell::from(if taken { "chosen" } else { "" }),
+            ]);
+        }
+    }
+    table
+}
+
+/// How dose and lead go together in each cell, and over all of them.
+pub(super) fn dose_table(caption: &str, board: &Board<'_>, points: &[DosePoint]) -> Table {
+    let mut table = Table::new(caption).columns([
+        Column::text("cell"),
+        Column::number("points").format(Format::fixed(0)),
+        Column::number("dose").format(Format::significant(3)),
+        Column::number("r, first half").format(Format::fixed(2).signed()),
+        Column::number("r, second half").format(Format::fixed(2).signed()),
+    ]);
+    let shown = |found: Option<Correlated>| {
+        let cell = found.map_or(Cell::blank(), |found| Cell::from(found.r));
+        match found.and_then(|found| found.interval) {
+            Some(interval) => cell.interval(interval.low, interval.high),
+            None => cell,
+        }
+    };
+    let halves = [Half::First, Half::Second];
+    for (cell, name) in board.plan.cells.iter().enumerate() {
+        let here: Vec<DosePoint> = points.iter().copied().filter(|point| point.cell == cell).collect();
+        let doses: Vec<f64> = here.iter().map(|point| point.dose).collect();
+        let Ok(dose) = niwaki_stats::mean(&doses) else { continue };
+        let [first, second] = halves.map(|half| shown(correlation(&here, half)));
+        let dose = Cell::from(dose).error(niwaki_stats::sem(&doses).unwrap_or(0.0));
+        table.push([Cell::from(name.as_str()), Cell::from(here.len() as f64), dose, first, second]);
+    }
+    for (name, over) in [
+        ("all, as they are", correlation as fn(&[DosePoint], Half) -> Option<Correlated>),
+        ("all, z-scored within each cell", partialled),
+    ] {
+        let [first, second] = halves.map(|half| shown(over(points, half)));
+        table.push([Cell::from(name), Cell::from(points.len() as f64), Cell::blank(), first, second]);
+    }
+    table.note(
+        "Brackets: Fisher's 95% interval, with a degree of freedom less for every cell that is set aside.",
+    )
 }
 
 /// The exponents of each arm's power law.

@@ -7,7 +7,7 @@ use super::neural::{keep, put_back};
 use super::{Games, Loss, Play, Player, Seen, Wanted};
 use crate::Error;
 use niwaki_nn::{Checkpoint, Engine, Graph, Optimiser, Span, Value, initialise};
-use niwaki_policies::{Built, Draw, PointerPolicy, Sampler};
+use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
 use niwaki_stream::Key;
 use niwaki_tasks::{Construction, Payment};
 use rayon::prelude::*;
@@ -24,15 +24,39 @@ pub struct Pointer<E> {
     engine: E,
     /// The policies that the run began with, where a penalty asks for them.
     reference: Option<E>,
-    /// Draws whole groups.
-    sampler: Sampler<E>,
-    /// Draws one trajectory per instance.
-    trials: Sampler<E>,
+    /// Draws whole groups where the device leaves that to its caller.
+    sampler: Option<Sampler<E>>,
+    /// One trajectory per instance.
+    single: Single<E>,
     built: Built,
+    uniforms: Vec<f64>,
+    make: Make<E>,
+}
+
+/// Makes an engine for a program and its outputs.
+pub(super) type Make<E> = Box<dyn Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>>;
+
+/// What plays one trajectory per instance, with the parameters of the group's engine.
+struct Single<E> {
+    policy: PointerPolicy,
+    engine: E,
+    sampler: Option<Sampler<E>>,
+}
+
+/// A sampler, made where there is none yet.
+fn sampler<'a, E: Engine<Scalar = f32>>(
+    place: &'a mut Option<Sampler<E>>,
+    policy: &PointerPolicy,
+    make: &Make<E>,
+) -> Result<&'a mut Sampler<E>, Error> {
+    match place {
+        Some(sampler) => Ok(sampler),
+        None => Ok(place.insert(Sampler::new(policy, policy.shape.group, make)?)),
+    }
 }
 
 impl<E: Engine<Scalar = f32>> Pointer<E> {
-    /// A population with weights from its seeds; `engine` makes an engine for a program and its outputs.
+    /// A population with weights from its seeds.
     ///
     /// # Errors
     /// If the device fails.
@@ -42,10 +66,10 @@ impl<E: Engine<Scalar = f32>> Pointer<E> {
         seeds: Vec<u64>,
         payments: Vec<Payment>,
         reference: bool,
-        engine: impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>,
+        make: Make<E>,
     ) -> Result<Self, Error> {
-        let make = || engine(&policy.graph, &policy.outputs());
-        let (mut playing, mut reference) = (make()?, reference.then(make).transpose()?);
+        let own = || make(&policy.graph, &policy.outputs());
+        let (mut playing, mut reference) = (own()?, reference.then(own).transpose()?);
         let weights: Vec<Vec<f32>> =
             seeds.par_iter().map(|&seed| initialise(policy.graph.layout(), seed)).collect();
         for (member, weights) in weights.iter().enumerate() {
@@ -54,10 +78,23 @@ impl<E: Engine<Scalar = f32>> Pointer<E> {
                 reference.set_parameters(member, weights)?;
             }
         }
-        let sampler = Sampler::new(&policy, policy.shape.group, &engine)?;
-        let trials = Sampler::new(&policy, 1, &engine)?;
-        let built = Built::default();
-        Ok(Self { policy, task, seeds, payments, engine: playing, reference, sampler, trials, built })
+        let alone = PointerShape { group: 1, ..policy.shape }.policy()?;
+        let engine = make(&alone.graph, &alone.outputs())?;
+        let single = Single { policy: alone, engine, sampler: None };
+        let (engine, built, uniforms) = (playing, Built::default(), Vec::new());
+        Ok(Self {
+            policy,
+            task,
+            seeds,
+            payments,
+            engine,
+            reference,
+            sampler: None,
+            single,
+            built,
+            uniforms,
+            make,
+        })
     }
 
     /// Which instances a play is about, `[member, instance]`.
@@ -106,15 +143,16 @@ impl<E: Engine<Scalar = f32>> Player for Pointer<E> {
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
         let (group, horizon, members) = (self.policy.shape.group, self.task.horizon(), self.seeds.len());
         games.instances = self.instances(play, lanes / group);
-        let uniforms = super::uniforms(&self.seeds, play, lanes, horizon);
-        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&uniforms) };
-        let Self { task, engine, sampler, built, .. } = self;
-        sampler.draw(engine, task.as_ref(), &games.instances, how, built)?;
-        if !play.trial {
-            self.policy.load(&mut self.engine, &self.built)?;
+        let Self { policy, task, seeds, engine, built, make, uniforms, .. } = self;
+        super::uniforms(seeds, play, lanes, horizon, uniforms);
+        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
+        if !policy.construct(engine, task.as_ref(), &games.instances, how, built)? {
+            let sampler = sampler(&mut self.sampler, policy, make)?;
+            sampler.draw(engine, task.as_ref(), &games.instances, how, built)?;
+            policy.load(engine, built)?;
         }
         (games.lanes, games.horizon, games.vocab) = (lanes, horizon, self.task.candidates());
-        games.actions.clone_from(&self.built.actions);
+        std::mem::swap(&mut games.actions, &mut self.built.actions);
         games.open.clear();
         games.reward.resize(members * lanes, 0.0);
         for (member, to) in games.reward.chunks_exact_mut(lanes).enumerate() {
@@ -126,8 +164,12 @@ impl<E: Engine<Scalar = f32>> Player for Pointer<E> {
     fn likeliest(&mut self, _play: Play, _lanes: usize, games: &mut Games) -> Result<Vec<f64>, Error> {
         let (first, count) = (self.task.training() as u32, self.task.validation());
         let all: Vec<u32> = (0..self.seeds.len()).flat_map(|_| first..first + count as u32).collect();
-        let Self { task, engine, trials, built, .. } = self;
-        trials.draw(engine, task.as_ref(), &all, Draw::Greedy, built)?;
+        let Self { task, engine, single, built, make, .. } = self;
+        let Single { policy, engine: alone, sampler: place } = single;
+        alone.copy_parameters(engine)?;
+        if !policy.construct(alone, task.as_ref(), &all, Draw::Greedy, built)? {
+            sampler(place, policy, make)?.draw(alone, task.as_ref(), &all, Draw::Greedy, built)?;
+        }
         games.reward.resize(count, 0.0);
         let means = (0..self.seeds.len()).map(|member| {
             self.pay(member, &all, 1, &mut games.reward);

@@ -212,6 +212,10 @@ pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
     };
     common.warmup.correction = None;
     common.warmup.reuse = Some(spec.warmup.reuse.unwrap_or(spec.update.reuse));
+    if common.warmup.reuse == Some(spec.update.reuse) {
+        // A warmup that reuses its batches as often as the rest changes the loss alone.
+        common.warmup.iterations = 0;
+    }
     common.optimiser.rate = 0.0;
     common.optimiser.schedule = RateSchedule::Constant;
     // What a schedule pays is each member's own.
@@ -269,6 +273,10 @@ mod tests {
             spec(&["seed=4", "update.correction=full", "optimiser.rate=1.0", "advantage.kind=exact"])
         );
         assert_ne!(base, spec(&["update.reuse=5"]));
+        // Default reuse is 4: a warmup as long as one likes at 4 is company, one at 5 is not.
+        assert_eq!(base, spec(&["warmup.iterations=50", "warmup.correction=full"]));
+        assert_eq!(base, spec(&["warmup.iterations=25", "warmup.reuse=4"]));
+        assert_ne!(base, spec(&["warmup.iterations=25", "warmup.reuse=5"]));
         assert_ne!(base, spec(&["task.horizon=7"]));
         assert_eq!(spec(&["task.deadline=1.04"]), spec(&["task.deadline=1.06"]));
         assert_ne!(base, spec(&["optimiser.kind=adam"]));

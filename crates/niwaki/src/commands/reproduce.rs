@@ -8,10 +8,11 @@ use niwaki_page::{Cell, Column, Table};
 use niwaki_study::claim::{Judgement, Outcome};
 use niwaki_study::diagnostics::{Diagnostics, league_table, study_page, summarise};
 use niwaki_study::training::{
-    Board, Plan, Results, Runner, Training, comparisons_table, endpoints_csv, endpoints_table, training_page,
+    Board, Calibration, Plan, Results, Runner, Training, comparisons_table, endpoints_csv, endpoints_table,
+    training_page,
 };
-use niwaki_study::verdict::{numbers_table, statements_table};
-use niwaki_study::{Contents, Study, find, studies};
+use niwaki_study::verdict::{leads_table, numbers_table, statements_table};
+use niwaki_study::{Contents, Study, answering, studies};
 use niwaki_train::spec::strictly;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,7 +56,9 @@ impl Reproduce {
                     chosen.extend(studies().iter().map(Study::read).collect::<Result<Vec<_>, _>>()?);
                 }
                 file if file.ends_with(".toml") => chosen.push(own(file)?),
-                label => chosen.push(find(label)?.read()?),
+                label => {
+                    chosen.extend(answering(label)?.iter().map(Study::read).collect::<Result<Vec<_>, _>>()?);
+                }
             }
         }
         for study in chosen {
@@ -89,30 +92,23 @@ impl Reproduce {
         Ok(())
     }
 
+    /// Runs a study and reports it; where it has a pilot, that first, so that its cells are settled before any arm runs.
     fn train(&self, spec: Training) -> anyhow::Result<()> {
+        let spec = match spec.pilot_study() {
+            None => spec,
+            Some(pilot) => {
+                let seeds = self.seeds.map(|seeds| seeds.min(pilot.seeds));
+                let plan = Plan::new(pilot, seeds)?;
+                self.make(&plan)?;
+                let results = Results::read(&plan, &self.out)?;
+                let calibration = Calibration::choose(&spec, &Board { plan: &plan, results: &results })?;
+                calibration.write(&self.out.join(spec.folder()))?;
+                spec.calibrated(calibration)?
+            }
+        };
         let plan = Plan::new(spec, self.seeds)?;
         let label = &plan.study.label;
-        if !self.report_only {
-            let (device, device_name) = self.device.choose()?;
-            let bar = terminal::run_progress(label.clone());
-            let tick = |done: u64| bar.inc(done);
-            let runner = Runner { out: &self.out, device, device_name, members: self.members, tick: &tick };
-            bar.set_length(runner.pending(&plan)?);
-            let speed = runner.run(&plan);
-            bar.finish_and_clear();
-            match speed? {
-                Some(speed) => terminal::say(&format!(
-                    "{label}: {} runs, {} run-iterations in {:.1} s: {:.1} per second, start-up {:.2} s ({})",
-                    speed.runs,
-                    speed.run_iterations,
-                    speed.seconds,
-                    speed.rate(),
-                    speed.start_up_seconds,
-                    speed.device
-                )),
-                None => terminal::say(&format!("{label}: every run was finished already")),
-            }
-        }
+        self.make(&plan)?;
         let results = Results::read(&plan, &self.out)?;
         let board = Board { plan: &plan, results: &results };
         let (outcomes, comparisons) = (board.judge()?, board.comparisons()?);
@@ -130,6 +126,34 @@ impl Reproduce {
         conclude(label, &outcomes, &folder);
         Ok(())
     }
+
+    /// Trains the runs of a plan that are missing, unless nothing is to be trained.
+    fn make(&self, plan: &Plan) -> anyhow::Result<()> {
+        if self.report_only {
+            return Ok(());
+        }
+        let label = &plan.study.label;
+        let (device, device_name) = self.device.choose()?;
+        let bar = terminal::run_progress(label.clone());
+        let tick = |done: u64| bar.inc(done);
+        let runner = Runner { out: &self.out, device, device_name, members: self.members, tick: &tick };
+        bar.set_length(runner.pending(plan)?);
+        let speed = runner.run(plan);
+        bar.finish_and_clear();
+        match speed? {
+            Some(speed) => terminal::say(&format!(
+                "{label}: {} runs, {} run-iterations in {:.1} s: {:.1} per second, start-up {:.2} s ({})",
+                speed.runs,
+                speed.run_iterations,
+                speed.seconds,
+                speed.rate(),
+                speed.start_up_seconds,
+                speed.device
+            )),
+            None => terminal::say(&format!("{label}: every run was finished already")),
+        }
+        Ok(())
+    }
 }
 
 /// A training study from a file.
@@ -142,6 +166,9 @@ fn own(file: &str) -> anyhow::Result<Contents> {
 fn conclude(label: &str, outcomes: &[Outcome], folder: &Path) {
     if outcomes.iter().any(|outcome| outcome.paper.is_some()) {
         terminal::say(&numbers_table("The paper beside this run", outcomes).to_text(terminal::width()));
+    }
+    if let Some(table) = leads_table("The paper's leads beside this run", outcomes) {
+        terminal::say(&table.to_text(terminal::width()));
     }
     if let Some(table) = statements_table("The paper's other statements", outcomes) {
         terminal::say(&table.to_text(terminal::width()));
@@ -160,8 +187,9 @@ fn list() -> anyhow::Result<ExitCode> {
     ]);
     for study in studies() {
         let contents = study.read()?;
+        let labels = std::iter::once(study.label.to_owned()).chain(study.also()?);
         table.push([
-            Cell::code(study.label),
+            Cell::code(labels.collect::<Vec<_>>().join(", ")),
             Cell::from(contents.title()),
             Cell::from(contents.cost()?),
             Cell::from(contents.statements() as f64),

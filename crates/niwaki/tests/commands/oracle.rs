@@ -165,7 +165,7 @@ fn a_study_of_ones_own_trains_resumes_and_reports() {
     let folder = tempfile::tempdir().unwrap();
     let study = "label = \"mine\"\ntitle = \"My study\"\nquestion = \"?\"\nseeds = 2\nendpoints = [\"final\"]\n\
                  [base]\niterations = 3\n[base.task]\nhorizon = 3\n[[arm]]\nname = \"ppo\"\n[[arm]]\nname = \"full\"\n\
-                 [compare]\nagainst = \"ppo\"\nendpoints = [\"final\"]\n";
+                 [compare]\nagainst = [\"ppo\"]\nendpoints = [\"final\"]\n";
     fs::write(folder.path().join("own.toml"), study).unwrap();
     let run = |more: &[&str]| {
         stdout(&niwaki(&[&["reproduce", "own.toml", "--out", "runs"], more].concat(), folder.path()))

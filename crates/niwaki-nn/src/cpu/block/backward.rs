@@ -1,6 +1,6 @@
 //! Backward passes, op by op.
 
-use super::Block;
+use super::{Block, pointing};
 use crate::cpu::Real;
 use crate::cpu::attention::{add_head, attend_backward, score_backward};
 use crate::cpu::kernels::{
@@ -9,10 +9,11 @@ use crate::cpu::kernels::{
 };
 use crate::cpu::norm::{layer_norm_backward, rms_norm_backward};
 use crate::cpu::pick::pick_backward;
+use crate::cpu::point::point_backward;
 use crate::cpu::product::{Matrix, product};
 use crate::cpu::rope::turn;
 use crate::cpu::rows::{add_row, pool_backward};
-use crate::graph::{Activation, Attention, Op, Value};
+use crate::graph::{Activation, Attention, Op, Point, Value};
 use crate::plan::Write;
 
 /// How the operand at a place is written: `None` not at all, `Some(accumulate)` otherwise. An alias needs nothing.
@@ -91,6 +92,7 @@ impl<'a, F: Real> Block<'a, F> {
                     }
                 }
             }
+            Op::Point { point, output } => self.point_backward(point, *output, writes),
             Op::Embed { table, index, output } => {
                 let table = &mut gradient[graph.layout().slice(*table).range()];
                 let index = self.index(*index);
@@ -266,6 +268,31 @@ impl<'a, F: Real> Block<'a, F> {
             }
         }
         self.scratch = scratch;
+    }
+
+    fn point_backward(&mut self, point: &Point, output: Value, writes: &[Option<Write>]) {
+        let (graph, sizes) = (self.graph, pointing(self.graph, point));
+        let add = accumulate(writes, 0);
+        let d_query = add.map_or(&mut [][..], |_| self.cotangent(point.query));
+        let wanted = |place, value| self.zeroed(value, writes, place).map_or(&mut [][..], |d| d);
+        let (d_glimpse, d_key) = (wanted(1, point.glimpse), wanted(2, point.key));
+        let d_out = self.pulled(output).chunks_exact(graph.shape(output).size());
+        for (item, d_out) in d_out.enumerate() {
+            let part = |value: Value| {
+                let size = graph.shape(value).size();
+                item * size..(item + 1) * size
+            };
+            point_backward(
+                &sizes,
+                &self.operands(point, item),
+                d_out,
+                self.scratch,
+                d_query.get_mut(part(point.query)).unwrap_or_default(),
+                add.unwrap_or(false),
+                d_glimpse.get_mut(part(point.glimpse)).unwrap_or_default(),
+                d_key.get_mut(part(point.key)).unwrap_or_default(),
+            );
+        }
     }
 
     /// An operand's cotangent, ready to be added to: zeroed first where this op is the first to write it.

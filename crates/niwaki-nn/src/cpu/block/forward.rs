@@ -1,11 +1,12 @@
 //! Forward passes, op by op.
 
-use super::{Block, scale_range};
+use super::{Block, pointing, scale_range};
 use crate::cpu::Real;
 use crate::cpu::attention::{View, attend, score};
 use crate::cpu::kernels::{activate, add, multiply, scale};
 use crate::cpu::norm::{layer_norm, rms_norm};
 use crate::cpu::pick::pick;
+use crate::cpu::point::point as cpu_point;
 use crate::cpu::product::{Matrix, product};
 use crate::cpu::rope::turn;
 use crate::cpu::rows::{copy_row, pool};
@@ -49,6 +50,13 @@ impl<'a, F: Real> Block<'a, F> {
                 let out = self.result(*output).chunks_exact_mut(graph.shape(*output).size());
                 for ((q, k), out) in q.zip(k).zip(out) {
                     score(q, k, width, F::from_f64(*scale), out);
+                }
+            }
+            Op::Point { point, output } => {
+                let sizes = pointing(graph, point);
+                let out = self.result(*output).chunks_exact_mut(graph.shape(*output).size());
+                for (item, out) in out.enumerate() {
+                    cpu_point(&sizes, &self.operands(point, item), self.scratch, out);
                 }
             }
             Op::Embed { table, index, output } => self.copy_rows(self.parameter(*table), 0, *index, *output),

@@ -7,8 +7,9 @@ mod forward;
 
 use super::Real;
 use super::kernels::LANES;
+use super::point::{Operands, Sizes};
 use super::product::transpose;
-use crate::graph::{Attention, Graph, Index, IndexSource, Mask, Op, Value, Visible};
+use crate::graph::{Attention, Graph, Index, IndexSource, Mask, Op, Point, Value, Visible};
 use crate::layout::Param;
 use crate::plan::{Plan, Region};
 use std::ops::Range;
@@ -66,10 +67,17 @@ fn scratch(graph: &Graph, op: &Op) -> usize {
             let backward = (queries + 2 * keys) * a.head_width + keys;
             backward.max(a.heads * queries * keys) + LANES * keys
         }
+        Op::Point { point, .. } => pointing(graph, point).scratch(),
         Op::LayerNorm { input, .. } | Op::RmsNorm { input, .. } => 2 * graph.shape(*input).width,
         Op::Pick { logits, .. } => graph.shape(*logits).width,
         _ => 0,
     }
+}
+
+/// The sizes of a pointer.
+fn pointing(graph: &Graph, point: &Point) -> Sizes {
+    let key = graph.shape(point.key);
+    Sizes { keys: key.rows, width: key.width, heads: point.heads, bound: point.bound }
 }
 
 /// Which items of which member, and which rows of them.
@@ -202,6 +210,17 @@ impl<'a, F: Real> Block<'a, F> {
             Some(row) => (items, row, 1, rows),
         };
         (0..count).map(move |place| first + place * stride..first + place * stride + length)
+    }
+
+    /// One item's operands of a pointer.
+    fn operands(&self, point: &Point, item: usize) -> Operands<'a, F> {
+        let part = |value: Value| {
+            let size = self.graph.shape(value).size();
+            &self.value(value)[item * size..(item + 1) * size]
+        };
+        let size = self.graph.shape(point.query).rows * self.graph.shape(point.key).rows;
+        let open = &self.mask(point.open)[item * size..(item + 1) * size];
+        Operands { query: part(point.query), glimpse: part(point.glimpse), key: part(point.key), open }
     }
 
     /// The sizes of an attention and the mask of one item.

@@ -247,7 +247,7 @@ pub fn choices(
     let mut stream = Key::new(3, "uniforms").open();
     let uniforms: Vec<f64> = (0..members * size).map(|_| stream.uniform()).collect();
     let actions = engine.choose_rows(choosing, beginning, &uniforms)?.unwrap_or_default();
-    let token = |place: usize| if place % shape.rows == 0 { beginning } else { actions[place - 1] };
+    let token = |place: usize| if place.is_multiple_of(shape.rows) { beginning } else { actions[place - 1] };
     let tokens: Vec<i32> = (0..actions.len()).map(token).collect();
     engine.load_indices(choosing.tokens, &tokens)?;
     engine.forward()?;

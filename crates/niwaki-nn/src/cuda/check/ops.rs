@@ -1,6 +1,6 @@
 //! A program for each op and each of its variants, small but off the round sizes.
 
-use crate::graph::{Activation, Attention, Columns, Graph, Pooling, Value, Visible};
+use crate::graph::{Activation, Attention, Columns, Graph, Point, Pooling, Value, Visible};
 use crate::{Init, Param, Result};
 
 type Case = fn(&mut Graph) -> Result<Vec<Value>>;
@@ -34,11 +34,19 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("attention 8 × 32, masked", |g| attention(g, 8, (2, 2, 32), Which::Masked)),
     ("attention 13 × 16, all", |g| attention(g, 13, (3, 3, 16), Which::All)),
     ("attention 11 × 12, causal, shared keys", |g| attention(g, 11, (6, 2, 12), Which::Causal)),
+    ("attention 20 × 16, all", |g| attention(g, 20, (4, 4, 16), Which::All)),
+    ("attention 20 × 16, masked", |g| attention(g, 20, (4, 4, 16), Which::Masked)),
+    ("attention, wide heads", |g| attention(g, 9, (2, 2, 48), Which::All)),
     ("attention, cross, masked", cross),
     ("score", score),
+    ("point", |g| point(g, 6, 7, (64, 4))),
+    ("point, one head", |g| point(g, 45, 3, (12, 1))),
+    ("point, several tiles", |g| point(g, 200, 20, (64, 4))),
+    ("point, many keys", |g| point(g, 70, 50, (64, 4))),
     ("embed", |g| embed(g, 9, 20)),
     ("embed, large table", |g| embed(g, 700, 20)),
-    ("gather", gather),
+    ("gather", |g| gather(g, 18)),
+    ("gather, quads", |g| gather(g, 20)),
     ("pool", |g| pool(g, Pooling::Mean, false)),
     ("pool, masked mean", |g| pool(g, Pooling::Mean, true)),
     ("pool, masked sum", |g| pool(g, Pooling::Sum, true)),
@@ -161,6 +169,16 @@ fn score(g: &mut Graph) -> Result<Vec<Value>> {
     Ok(vec![g.score(query, key, 0.3)?])
 }
 
+fn point(g: &mut Graph, rows: usize, keys: usize, (width, heads): (usize, usize)) -> Result<Vec<Value>> {
+    let query = grown(g, "query", rows, width)?;
+    let glimpse = grown(g, "glimpse", keys, 2 * width)?;
+    let key = grown(g, "key", keys, width)?;
+    let open = g.mask("open", rows, keys);
+    let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
+    let again = g.point(Point { query, glimpse, key, heads, bound: 2.0, open })?;
+    Ok(vec![once, again])
+}
+
 fn embed(g: &mut Graph, entries: usize, width: usize) -> Result<Vec<Value>> {
     let table = g.param("table", &[entries, width], Init::Normal { deviation: 1.0 })?;
     let places = g.param("places", &[ROWS, width], Init::Normal { deviation: 1.0 })?;
@@ -171,8 +189,8 @@ fn embed(g: &mut Graph, entries: usize, width: usize) -> Result<Vec<Value>> {
     Ok(vec![g.add(token, place)?])
 }
 
-fn gather(g: &mut Graph) -> Result<Vec<Value>> {
-    let x = grown(g, "x", ROWS, 18)?;
+fn gather(g: &mut Graph, width: usize) -> Result<Vec<Value>> {
+    let x = grown(g, "x", ROWS, width)?;
     let index = g.indices("index", 9, ROWS);
     Ok(vec![g.gather(x, index)?, x])
 }

@@ -8,6 +8,9 @@ mod entries;
 mod index;
 mod linear;
 mod norm;
+mod point;
+
+pub(crate) use point::Places;
 
 use super::blas::{Blas, Precision};
 use super::kernels::{Kernels, Unit};
@@ -244,7 +247,9 @@ impl<'a> Lowering<'a> {
                     if attention::is_small(graph, attention) {
                         units.push(Unit::AttentionSmall);
                     }
+                    units.extend(attention::few(graph, attention));
                 }
+                Op::Point { point, .. } => units.push(point::unit(graph, point)?),
                 _ => {}
             }
         }
@@ -263,6 +268,7 @@ impl<'a> Lowering<'a> {
             Op::Embed { .. } | Op::Gather { .. } | Op::Pool { .. } | Op::Score { .. } | Op::Rope { .. } => {
                 self.index_forward(op)
             }
+            Op::Point { point, output } => self.point_forward(point, *output),
             Op::Pick { .. } => self.pick_forward(position),
             Op::Concat { .. } | Op::Add { .. } | Op::Mul { .. } | Op::Scale { .. } | Op::Activate { .. } => {
                 self.entries_forward(position)
@@ -280,6 +286,7 @@ impl<'a> Lowering<'a> {
             Op::Embed { .. } | Op::Gather { .. } | Op::Pool { .. } | Op::Score { .. } | Op::Rope { .. } => {
                 self.index_backward(step)
             }
+            Op::Point { point, output } => self.point_backward(step, point, *output),
             Op::Pick { .. } => self.pick_backward(step),
             Op::Concat { .. } | Op::Add { .. } | Op::Mul { .. } | Op::Scale { .. } | Op::Activate { .. } => {
                 self.entries_backward(step)

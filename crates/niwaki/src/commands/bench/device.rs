@@ -29,6 +29,7 @@ impl Args {
 
 #[cfg(feature = "cuda")]
 mod with_cuda {
+    use super::super::pointer;
     use super::Args;
     use crate::terminal;
     use anyhow::{Result, bail};
@@ -41,6 +42,9 @@ mod with_cuda {
     use std::time::Instant;
 
     const HORIZON: usize = 8;
+
+    /// Members of the cohort of pointers that is timed: the paper's hard flow shops with 24 seeds.
+    const POINTERS: usize = 216;
 
     impl Args {
         #[expect(clippy::print_stdout, reason = "the command's result")]
@@ -64,6 +68,7 @@ mod with_cuda {
             );
             self.time(&mut engine)?;
             self.profile(&policy, &mut engine)?;
+            pointer::time(POINTERS)?;
             let limits = engine.limits()?;
             println!(
                 "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
@@ -140,15 +145,7 @@ mod with_cuda {
                 ("a rollout that chooses its own tokens", engine.profile_choices()?),
             ];
             for (what, launches) in launches {
-                let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
-                for (label, took) in launches {
-                    let sum = sums.entry(label).or_default();
-                    *sum = (sum.0 + 1, sum.1 + took);
-                }
-                println!("{what}, launch by launch (the overlap of launches not counted):");
-                for (label, (launches, took)) in sums {
-                    println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
-                }
+                show_launches(what, launches);
             }
             Ok(())
         }
@@ -178,6 +175,26 @@ mod with_cuda {
                 before.abs_diff(least.min(after)),
             );
             Ok(numbers && after >= before && least >= before)
+        }
+    }
+
+    /// Prints launches by label.
+    #[expect(clippy::print_stdout, reason = "the command's result")]
+    pub(in super::super) fn show_launches(what: &str, launches: Vec<(&'static str, f32)>) {
+        let mut longest = launches.clone();
+        longest.sort_by(|a, b| b.1.total_cmp(&a.1));
+        longest.truncate(8);
+        let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
+        for (label, took) in launches {
+            let sum = sums.entry(label).or_default();
+            *sum = (sum.0 + 1, sum.1 + took);
+        }
+        println!("{what}, launch by launch (the overlap of launches not counted):");
+        let total: f32 = sums.values().map(|sum| sum.1).sum();
+        let long: Vec<String> = longest.iter().map(|(label, took)| format!("{label} {took:.3}")).collect();
+        println!("    {total:.3} ms in all; the longest: {}", long.join(", "));
+        for (label, (launches, took)) in sums {
+            println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
         }
     }
 
@@ -215,6 +232,8 @@ mod with_cuda {
                 )?);
                 last.iter().skip(1).for_each(&tell);
             }
+            last.push(pointer::compare(&options)?);
+            last.last().into_iter().for_each(&tell);
             let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
             println!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
             all &= failed == 0;
@@ -222,3 +241,6 @@ mod with_cuda {
         Ok(all)
     }
 }
+
+#[cfg(feature = "cuda")]
+pub(super) use with_cuda::show_launches;

@@ -4,6 +4,8 @@ mod device;
 mod engine;
 mod meter;
 mod peer;
+#[cfg(feature = "cuda")]
+mod pointer;
 mod shop;
 mod trainer;
 

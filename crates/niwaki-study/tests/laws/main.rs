@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod scheduling;
+
 use niwaki_study::claim::{Judgement, Ours};
 use niwaki_study::diagnostics::{Diagnostics, Grid, Policies, summarise};
 use niwaki_study::find;
@@ -108,7 +110,7 @@ name = "by"
 values = ["returns", "exact"]
 
 [compare]
-against = "ppo"
+against = ["ppo"]
 endpoints = ["auc"]
 
 [[lead]]

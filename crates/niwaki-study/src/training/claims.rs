@@ -1,0 +1,123 @@
+//! What the paper printed of a training study, as a study file says it.
+
+use super::Endpoint;
+use serde::Deserialize;
+
+/// A printed number: `0.961`, a share `7/10`, or a range over seeds `30-45`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueClaim {
+    /// The arm.
+    pub arm: String,
+    /// The cell; may be left out where there is one.
+    pub cell: Option<String>,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// As printed.
+    pub paper: String,
+    /// The printed standard error.
+    pub sem: Option<String>,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// Groups of arms: each of an earlier group does better than each of a later one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OrderClaim {
+    /// The statement in words.
+    pub statement: String,
+    /// The cell; may be left out where there is one.
+    pub cell: Option<String>,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// The groups, best first.
+    pub groups: Vec<Vec<String>>,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// A lead of one arm over another, paired by seed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeadClaim {
+    /// The arm.
+    pub arm: String,
+    /// The arm it is held against.
+    pub over: String,
+    /// The cell; may be left out where there is one.
+    pub cell: Option<String>,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// What the paper says of it.
+    pub expect: Expected,
+    /// The printed mean difference.
+    pub paper: Option<String>,
+    /// Seeds won over seeds that do not tie, as printed.
+    pub seeds: Option<String>,
+    /// The printed one-sided p-value.
+    pub p: Option<String>,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// What a lead should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Expected {
+    /// The arm does better: its mean lead is positive and the one-sided sign test gives p ≤ 0.05.
+    Ahead,
+    /// It does not: no positive mean lead with a one-sided p ≤ 0.05.
+    NotAhead,
+    /// Its mean lead is positive; the paper prints no test of it.
+    Positive,
+    /// Its mean lead is negative.
+    Negative,
+}
+
+/// An endpoint, or the lead of one arm over another, that rises from each cell to the next.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrendClaim {
+    /// The statement in words.
+    pub statement: String,
+    /// The arm.
+    pub arm: String,
+    /// The arm it is held against, where a lead is meant.
+    pub over: Option<String>,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// The cells, lowest first.
+    pub cells: Vec<String>,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// A printed correlation over seeds between the dose and the lead in one half of training.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CorrelationClaim {
+    /// The cell; all of them, z-scored within each, where absent.
+    pub cell: Option<String>,
+    /// Which half.
+    pub half: Half,
+    /// As printed.
+    pub paper: String,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// A half of training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Half {
+    /// The first.
+    First,
+    /// The second.
+    Second,
+}

@@ -1,0 +1,252 @@
+//! Runs of one arm that choose a setting of each cell, before any other arm is trained.
+//!
+//! The pilot is a study of its own, with its own folder and seeds; what it chose is written beside the results of the
+//! study that asked for it, and only then can that one be planned. The rule sees one arm and knows no other.
+
+use super::spec::Cell;
+use super::{Board, Endpoint, Training, store};
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A pilot as a study's file has it.
+///
+/// Paper: `app:sched-win`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pilot {
+    /// The arm that runs.
+    pub arm: String,
+    /// The key that is chosen, with dots.
+    pub key: String,
+    /// What it may be.
+    pub values: Vec<f64>,
+    /// What is measured.
+    pub endpoint: Endpoint,
+    /// What it should be nearest to; a cell may have an aim of its own, and one without any is left as it is.
+    pub aim: Option<f64>,
+    /// The band in which it is accepted; a cell with nothing in it is left out.
+    pub within: Option<[f64; 2]>,
+    /// Seeds of the pilot.
+    pub seeds: u64,
+    /// The first of them.
+    #[serde(default)]
+    pub first_seed: u64,
+    /// Keys of the run that only the pilot sets.
+    #[serde(default)]
+    pub set: toml::Table,
+}
+
+/// What a pilot chose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The key that was chosen.
+    pub key: String,
+    /// The arm that ran.
+    pub arm: String,
+    /// What was measured.
+    pub endpoint: String,
+    /// The band in which it was accepted.
+    pub within: Option<[f64; 2]>,
+    /// One per cell that had an aim.
+    pub cells: Vec<Choice>,
+}
+
+/// What a pilot chose for a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The cell.
+    pub cell: String,
+    /// What the endpoint should be nearest to.
+    pub aim: f64,
+    /// Every value with the mean endpoint over seeds and how many there were.
+    pub tried: Vec<Tried>,
+    /// The value, where one was accepted.
+    pub chosen: Option<f64>,
+}
+
+/// A value that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    /// The value.
+    pub value: f64,
+    /// The mean endpoint.
+    pub came: f64,
+    /// Over so many seeds.
+    pub seeds: usize,
+}
+
+/// The name of a pilot's cell: that of the study's cell, and the value.
+fn cell_of(cell: &str, value: f64) -> String {
+    format!("{cell}, {value}")
+}
+
+impl Pilot {
+    /// What a cell sets while the pilot runs.
+    fn settings(&self, cell: &Cell) -> toml::Table {
+        let mut settings = cell.set.clone();
+        settings.extend(self.set.clone());
+        settings
+    }
+
+    /// The first cell with an aim whose pilot is the same as this one's: cells may differ in their aim alone, or in
+    /// what the pilot sets.
+    fn measured_as(&self, cells: &[Cell], place: usize) -> usize {
+        let settings = self.settings(&cells[place]);
+        let alike = |cell: &Cell| cell.aim.or(self.aim).is_some() && self.settings(cell) == settings;
+        cells.iter().position(alike).unwrap_or(place)
+    }
+}
+
+impl Training {
+    /// The pilot as a study of its own; nothing where there is none.
+    #[must_use]
+    pub fn pilot_study(&self) -> Option<Self> {
+        let pilot = self.pilot.as_ref()?;
+        let mut study = self.clone();
+        study.label = format!("{}+pilot", self.label);
+        study.title = format!("{}: the pilot", self.title);
+        study.question = format!(
+            "Which value of {} brings the arm {} nearest to the aim of each cell in {}?",
+            pilot.key,
+            pilot.arm,
+            pilot.endpoint.words()
+        );
+        (study.seeds, study.first_seed, study.paper_seeds) = (pilot.seeds, pilot.first_seed, None);
+        study.arm.retain(|arm| arm.name == pilot.arm);
+        study.arm.iter_mut().for_each(|arm| arm.seeds = None);
+        study.endpoints = vec![pilot.endpoint];
+        study.cell = Vec::new();
+        for (place, cell) in self.cell.iter().enumerate() {
+            if cell.aim.or(pilot.aim).is_none() || pilot.measured_as(&self.cell, place) != place {
+                continue;
+            }
+            for &value in &pilot.values {
+                let mut tried = cell.clone();
+                tried.name = cell_of(&cell.name, value);
+                (tried.seeds, tried.x, tried.line) = (None, Some(value), Some(cell.name.clone()));
+                tried.set = pilot.settings(cell);
+                tried.set.insert(pilot.key.clone(), value.into());
+                study.cell.push(tried);
+            }
+        }
+        (study.pilot, study.compare, study.dose) = (None, None, None);
+        study.also.clear();
+        study.pool.clear();
+        study.chart.clear();
+        study.value.clear();
+        study.order.clear();
+        study.lead.clear();
+        study.trend.clear();
+        study.correlation.clear();
+        Some(study)
+    }
+
+    /// The study with what its pilot chose: values set, cells without one left out together with what was claimed of them.
+    ///
+    /// # Errors
+    /// Where no cell is left.
+    pub fn calibrated(mut self, calibration: Calibration) -> Result<Self, Error> {
+        for choice in &calibration.cells {
+            match choice.chosen {
+                Some(value) => {
+                    let cell = self.cell.iter_mut().find(|cell| cell.name == choice.cell);
+                    cell.into_iter().for_each(|cell| {
+                        cell.set.insert(calibration.key.clone(), value.into());
+                    });
+                }
+                None => self.leave_out(&choice.cell),
+            }
+        }
+        if self.cell.is_empty() {
+            let mend = format!("its pilot found no acceptable {} for any cell", calibration.key);
+            return Err(Error::Senseless { label: self.label, mend });
+        }
+        self.chosen = Some(calibration);
+        Ok(self)
+    }
+
+    fn leave_out(&mut self, cell: &str) {
+        let other = |named: &Option<String>| named.as_deref() != Some(cell);
+        self.cell.retain(|known| known.name != cell);
+        self.value.retain(|claim| other(&claim.cell));
+        self.order.retain(|claim| other(&claim.cell));
+        self.lead.retain(|claim| other(&claim.cell));
+        self.correlation.retain(|claim| other(&claim.cell));
+        self.trend.retain(|claim| claim.cells.iter().all(|named| named != cell));
+        for pool in &mut self.pool {
+            pool.cells.retain(|named| named != cell);
+        }
+    }
+}
+
+impl Calibration {
+    /// Reads what a pilot's results come to for the study that asked for it.
+    ///
+    /// # Errors
+    /// Where the study has no pilot, or a curve holds what is no number.
+    pub fn choose(study: &Training, board: &Board<'_>) -> Result<Self, Error> {
+        let Some(pilot) = &study.pilot else {
+            let mend = "it has no pilot".to_owned();
+            return Err(Error::Senseless { label: study.label.clone(), mend });
+        };
+        let arm = board.plan.arm(&pilot.arm)?;
+        let mut cells = Vec::new();
+        for (place, cell) in study.cell.iter().enumerate() {
+            let Some(aim) = cell.aim.or(pilot.aim) else { continue };
+            let measured = &study.cell[pilot.measured_as(&study.cell, place)].name;
+            let mut tried = Vec::new();
+            for &value in &pilot.values {
+                let place = board.plan.cell(Some(&cell_of(measured, value)))?;
+                if let Some(found) = board.estimate(arm, place, pilot.endpoint)? {
+                    tried.push(Tried { value, came: found.value, seeds: found.seeds.len() });
+                }
+            }
+            cells.push(Choice {
+                cell: cell.name.clone(),
+                aim,
+                chosen: nearest(&tried, aim, pilot.within),
+                tried,
+            });
+        }
+        let (key, arm, endpoint) = (pilot.key.clone(), pilot.arm.clone(), pilot.endpoint.to_string());
+        Ok(Self { key, arm, endpoint, within: pilot.within, cells })
+    }
+
+    /// Writes it into the folder of the study that asked for it.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join("calibration.json");
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
+        store::write_whole(&path, &(text + "\n"))
+    }
+}
+
+/// The accepted value whose endpoint is nearest to the aim, the first of several.
+fn nearest(tried: &[Tried], aim: f64, within: Option<[f64; 2]>) -> Option<f64> {
+    let best = tried.iter().min_by(|a, b| (a.came - aim).abs().total_cmp(&(b.came - aim).abs()))?;
+    within.is_none_or(|[low, high]| (low..=high).contains(&best.came)).then_some(best.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_is_taken_and_only_inside_the_band() {
+        let tried =
+            [(1.01, 0.25), (1.02, 0.52), (1.03, 0.98)].map(|(value, came)| Tried { value, came, seeds: 8 });
+        // Distances from 0.65: 0.40, 0.13, 0.33.
+        assert_eq!(nearest(&tried, 0.65, Some([0.5, 0.85])), Some(1.02));
+        assert_eq!(nearest(&tried, 0.65, Some([0.6, 0.85])), None);
+        assert_eq!(nearest(&tried, 0.1, None), Some(1.01));
+        // The paper's J = 50: 0.25 at 1.01 and about 1 at 1.03, nothing between.
+        assert_eq!(nearest(&[tried[0], tried[2]], 0.65, Some([0.5, 0.85])), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! The pointer policy on a GPU: hard flow shops, built and scored on the device.
+
+use super::device::show_launches;
+use anyhow::{Result, ensure};
+use niwaki_nn::cuda::{Cuda, Options, Precision, check};
+use niwaki_nn::{Cpu, Engine, Graph, Optimiser, Span, Value, initialise};
+use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
+use niwaki_shop::generate::Size;
+use niwaki_stream::Key;
+use niwaki_tasks::{Construction, Drawn, Shop, ShopPool, Source};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Trajectories per instance.
+const GROUP: usize = 16;
+
+/// Instances per member.
+const INSTANCES: usize = 16;
+
+/// Jobs, which are also the steps.
+const JOBS: usize = 20;
+
+fn hard_task() -> Result<Arc<dyn Construction>> {
+    let size = Size { machines: 7, jobs: JOBS };
+    let drawn = Drawn { shop: Shop::Flow, size, training: 48, validation: 1, seed: 5 };
+    let pool = ShopPool { source: Source::Drawn(drawn), patience: Duration::from_secs(10) };
+    Ok(pool.build(&|_, _| {})?)
+}
+
+fn policy(task: &dyn Construction) -> Result<PointerPolicy> {
+    let shape = PointerShape {
+        candidates: task.candidates(),
+        horizon: task.horizon(),
+        features: task.features(),
+        context: task.context(),
+        group: GROUP,
+        width: 64,
+        heads: 4,
+        blocks: 2,
+        hidden: 128,
+    };
+    Ok(shape.policy()?)
+}
+
+fn uniforms(lanes: usize) -> Vec<f64> {
+    let mut stream = Key::new(3, "uniforms").open();
+    (0..lanes * JOBS).map(|_| stream.uniform()).collect()
+}
+
+/// Times a rollout and an update step, and says where a step's time goes.
+#[expect(clippy::print_stdout, reason = "the command's result")]
+pub(super) fn time(members: usize) -> Result<()> {
+    let task = hard_task()?;
+    let policy = policy(task.as_ref())?;
+    let mut engine = Cuda::new(&policy.graph, &policy.outputs(), members, &Options::default())?;
+    for member in 0..members {
+        engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
+    }
+    let instances: Vec<u32> = (0..members * INSTANCES).map(|at| (at % 48) as u32).collect();
+    let (drawn, mut built) = (uniforms(instances.len() * GROUP), Built::default());
+    let count = (INSTANCES * GROUP * JOBS) as f32;
+    let surrogate = |_: Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+        let [log_prob, entropy] = cotangents else { return };
+        for (to, &from) in log_prob.iter_mut().zip(seen[0]) {
+            *to = from / count;
+        }
+        entropy.fill(0.0);
+    };
+    let mut times = [Vec::new(), Vec::new()];
+    for repeat in 0..25 {
+        let clock = Instant::now();
+        policy.construct(&mut engine, task.as_ref(), &instances, Draw::Sampled(&drawn), &mut built)?;
+        let rollout = clock.elapsed().as_secs_f64();
+        let clock = Instant::now();
+        engine.pull_back(&surrogate)?;
+        engine.step(&Optimiser::normalised_sgd(), &vec![1e-4; members])?;
+        let step = clock.elapsed().as_secs_f64();
+        if repeat >= 5 {
+            times[0].push(1e3 * rollout);
+            times[1].push(1e3 * step);
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    let [rollout, step] = &times;
+    println!(
+        "pointers, {members} members × {INSTANCES} × {GROUP} lanes × {JOBS} steps, tf32: rollout median {:.3} ms, least {:.3}; update step median {:.3} ms, least {:.3}, of {}",
+        rollout[rollout.len() / 2],
+        rollout[0],
+        step[step.len() / 2],
+        step[0],
+        step.len()
+    );
+    engine.profile()?;
+    show_launches("pointers, forward and backward", engine.profile()?);
+    show_launches("pointers, a rollout", engine.profile_construction()?);
+    Ok(())
+}
+
+/// Schedules that the device builds by itself against those that the CPU builds step by step: the share of trajectories
+/// that differ, and how far what was left loaded is from what the same choices load.
+pub(super) fn compare(options: &Options) -> Result<check::Outcome> {
+    const MEMBERS: usize = 3;
+    let task = hard_task()?;
+    let policy = policy(task.as_ref())?;
+    let mut device = Cuda::new(&policy.graph, &policy.outputs(), MEMBERS, options)?;
+    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, MEMBERS));
+    let mut host = make(&policy.graph, &policy.outputs())?;
+    for member in 0..MEMBERS {
+        let weights = initialise(policy.graph.layout(), member as u64);
+        device.set_parameters(member, &weights)?;
+        host.set_parameters(member, &weights)?;
+    }
+    let instances: Vec<u32> = (0..48).collect();
+    let drawn = uniforms(instances.len() * GROUP);
+    let mut sampler = Sampler::new(&policy, GROUP, make)?;
+    let mut different = 0.0_f64;
+    for how in [Draw::Sampled(&drawn), Draw::Greedy] {
+        let (mut here, mut there) = (Built::default(), Built::default());
+        ensure!(
+            policy.construct(&mut device, task.as_ref(), &instances, how, &mut there)?,
+            "nothing was built"
+        );
+        sampler.draw(&host, task.as_ref(), &instances, how, &mut here)?;
+        let lanes = here.actions.chunks_exact(JOBS).zip(there.actions.chunks_exact(JOBS));
+        let share = lanes.clone().filter(|(here, there)| here != there).count() as f64 / lanes.len() as f64;
+        different = different.max(share);
+        let replayed = Built::replay(task.as_ref(), &instances, GROUP, &there.actions)?;
+        ensure!(replayed.outcome == there.outcome, "the device's makespans are not those of its schedules");
+        let score = |device: &mut Cuda| -> Result<Vec<f32>> {
+            device.forward()?;
+            Ok((0..MEMBERS).flat_map(|member| device.output(member, 0).to_vec()).collect())
+        };
+        let left = score(&mut device)?;
+        policy.load(&mut device, &replayed)?;
+        ensure!(left == score(&mut device)?, "a construction left something else loaded than its choices");
+    }
+    // A trajectory differs from its first choice within rounding of a running sum on: twenty chances each.
+    let limit = match options.precision {
+        Precision::F32 => 0.01,
+        Precision::Tf32 => 0.3,
+        Precision::Bf16 => 0.9,
+    };
+    let name = "schedules built on the device, share that differs".to_owned();
+    Ok(check::Outcome { name, outputs: different, gradient: 0.0, limit })
+}
