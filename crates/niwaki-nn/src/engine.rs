@@ -173,7 +173,7 @@ pub trait Engine {
 
     /// Builds trajectories on a line and leaves them loaded: last choices, contexts, open candidates and choices. The
     /// other inputs must have been loaded. `uniforms` is `[member, item, trajectory, step]`; without them the likeliest
-    /// candidate is taken. `None` says that the device leaves this to its caller.
+    /// candidate is taken. `false` says that the device leaves this to its caller.
     ///
     /// # Errors
     /// If lengths are wrong, or the device fails.
@@ -182,9 +182,10 @@ pub trait Engine {
         program: &Constructing,
         line: Line<'_>,
         uniforms: Option<&[f64]>,
-    ) -> Result<Option<Constructed>> {
-        let _ = (program, line, uniforms);
-        Ok(None)
+        to: &mut Constructed,
+    ) -> Result<bool> {
+        let _ = (program, line, uniforms, to);
+        Ok(false)
     }
 
     /// Takes over the parameters of an engine whose program has the same layout.

@@ -19,6 +19,6 @@ mod token;
 pub use bag::BagShape;
 pub use causal::CausalShape;
 pub use error::Error;
-pub use pointer::{Built, PointerPolicy, PointerShape, Sampler};
+pub use pointer::{Built, Decoded, Decoding, PointerPolicy, PointerShape, Sampler, decode};
 pub use tabular::{Pull, Tabular};
 pub use token::{Draw, Drawn, Extras, Open, TokenPolicy};

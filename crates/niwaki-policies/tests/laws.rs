@@ -1,6 +1,7 @@
 //! Laws of the policies: against PyTorch, and sampling against scoring.
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
+mod decode;
 mod pointer;
 
 use niwaki_nn::{Cpu, Engine, Real, Span, initialise};

@@ -1,4 +1,6 @@
-//! What can be wrong with a task's sizes.
+//! What can be wrong with a task.
+
+use std::path::PathBuf;
 
 /// A task that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,59 @@ pub enum Error {
     Deadline {
         /// What was asked for.
         came: f64,
+    },
+    /// Shops of several shapes.
+    #[error(
+        "task {task}: instance {instance} has {} jobs, {} machines and {} operations, the first has {}, {} and {}",
+        came.0, came.1, came.2, expected.0, expected.1, expected.2
+    )]
+    Shape {
+        /// The task.
+        task: &'static str,
+        /// The first instance that differs.
+        instance: usize,
+        /// Jobs, machines and operations of the first one.
+        expected: (usize, usize, usize),
+        /// Those of this one.
+        came: (usize, usize, usize),
+    },
+    /// Shops of several kinds.
+    #[error("instance {instance} is a {came}, the first is a {expected}")]
+    Kind {
+        /// The first instance that differs.
+        instance: usize,
+        /// The kind of the first one.
+        expected: &'static str,
+        /// That of this one.
+        came: &'static str,
+    },
+    /// A kind of shop without a construction.
+    #[error("no policy plays a {kind}; give flow shops, job shops or two-machine flow shops with lags")]
+    Unplayed {
+        /// The kind.
+        kind: &'static str,
+    },
+    /// An instance of another kind than the task's.
+    #[error("this is a {kind}, but the task is '{shop}'")]
+    OtherKind {
+        /// Its kind.
+        kind: &'static str,
+        /// The task.
+        shop: &'static str,
+    },
+    /// Orders that are not two.
+    #[error("two orders: expected 2 jobs, got {came}")]
+    TwoOrders {
+        /// How many came.
+        came: usize,
+    },
+    /// A user's file or folder that cannot be played.
+    #[error("{}: {reason}", path.display())]
+    Given {
+        /// The file or folder.
+        path: PathBuf,
+        /// What came and what is possible.
+        reason: String,
     },
     /// A shop that cannot be drawn, or a choice that a shop refuses.
     #[error(transparent)]

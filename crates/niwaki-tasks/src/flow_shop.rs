@@ -1,115 +1,34 @@
 //! The permutation flow shop as a construction: which job comes next.
 //!
-//! A [`FlowPool`] says which instances are drawn and how they are judged; built, it is a [`FlowTask`] whose optima are
-//! known. Candidates are jobs, described by their times; the state is when each machine has done what was sequenced.
-//! The order of construction is canonical, so the process is a tree.
+//! Candidates are jobs, described by their times; the state is when each machine has done what was sequenced. The order
+//! of construction is canonical, so the process is a tree.
 
-use crate::{Building, Construction, Error, Outcome, Stations};
-use niwaki_shop::construct::{Lanes, Order, SequenceLanes};
-use niwaki_shop::generate::{Size, Task, generate};
-use niwaki_shop::optimum::flow_shop::solve;
-use niwaki_shop::{Bounds, FlowShop, Instance, Limits, Schedule};
-use rayon::prelude::*;
-use std::sync::Arc;
-use std::time::Duration;
-
-/// Instances to draw.
-///
-/// Paper: `app:sched-win`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowPool {
-    /// Machines; 1, 3, 5, … are bottlenecks, so that three machines have theirs in the middle.
-    pub machines: usize,
-    /// Jobs.
-    pub jobs: usize,
-    /// Instances to learn from.
-    pub training: usize,
-    /// Instances to be judged on.
-    pub validation: usize,
-    /// Seed of the instances.
-    pub seed: u64,
-    /// How long the optimum of one instance may be sought.
-    pub patience: Duration,
-}
-
-impl FlowPool {
-    /// Refuses what cannot be drawn.
-    ///
-    /// # Errors
-    /// The first size that is too small.
-    pub fn check(&self) -> Result<(), Error> {
-        let sizes = [
-            ("machines", self.machines),
-            ("jobs", self.jobs),
-            ("training", self.training),
-            ("validation", self.validation),
-        ];
-        for (axis, came) in sizes {
-            let least = if axis == "jobs" { 2 } else { 1 };
-            if came < least {
-                return Err(Error::TooSmall { task: "flow-shop", axis, least, came });
-            }
-        }
-        generate(Task::HardFlow, self.size(), self.seed, 0)?;
-        Ok(())
-    }
-
-    fn size(&self) -> Size {
-        Size { jobs: self.jobs, machines: self.machines }
-    }
-
-    /// Draws the instances and seeks their optima, on all cores.
-    ///
-    /// # Errors
-    /// As [`FlowPool::check`].
-    pub fn build(&self) -> Result<FlowTask, Error> {
-        self.check()?;
-        let indices = 0..(self.training + self.validation) as u64;
-        let shops: Vec<FlowShop> = indices
-            .filter_map(|index| match generate(Task::HardFlow, self.size(), self.seed, index) {
-                Ok(Instance::Flow(shop)) => Some(Ok(shop)),
-                // The distribution draws flow shops only.
-                Ok(_) => None,
-                Err(error) => Some(Err(error)),
-            })
-            .collect::<Result<_, _>>()?;
-        let limits = Limits { time: self.patience, seed: self.seed };
-        let bounds = shops.par_iter().map(|shop| solve(shop, limits, &mut |_| {}).bounds()).collect();
-        FlowTask::new(shops, bounds, self.training)
-    }
-}
+use crate::numbered::Numbered;
+use crate::orders::Orders;
+use crate::{Building, Construction, Error, Stations};
+use niwaki_shop::construct::{Order, SequenceLanes};
+use niwaki_shop::{Bounds, FlowShop};
 
 /// A pool of flow shops with their optima.
+///
+/// Paper: `app:sched-win`
 #[derive(Clone, Debug)]
 pub struct FlowTask {
-    shops: Arc<[FlowShop]>,
-    bounds: Vec<Bounds>,
-    training: usize,
+    pool: Numbered<FlowShop>,
     /// What times are divided by: the work of the busiest machine, and the longest time.
-    stations: Arc<Stations>,
+    stations: Stations,
 }
 
 impl FlowTask {
     /// A task over given shops of one shape, of which the first `training` are to learn from.
     ///
     /// # Errors
-    /// If there are no shops to learn from or be judged on, or not one pair of bounds for each.
+    /// If there is no shop to learn from, shapes differ, or there is not one pair of bounds for each shop.
     pub fn new(shops: Vec<FlowShop>, bounds: Vec<Bounds>, training: usize) -> Result<Self, Error> {
-        for (axis, came) in [("training", training), ("validation", shops.len().saturating_sub(training))] {
-            if came == 0 {
-                return Err(Error::TooSmall { task: "flow-shop", axis, least: 1, came });
-            }
-        }
-        if bounds.len() != shops.len() {
-            return Err(Error::TooSmall {
-                task: "flow-shop",
-                axis: "bounds",
-                least: shops.len(),
-                came: bounds.len(),
-            });
-        }
-        let mut stations = Stations { count: shops[0].machines(), ..Stations::default() };
-        for shop in &shops {
+        let shape = |shop: &FlowShop| (shop.jobs(), shop.machines(), shop.times().len());
+        let pool = Numbered::new("flow-shop", shops, bounds, training, shape)?;
+        let mut stations = Stations { count: pool.shops[0].machines(), ..Stations::default() };
+        for shop in pool.shops.iter() {
             let work = |machine: usize| (0..shop.jobs()).map(|job| shop.time(job, machine)).sum::<u32>();
             let load = (0..shop.machines()).map(work).max().unwrap_or(0);
             let longest = shop.times().iter().copied().max().unwrap_or(0);
@@ -117,43 +36,43 @@ impl FlowTask {
             stations.whole.push(load.max(1) as f32);
             stations.unit.push(longest.max(1) as f32);
         }
-        Ok(Self { shops: shops.into(), bounds, training, stations: Arc::new(stations) })
+        Ok(Self { pool, stations })
     }
 
     /// The shops, those to learn from first.
     #[must_use]
     pub fn shops(&self) -> &[FlowShop] {
-        &self.shops
+        &self.pool.shops
     }
 }
 
 impl Construction for FlowTask {
     fn candidates(&self) -> usize {
-        self.shops[0].jobs()
+        self.pool.shops[0].jobs()
     }
 
     fn horizon(&self) -> usize {
-        self.shops[0].jobs()
+        self.pool.shops[0].jobs()
     }
 
     fn features(&self) -> usize {
-        self.shops[0].machines()
+        self.pool.shops[0].machines()
     }
 
     fn context(&self) -> usize {
-        2 * self.shops[0].machines()
+        2 * self.pool.shops[0].machines()
     }
 
     fn training(&self) -> usize {
-        self.training
+        self.pool.training
     }
 
     fn validation(&self) -> usize {
-        self.shops.len() - self.training
+        self.pool.validation()
     }
 
     fn bounds(&self) -> &[Bounds] {
-        &self.bounds
+        &self.pool.bounds
     }
 
     fn stations(&self) -> Option<&Stations> {
@@ -162,62 +81,14 @@ impl Construction for FlowTask {
 
     fn describe(&self, instance: usize, to: &mut [f32]) {
         let longest = self.stations.unit[instance];
-        for (to, &time) in to.iter_mut().zip(self.shops[instance].times()) {
+        for (to, &time) in to.iter_mut().zip(self.pool.shops[instance].times()) {
             *to = time as f32 / longest;
         }
     }
 
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error> {
-        let mut lanes = SequenceLanes::flow(&self.shops, instances.len(), Order::Canonical)?;
-        lanes.reset(instances)?;
-        let (instances, stations) = (instances.to_vec(), self.stations.clone());
-        Ok(Box::new(FlowLanes { lanes, instances, stations, actions: Vec::new() }))
-    }
-}
-
-/// Orders of jobs under construction.
-struct FlowLanes {
-    lanes: SequenceLanes,
-    instances: Vec<u32>,
-    stations: Arc<Stations>,
-    actions: Vec<u32>,
-}
-
-impl Building for FlowLanes {
-    /// When each machine is done, over the work of the busiest one; then how long after the machine before it, over
-    /// the longest time.
-    fn context(&self, lane: usize, to: &mut [f32]) {
-        let (front, instance) = (self.lanes.front(lane), self.instances[lane] as usize);
-        let (whole, unit) = (self.stations.whole[instance], self.stations.unit[instance]);
-        let (absolute, relative) = to.split_at_mut(front.len());
-        let mut before = front[0];
-        for (machine, &done) in front.iter().enumerate() {
-            absolute[machine] = done as f32 / whole;
-            relative[machine] = (done - before) as f32 / unit;
-            before = done;
-        }
-    }
-
-    fn open(&self, lane: usize, to: &mut [u8]) {
-        let legal = self.lanes.legal(lane);
-        for (job, to) in to.iter_mut().enumerate() {
-            *to = (legal[job / 64] >> (job % 64) & 1) as u8;
-        }
-    }
-
-    fn choose(&mut self, choices: &[i32]) -> Result<(), Error> {
-        self.actions.clear();
-        // A negative choice becomes a number beyond all jobs, which the lanes refuse.
-        self.actions.extend(choices.iter().map(|&choice| u32::try_from(choice).unwrap_or(u32::MAX)));
-        Ok(self.lanes.step(&self.actions)?)
-    }
-
-    fn outcome(&self, lane: usize) -> Outcome {
-        Outcome { makespan: self.lanes.makespan(lane), late: 0 }
-    }
-
-    fn schedule(&self, lane: usize) -> Schedule {
-        self.lanes.schedule(lane)
+        let lanes = SequenceLanes::flow(&self.pool.shops, instances.len(), Order::Canonical)?;
+        Orders::begin(lanes, instances, &self.stations.whole, &self.stations.unit)
     }
 }
 
@@ -253,25 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_is_drawn_and_solved() {
-        let pool = FlowPool {
-            machines: 3,
-            jobs: 6,
-            training: 3,
-            validation: 2,
-            seed: 1,
-            patience: Duration::from_secs(10),
-        };
-        let task = pool.build().unwrap();
+    fn one_shape_only() {
+        let shops = vec![FlowShop::new(2, 2, vec![1; 4]).unwrap(), FlowShop::new(2, 1, vec![1; 2]).unwrap()];
+        let bounds = vec![Bounds { lower: 1, upper: 1 }; 2];
         assert_eq!(
-            (task.training(), task.validation(), task.bounds().iter().all(|bounds| bounds.proven())),
-            (3, 2, true)
+            FlowTask::new(shops, bounds, 1).unwrap_err().to_string(),
+            "task flow-shop: instance 1 has 2 jobs, 1 machines and 2 operations, the first has 2, 2 and 4"
         );
-        // The bottleneck is in the middle: times from 10 there, and up to 20 beside it.
-        let all = task.shops().iter().flat_map(|shop| (0..6).map(|job| shop.job(job)));
-        assert!(all.clone().all(|times| times[0] <= 20 && times[1] >= 10 && times[2] <= 20));
-        assert!(all.map(|times| times[1]).max() > Some(20));
-        let refused = |pool: FlowPool| pool.check().unwrap_err().to_string();
-        assert!(refused(FlowPool { jobs: 1, ..pool }).contains("jobs of at least 2"));
     }
 }

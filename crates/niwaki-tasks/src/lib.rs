@@ -3,26 +3,42 @@
 //! A task shows itself through a **view**: [`Sequence`] is the view of a process whose state is the sequence of
 //! tokens chosen so far, and [`Construction`] that of one which chooses among candidates with features. A policy for a
 //! view plays every task that offers it and knows none of them by name. What a schedule pays is a [`Payment`], apart
-//! from the task, so that runs with different deadlines can share one. A new task is one file here and one line in the spec that names it.
+//! from the task, so that runs with different deadlines can share one. A [`ShopPool`] says which shops are drawn, or read
+//! from a user's folder ([`Given`]), and builds the construction. A new task is one file here and one line in the spec
+//! that names it.
 //!
 //! | module | tasks |
 //! |---|---|
 //! | [`ladder`] | the paper's four rewards over tokens, any vocabulary and horizon |
 //! | [`choice`] | free choice and its environments: emergent terminal, coupled choices |
 //! | [`flow_shop`] | permutation flow shops: which job comes next |
+//! | [`job_shop`] | job shops: which operation runs next on the machine that becomes free |
+//! | [`lags`] | two-machine flow shops with lags and due dates |
+//! | [`two_orders`] | the smallest of these: who runs first, and how much slack that leaves |
 
 pub mod choice;
 mod construction;
 mod error;
 pub mod flow_shop;
+mod given;
+pub mod job_shop;
 pub mod ladder;
+pub mod lags;
+mod numbered;
+mod orders;
 mod payment;
+mod pool;
 mod sequence;
+pub mod two_orders;
 
 pub use choice::{Choice, Terminal};
 pub use construction::{Building, Construction, Stations};
 pub use error::Error;
-pub use flow_shop::{FlowPool, FlowTask};
+pub use flow_shop::FlowTask;
+pub use given::Given;
+pub use job_shop::JobTask;
 pub use ladder::Ladder;
+pub use lags::LagTask;
 pub use payment::{Outcome, Payment};
+pub use pool::{Drawn, Shop, ShopPool, Sought, Source, construct};
 pub use sequence::{Sequence, payoff};

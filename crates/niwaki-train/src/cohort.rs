@@ -3,11 +3,11 @@
 use crate::Error;
 use crate::player::{Begin, Neural, Pointer, Tables};
 use crate::record::Record;
-use crate::spec::{Played, PolicyKind, Recipe};
+use crate::spec::{Played, PolicyKind, Recipe, Spec};
 use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Engine, Graph, Value};
 use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
-use niwaki_tasks::{Construction, FlowPool, Sequence};
+use niwaki_tasks::{Construction, Sequence};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     let prime = spec.policy.prime.as_ref().map(|prime| (prime.token, prime.mass));
     let reference = spec.update.reference_kl > 0.0;
     let task = match &first.task {
-        Played::Shops(pool, _) => return shops(*pool, seeds, recipes, device),
+        Played::Shops(first) => return shops(first.construction()?, seeds, recipes, device),
         Played::Tokens(task) => task.clone(),
     };
     let Some(policy) = token_policy(first, task.as_ref())? else {
@@ -112,34 +112,21 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     }
 }
 
-/// The cohort of pointer policies on a pool of flow shops.
+/// The cohort of pointer policies on a pool of shops.
 fn shops(
-    pool: FlowPool,
+    task: Arc<dyn Construction>,
     seeds: Vec<u64>,
     recipes: Vec<Recipe>,
     device: &Device,
 ) -> Result<Box<dyn Cohort>, Error> {
-    let task = Arc::new(pool.build()?);
     let spec = &recipes[0].spec;
     let (members, reference) = (seeds.len(), spec.update.reference_kl > 0.0);
-    let payment = |recipe: &Recipe| match recipe.task {
-        Played::Shops(_, payment) => Ok(payment),
+    let payment = |recipe: &Recipe| match &recipe.task {
+        Played::Shops(shops) => Ok(shops.payment),
         Played::Tokens(_) => Err(Error::Mixed),
     };
     let payments = recipes.iter().map(payment).collect::<Result<Vec<_>, _>>()?;
-    let width = spec.policy.width.unwrap_or(64);
-    let shape = PointerShape {
-        candidates: task.candidates(),
-        horizon: task.horizon(),
-        features: task.features(),
-        context: task.context(),
-        group: spec.rollout.group,
-        width,
-        heads: spec.policy.heads,
-        blocks: spec.policy.blocks,
-        hidden: spec.policy.hidden.unwrap_or(2 * width),
-    };
-    let policy = shape.policy()?;
+    let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
     match device {
         Device::Cpu => {
             let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
@@ -154,6 +141,22 @@ fn shops(
             let player = Pointer::new(policy, task, seeds, payments, reference, Box::new(make))?;
             Ok(Box::new(Trainer::new(player, recipes)?))
         }
+    }
+}
+
+/// The sizes of a spec's pointer on a task, for so many trajectories per instance.
+pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) -> PointerShape {
+    let width = spec.policy.width.unwrap_or(64);
+    PointerShape {
+        candidates: task.candidates(),
+        horizon: task.horizon(),
+        features: task.features(),
+        context: task.context(),
+        group,
+        width,
+        heads: spec.policy.heads,
+        blocks: spec.policy.blocks,
+        hidden: spec.policy.hidden.unwrap_or(2 * width),
     }
 }
 

@@ -59,6 +59,14 @@ pub enum Error {
     /// The task cannot be made or enumerated.
     #[error(transparent)]
     Task(#[from] niwaki_tasks::Error),
+    /// An instance that a trained policy cannot schedule.
+    #[error("the policy schedules {expected}, the instance has {came}")]
+    Misfit {
+        /// What it was trained for.
+        expected: String,
+        /// What came.
+        came: String,
+    },
     /// A file of a run that cannot be read or written.
     #[error("{}: {source}; nothing of the run is lost, free the place and run the same command again", path.display())]
     Disk {

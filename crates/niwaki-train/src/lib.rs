@@ -15,6 +15,7 @@
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
 //! | [`run`] | the folder of one run: files, stop and resume |
+//! | [`trained`] | a policy out of such a folder, to schedule instances |
 
 pub mod advantage;
 pub mod cohort;
@@ -23,6 +24,7 @@ pub mod player;
 pub mod record;
 pub mod run;
 pub mod spec;
+pub mod trained;
 pub mod trainer;
 pub mod update;
 
@@ -30,3 +32,4 @@ pub use cohort::{Cohort, Device, gather};
 pub use error::Error;
 pub use record::Record;
 pub use spec::{Recipe, Spec};
+pub use trained::Trained;

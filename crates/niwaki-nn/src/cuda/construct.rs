@@ -9,6 +9,10 @@ use super::tape::Tape;
 use crate::Result;
 use crate::engine::{Constructed, Constructing, Engine, Line};
 use crate::plan::Plan;
+use rayon::prelude::*;
+
+/// Numbers that a thread narrows at a time.
+const CHUNK: usize = 1 << 14;
 
 /// The tape of one program, drawing or greedy, and its memory.
 pub(super) struct Constructor {
@@ -86,7 +90,8 @@ impl Cuda {
         program: &Constructing,
         line: Line<'_>,
         uniforms: Option<&[f64]>,
-    ) -> Result<Constructed> {
+        to: &mut Constructed,
+    ) -> Result<()> {
         let Some(mut session) = self.session.take() else { return Err(no_items()) };
         let greedy = uniforms.is_none();
         let fits = session.constructor.as_ref().is_some_and(|c| c.program == *program && c.greedy == greedy);
@@ -111,9 +116,10 @@ impl Cuda {
         device.write(unit.at, line.unit)?;
         if let Some(uniforms) = uniforms {
             check_length("uniforms", constructor.host.values().len(), uniforms.len())?;
-            for (to, &from) in constructor.host.values_mut().iter_mut().zip(uniforms) {
-                *to = from as f32;
-            }
+            let host = constructor.host.values_mut().par_chunks_mut(CHUNK);
+            host.zip(uniforms.par_chunks(CHUNK)).for_each(|(to, from)| {
+                to.iter_mut().zip(from).for_each(|(to, &from)| *to = from as f32);
+            });
             device.send(constructor.uniforms.at, constructor.host.values())?;
         }
         constructor.tape.replay(device, blas)?;
@@ -121,9 +127,10 @@ impl Cuda {
         device.fetch(actions, constructor.actions.values_mut())?;
         device.fetch(constructor.ends.at, constructor.ended.values_mut())?;
         device.synchronize()?;
-        Ok(Constructed {
-            actions: constructor.actions.values().to_vec(),
-            ends: constructor.ended.values().to_vec(),
-        })
+        to.actions.clear();
+        to.actions.extend_from_slice(constructor.actions.values());
+        to.ends.clear();
+        to.ends.extend_from_slice(constructor.ended.values());
+        Ok(())
     }
 }

@@ -371,8 +371,9 @@ impl Engine for Cuda {
         program: &Constructing,
         line: Line<'_>,
         uniforms: Option<&[f64]>,
-    ) -> Result<Option<Constructed>> {
-        self.construct_here(program, line, uniforms).map(Some)
+        to: &mut Constructed,
+    ) -> Result<bool> {
+        self.construct_here(program, line, uniforms, to).map(|()| true)
     }
 
     fn copy_parameters(&mut self, from: &Self) -> Result<()> {

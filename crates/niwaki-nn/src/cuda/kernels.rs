@@ -22,6 +22,8 @@ pub(crate) enum Unit {
     Step,
     /// Attention of 8 rows and 32 columns.
     AttentionSmall,
+    /// Attention of few rows: columns of a head.
+    AttentionFew(u8),
     /// Attention of any shape.
     AttentionAny,
     /// Products on Hopper's tensor cores.
@@ -45,6 +47,7 @@ impl Unit {
             Self::Index => "index".to_owned(),
             Self::Step => "step".to_owned(),
             Self::AttentionSmall => "attention-small".to_owned(),
+            Self::AttentionFew(width) => format!("attention-few-{width}"),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
             Self::Point(width, heads) => format!("point-{width}-{heads}"),
@@ -58,6 +61,9 @@ impl Unit {
             Self::Index => (String::new(), include_str!("kernels/index.cu")),
             Self::Step => (String::new(), include_str!("kernels/step.cu")),
             Self::AttentionSmall => (String::new(), include_str!("kernels/attention_small.cu")),
+            Self::AttentionFew(width) => {
+                (format!("#define FEW_WIDTH {width}\n"), include_str!("kernels/attention_few.cu"))
+            }
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
             Self::Point(width, heads) => (
@@ -94,6 +100,7 @@ impl Unit {
                 ("embed_backward_small", 0),
                 ("embed_backward_large", 0),
                 ("gather_forward", 0),
+                ("gather_forward_4", 0),
                 ("gather_backward", 0),
                 ("pool_forward", 0),
                 ("pool_backward", 0),
@@ -108,6 +115,9 @@ impl Unit {
             ],
             Self::Step => &[("norm_partials", 0), ("norm_finish", 0), ("step_sgd", 0), ("step_adam", 0)],
             Self::AttentionSmall => &[("attention_small_forward", 0), ("attention_small_backward", 0)],
+            Self::AttentionFew(_) => {
+                &[("attention_few_forward", SHARED_LIMIT), ("attention_few_backward", SHARED_LIMIT)]
+            }
             Self::AttentionAny => &[
                 ("attention_any_forward", SHARED_LIMIT),
                 ("attention_row", 0),
@@ -206,7 +216,7 @@ mod tests {
     fn every_kernel_named_is_in_its_source() {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        for unit in units.into_iter().chain([Unit::Norm(1, 4), Unit::Point(64, 4)]) {
+        for unit in units.into_iter().chain([Unit::Norm(1, 4), Unit::Point(64, 4), Unit::AttentionFew(16)]) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.
                 let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -4,9 +4,12 @@
 //! |---|---|
 //! | `program.rs` | the network, as three programs that share their parameters |
 //! | `sampler.rs` | trajectories drawn step by step, or replayed |
+//! | `decode.rs` | the best schedule of one instance: greedy, samples, many starts, beam |
 
+mod decode;
 mod program;
 mod sampler;
 
+pub use decode::{Decoded, Decoding, decode};
 pub use program::{PointerPolicy, PointerShape};
 pub use sampler::{Built, Sampler};

@@ -14,8 +14,8 @@ use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use crate::token::Draw;
 use niwaki_nn::{
-    Activation, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point, Pooling, Result,
-    Value, Visible,
+    Activation, Constructed, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point,
+    Pooling, Result, Value, Visible,
 };
 use niwaki_tasks::{Construction, Outcome};
 use rayon::prelude::*;
@@ -266,13 +266,17 @@ impl PointerPolicy {
             Draw::Sampled(uniforms) => Some(uniforms),
             Draw::Greedy => None,
         };
-        let Some(constructed) = engine.construct(&program, line, uniforms)? else { return Ok(false) };
+        let mut constructed = Constructed { actions: std::mem::take(&mut built.actions), ends: Vec::new() };
+        if !engine.construct(&program, line, uniforms, &mut constructed)? {
+            return Ok(false);
+        }
         built.context.clear();
         built.open.clear();
         built.log_prob.clear();
         built.actions = constructed.actions;
-        let ends = constructed.ends.into_iter();
-        built.outcome = ends.map(|end| Outcome { makespan: end as u32, late: 0 }).collect();
+        built.outcome.clear();
+        let ends = constructed.ends.iter();
+        built.outcome.extend(ends.map(|&end| Outcome { makespan: end as u32, late: 0 }));
         Ok(true)
     }
 

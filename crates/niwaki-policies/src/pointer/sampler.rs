@@ -75,10 +75,8 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         if let Draw::Sampled(uniforms) = how {
             check_members("uniforms", lanes * horizon, uniforms.len())?;
         }
-        self.encode.copy_parameters(parameters)?;
-        self.step.copy_parameters(parameters)?;
         let mut building = built.begin(task, instances, self.rows)?;
-        self.load_encodings(&built.features, items)?;
+        self.encode(parameters, &built.features, items)?;
         let mut choices = vec![self.shape.candidates as i32; lanes];
         for step in 0..horizon {
             let (context, open) = built.look(building.as_ref(), step, horizon);
@@ -98,8 +96,11 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         Ok(())
     }
 
-    /// Encodes the instances and hands the encodings to the decoder.
-    fn load_encodings(&mut self, features: &[f32], items: usize) -> Result<(), Error> {
+    /// Encodes instances, `[member, item, candidate, feature]`, with the parameters of another engine, and hands the
+    /// encodings to the decoder.
+    pub(super) fn encode(&mut self, parameters: &E, features: &[f32], items: usize) -> Result<(), Error> {
+        self.encode.copy_parameters(parameters)?;
+        self.step.copy_parameters(parameters)?;
         self.encode.set_items(items)?;
         self.step.set_items(items)?;
         self.encode.load_scalars(self.encoder.features, features)?;
@@ -111,6 +112,28 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
             self.step.load_scalars(input, &all)?;
         }
         Ok(())
+    }
+
+    /// Log-probabilities of every candidate as the next choice of the instances encoded last, `[member, lane, candidate]`.
+    ///
+    /// Shapes: `last [member, lane]`, which is `candidates` before the first choice, `context [member, lane, context]`, `open [member, lane, candidate]`
+    pub(super) fn look_ahead(
+        &mut self,
+        last: &[i32],
+        context: &[f32],
+        open: &[u8],
+    ) -> Result<Vec<f32>, Error> {
+        self.step.load_indices(self.decoder.steps.last, last)?;
+        self.step.load_scalars(self.decoder.steps.context, context)?;
+        self.step.load_mask(self.decoder.steps.open, open)?;
+        self.step.forward()?;
+        let mut log_probs = vec![0.0; open.len()];
+        let candidates = self.shape.candidates;
+        let logits =
+            (0..self.step.members()).flat_map(|member| self.step.output(member, 0).chunks(candidates));
+        let lanes = log_probs.chunks_exact_mut(candidates).zip(open.chunks_exact(candidates));
+        logits.zip(lanes).for_each(|(logits, (log_probs, open))| log_softmax(logits, Some(open), log_probs));
+        Ok(log_probs)
     }
 
     /// Each lane's choice of a step and its log-probability.

@@ -3,18 +3,27 @@
 
 use niwaki_nn::{Cpu, Engine, Graph, Value, initialise};
 use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
-use niwaki_shop::{Bounds, FlowShop, Instance, Schedule, verify};
+use niwaki_shop::generate::Size;
+use niwaki_shop::{Bounds, Instance, verify};
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, FlowPool, FlowTask};
+use niwaki_tasks::{Construction, Drawn, Shop, ShopPool, Source, construct};
+use std::sync::Arc;
 use std::time::Duration;
 
-fn task(jobs: usize, machines: usize) -> FlowTask {
-    let pool =
-        FlowPool { machines, jobs, training: 5, validation: 3, seed: 4, patience: Duration::from_secs(20) };
-    pool.build().unwrap()
+const TWO_ORDERS: Shop = Shop::TwoOrders { both: true, slack: None };
+
+/// Eight instances, five of them to learn from.
+pub(crate) fn instances(shop: Shop, jobs: usize, machines: usize) -> Vec<Instance> {
+    let size = Size { jobs, machines };
+    let drawn = Drawn { shop, size, training: 5, validation: 3, seed: 4 };
+    ShopPool { source: Source::Drawn(drawn), patience: Duration::ZERO }.instances().unwrap().0
 }
 
-fn shape(task: &FlowTask, group: usize) -> PointerShape {
+pub(crate) fn task(shop: Shop, jobs: usize, machines: usize) -> Arc<dyn Construction> {
+    construct(instances(shop, jobs, machines), vec![Bounds { lower: 0, upper: 1 }; 8], 5).unwrap()
+}
+
+pub(crate) fn shape(task: &dyn Construction, group: usize) -> PointerShape {
     PointerShape {
         candidates: task.candidates(),
         horizon: task.horizon(),
@@ -29,7 +38,7 @@ fn shape(task: &FlowTask, group: usize) -> PointerShape {
 }
 
 /// The engine that scores, with weights from seeds, and a sampler of `rows` trajectories per instance.
-fn engines(policy: &PointerPolicy, rows: usize, members: usize) -> (Cpu<f32>, Sampler<Cpu<f32>>) {
+pub(crate) fn engines(policy: &PointerPolicy, rows: usize, members: usize) -> (Cpu<f32>, Sampler<Cpu<f32>>) {
     let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
     let mut score = make(&policy.graph, &policy.outputs()).unwrap();
     for member in 0..members {
@@ -49,61 +58,74 @@ fn uniforms(lanes: usize, horizon: usize, first: usize) -> Vec<f64> {
 
 #[test]
 fn sampled_and_scored_log_probabilities_have_the_same_bits() {
-    let task = task(7, 3);
-    let policy = shape(&task, 4).policy().unwrap();
-    let (mut score, mut sampler) = engines(&policy, 4, 2);
-    // Two members with three instances each, four trajectories per instance.
-    let instances = [0, 3, 1, 7, 0, 2];
-    let drawn = uniforms(24, 7, 0);
-    let mut built = Built::default();
-    sampler.draw(&score, &task, &instances, Draw::Sampled(&drawn), &mut built).unwrap();
-    policy.load(&mut score, &built).unwrap();
-    score.forward().unwrap();
-    for member in 0..2 {
-        assert_eq!(built.log_prob[member * 84..(member + 1) * 84], *score.output(member, 0));
+    for (shop, jobs, machines) in
+        [(Shop::Flow, 7, 3), (Shop::Job, 4, 3), (Shop::Lags, 5, 2), (TWO_ORDERS, 2, 2)]
+    {
+        let task = task(shop, jobs, machines);
+        let horizon = task.horizon();
+        let policy = shape(task.as_ref(), 4).policy().unwrap();
+        let (mut score, mut sampler) = engines(&policy, 4, 2);
+        // Two members with three instances each, four trajectories per instance.
+        let instances = [0, 3, 1, 7, 0, 2];
+        let drawn = uniforms(24, horizon, 0);
+        let mut built = Built::default();
+        sampler.draw(&score, task.as_ref(), &instances, Draw::Sampled(&drawn), &mut built).unwrap();
+        policy.load(&mut score, &built).unwrap();
+        score.forward().unwrap();
+        let size = 12 * horizon;
+        for member in 0..2 {
+            let sampled = &built.log_prob[member * size..(member + 1) * size];
+            assert_eq!(sampled, score.output(member, 0), "{}", shop.name());
+        }
+        // Replayed, the same choices are loaded with the same states and earn the same.
+        let replayed = Built::replay(task.as_ref(), &instances, 4, &built.actions).unwrap();
+        assert_eq!(Built { log_prob: built.log_prob.clone(), ..replayed }, built);
+        // A trajectory does not notice those drawn beside it.
+        let (first, mut alone) = engines(&policy, 1, 1);
+        let mut single = Built::default();
+        alone
+            .draw(&first, task.as_ref(), &[3], Draw::Sampled(&uniforms(1, horizon, 6)), &mut single)
+            .unwrap();
+        let lane = 6 * horizon..7 * horizon;
+        assert_eq!(
+            (&single.actions[..], &single.log_prob[..]),
+            (&built.actions[lane.clone()], &built.log_prob[lane])
+        );
     }
-    // Replayed, the same choices are loaded with the same states and earn the same.
-    let replayed = Built::replay(&task, &instances, 4, &built.actions).unwrap();
-    assert_eq!(Built { log_prob: built.log_prob.clone(), ..replayed }, built);
-    // A trajectory does not notice those drawn beside it.
-    let (first, mut alone) = engines(&policy, 1, 1);
-    let mut single = Built::default();
-    alone.draw(&first, &task, &[3], Draw::Sampled(&uniforms(1, 7, 6)), &mut single).unwrap();
-    assert_eq!(
-        (&single.actions[..], &single.log_prob[..]),
-        (&built.actions[42..49], &built.log_prob[42..49])
-    );
 }
 
 #[test]
-fn every_schedule_passes_the_checker_and_has_the_makespan_it_says() {
-    for (jobs, machines) in [(2, 1), (9, 3), (65, 2)] {
-        let shops: Vec<FlowShop> = task(jobs, machines).shops().to_vec();
-        let bounds = shops.iter().map(|shop| {
-            let any: Vec<u32> = (0..jobs as u32).collect();
-            Bounds { lower: 0, upper: shop.makespan(&any) }
-        });
-        let bounds: Vec<Bounds> = bounds.collect();
-        let task = FlowTask::new(shops, bounds.clone(), 5).unwrap();
-        let policy = shape(&task, 8).policy().unwrap();
+fn every_schedule_passes_the_checker_and_has_the_outcome_it_says() {
+    let sizes = [
+        (Shop::Flow, 2, 1),
+        (Shop::Flow, 9, 3),
+        (Shop::Flow, 65, 2),
+        (Shop::Job, 8, 5),
+        (Shop::Job, 65, 1),
+        (Shop::Lags, 6, 2),
+        (TWO_ORDERS, 2, 2),
+    ];
+    for (shop, jobs, machines) in sizes {
+        let (shops, task) = (instances(shop, jobs, machines), task(shop, jobs, machines));
+        let horizon = task.horizon();
+        let policy = shape(task.as_ref(), 8).policy().unwrap();
         let (score, mut sampler) = engines(&policy, 8, 1);
-        let instances: Vec<u32> = (0..8).collect();
-        let drawn = uniforms(64, jobs, 0);
-        let mut seen = [false; 2];
+        let all: Vec<u32> = (0..8).collect();
+        let lanes: Vec<u32> = (0..64).map(|lane| lane / 8).collect();
+        let drawn = uniforms(64, horizon, 0);
         for how in [Draw::Sampled(&drawn), Draw::Greedy] {
             let mut built = Built::default();
-            sampler.draw(&score, &task, &instances, how, &mut built).unwrap();
-            for (lane, order) in built.actions.chunks_exact(jobs).enumerate() {
-                let order: Vec<u32> = order.iter().map(|&job| job as u32).collect();
-                let shop = task.shops()[lane / 8].clone();
-                let schedule = Schedule::of_order(&shop, &order);
-                let makespan = schedule.makespan();
-                verify(&Instance::Flow(shop), &schedule).unwrap();
-                assert_eq!(built.outcome[lane].makespan, makespan);
-                seen[usize::from(makespan <= bounds[lane / 8].upper)] = true;
+            sampler.draw(&score, task.as_ref(), &all, how, &mut built).unwrap();
+            let mut building = task.begin(&lanes).unwrap();
+            for step in 0..horizon {
+                let choices: Vec<i32> = (0..64).map(|lane| built.actions[lane * horizon + step]).collect();
+                building.choose(&choices).unwrap();
+            }
+            for (lane, &outcome) in built.outcome.iter().enumerate() {
+                let verdict = verify(&shops[lane / 8], &building.schedule(lane)).unwrap();
+                assert_eq!((outcome.makespan, outcome.late as usize), (verdict.makespan, verdict.late));
             }
         }
-        assert!(jobs != 9 || seen == [true; 2], "both outcomes occur");
     }
 }
 
@@ -147,13 +169,13 @@ fn gelu(z: f64) -> f64 {
 
 #[test]
 fn the_network_is_its_formula() {
-    let task = task(6, 3);
-    let shape = shape(&task, 2);
+    let task = task(Shop::Flow, 6, 3);
+    let shape = shape(task.as_ref(), 2);
     let policy = shape.policy().unwrap();
     let (mut score, mut sampler) = engines(&policy, 2, 1);
     let drawn = uniforms(2, 6, 0);
     let mut built = Built::default();
-    sampler.draw(&score, &task, &[2], Draw::Sampled(&drawn), &mut built).unwrap();
+    sampler.draw(&score, task.as_ref(), &[2], Draw::Sampled(&drawn), &mut built).unwrap();
     policy.load(&mut score, &built).unwrap();
     score.forward().unwrap();
 

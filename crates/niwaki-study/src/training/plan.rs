@@ -100,7 +100,7 @@ impl Plan {
                     let spec = Spec { seed, ..spec.clone() };
                     let recipe = spec.check().map_err(|error| senseless(format!("{at}: {error}")))?;
                     let home = home.join(seed.to_string());
-                    runs.push(Planned { arm, cell, home, hash: spec.hash()?, recipe });
+                    runs.push(Planned { arm, cell, home, hash: recipe.spec.hash()?, recipe });
                 }
             }
         }

@@ -208,13 +208,12 @@ pub trait Player {
     fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error>;
 }
 
-/// The uniforms of some lanes of every member, `[member, lane, step]`; none where nothing is drawn.
-fn uniforms(seeds: &[u64], play: Play, lanes: usize, horizon: usize) -> Vec<f64> {
-    let mut uniforms = vec![0.0; if play.greedy { 0 } else { seeds.len() * lanes * horizon }];
+/// Fills the uniforms of some lanes of every member, `[member, lane, step]`; none where nothing is drawn.
+fn uniforms(seeds: &[u64], play: Play, lanes: usize, horizon: usize, uniforms: &mut Vec<f64>) {
+    uniforms.resize(if play.greedy { 0 } else { seeds.len() * lanes * horizon }, 0.0);
     uniforms.par_chunks_mut(horizon).enumerate().with_min_len(64).for_each(|(lane, uniforms)| {
         let key = Key::new(seeds[lane / lanes], play.purpose).iteration(play.iteration as u64);
         let mut stream = key.lane((play.first + lane % lanes) as u64).open();
         uniforms.iter_mut().for_each(|uniform| *uniform = stream.uniform());
     });
-    uniforms
 }

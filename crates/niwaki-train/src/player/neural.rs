@@ -18,6 +18,7 @@ pub struct Neural<E> {
     /// The policies that the run began with, where a penalty asks for them.
     reference: Option<E>,
     drawn: Drawn,
+    uniforms: Vec<f64>,
 }
 
 impl<E: Engine<Scalar = f32>> Neural<E> {
@@ -49,7 +50,7 @@ impl<E: Engine<Scalar = f32>> Neural<E> {
                 reference.set_parameters(member, weights)?;
             }
         }
-        Ok(Self { policy, task, seeds, engine, reference, drawn: Drawn::default() })
+        Ok(Self { policy, task, seeds, engine, reference, drawn: Drawn::default(), uniforms: Vec::new() })
     }
 }
 
@@ -61,11 +62,11 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
     }
 
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
-        let Self { policy, task, seeds, engine, drawn, .. } = self;
+        let Self { policy, task, seeds, engine, drawn, uniforms, .. } = self;
         engine.set_items(lanes)?;
         let horizon = policy.horizon;
-        let uniforms = super::uniforms(seeds, play, lanes, horizon);
-        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&uniforms) };
+        super::uniforms(seeds, play, lanes, horizon, uniforms);
+        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
         let open = |prefix: &[i32], open: &mut [bool]| {
             let prefix: Vec<usize> = prefix.iter().map(|&token| token as usize).collect();
             task.open(&prefix, open);

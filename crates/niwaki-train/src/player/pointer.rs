@@ -29,6 +29,7 @@ pub struct Pointer<E> {
     /// One trajectory per instance.
     single: Single<E>,
     built: Built,
+    uniforms: Vec<f64>,
     make: Make<E>,
 }
 
@@ -80,8 +81,20 @@ impl<E: Engine<Scalar = f32>> Pointer<E> {
         let alone = PointerShape { group: 1, ..policy.shape }.policy()?;
         let engine = make(&alone.graph, &alone.outputs())?;
         let single = Single { policy: alone, engine, sampler: None };
-        let (engine, built) = (playing, Built::default());
-        Ok(Self { policy, task, seeds, payments, engine, reference, sampler: None, single, built, make })
+        let (engine, built, uniforms) = (playing, Built::default(), Vec::new());
+        Ok(Self {
+            policy,
+            task,
+            seeds,
+            payments,
+            engine,
+            reference,
+            sampler: None,
+            single,
+            built,
+            uniforms,
+            make,
+        })
     }
 
     /// Which instances a play is about, `[member, instance]`.
@@ -130,16 +143,16 @@ impl<E: Engine<Scalar = f32>> Player for Pointer<E> {
     fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
         let (group, horizon, members) = (self.policy.shape.group, self.task.horizon(), self.seeds.len());
         games.instances = self.instances(play, lanes / group);
-        let uniforms = super::uniforms(&self.seeds, play, lanes, horizon);
-        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(&uniforms) };
-        let Self { policy, task, engine, built, make, .. } = self;
+        let Self { policy, task, seeds, engine, built, make, uniforms, .. } = self;
+        super::uniforms(seeds, play, lanes, horizon, uniforms);
+        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
         if !policy.construct(engine, task.as_ref(), &games.instances, how, built)? {
             let sampler = sampler(&mut self.sampler, policy, make)?;
             sampler.draw(engine, task.as_ref(), &games.instances, how, built)?;
             policy.load(engine, built)?;
         }
         (games.lanes, games.horizon, games.vocab) = (lanes, horizon, self.task.candidates());
-        games.actions.clone_from(&self.built.actions);
+        std::mem::swap(&mut games.actions, &mut self.built.actions);
         games.open.clear();
         games.reward.resize(members * lanes, 0.0);
         for (member, to) in games.reward.chunks_exact_mut(lanes).enumerate() {

@@ -1,6 +1,7 @@
 //! Names of a run's files, whose folder it is, and that only one process works in it.
 
 use super::events;
+use super::optima::OPTIMA;
 use crate::spec::Spec;
 use crate::{Error, Recipe, Record};
 use std::fs::{self, File, TryLockError};
@@ -101,8 +102,9 @@ impl Folder {
         for entry in entries {
             let path = entry.map_err(|source| disk(&self.path, source))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let ours =
-                [SPEC, CURVE, CHECKPOINT, SUMMARY, events::NAME].iter().any(|ours| name.starts_with(ours));
+            let ours = [SPEC, OPTIMA, CURVE, CHECKPOINT, SUMMARY, events::NAME]
+                .iter()
+                .any(|ours| name.starts_with(ours));
             if ours && name.ends_with(".part") {
                 fs::remove_file(&path).map_err(|source| disk(&path, source))?;
             }

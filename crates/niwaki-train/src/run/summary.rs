@@ -11,7 +11,7 @@ const SUCCESS: f64 = 0.5;
 /// η from which on a task counts as solved.
 const SOLVED: f64 = 0.95;
 
-/// What a run came to; a pure function of its spec and curve.
+/// What a run came to; a pure function of its spec and curve, and of the optima of shops.
 ///
 /// Paper: `app:testbed-protocol`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct Summary {
     /// The strength of the correction that was measured before training, where asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub alpha: Option<f64>,
+    /// Instances whose optimum is not proven, where shops are played; their best known makespan counts as C*.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unproven: Option<usize>,
     /// Mean drift σ²T over all iterations.
     pub mean_drift: f64,
     /// Mean share of clipped steps over all iterations.
@@ -83,6 +86,7 @@ impl Summary {
             final_greedy: greedy.last().copied(),
             greedy_auc: (!greedy.is_empty()).then(|| mean(&mut greedy.iter().copied(), greedy.len())),
             alpha: curve.iter().find_map(|record| record.alpha).filter(|_| ruled),
+            unproven: None,
             mean_drift: mean(&mut curve.iter().map(|record| record.drift), curve.len()),
             mean_clip_fraction: mean(&mut curve.iter().map(|record| record.clip_fraction), curve.len()),
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),

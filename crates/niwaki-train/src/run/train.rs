@@ -3,8 +3,11 @@
 use super::dump::{self, Trajectory};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, SUMMARY};
 use super::lines::Lines;
+use super::optima;
 use super::summary::Summary;
 use crate::{Cohort, Device, Error, Recipe, Record, gather};
+use niwaki_shop::Bounds;
+use niwaki_tasks::Sought;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ending {
     /// The run is done.
-    Done(Summary),
+    Done(Box<Summary>),
     /// It was asked to stop; the same call goes on from there.
     Stopped {
         /// Iterations done.
@@ -22,7 +25,8 @@ pub enum Ending {
 
 /// Trains a recipe in a folder, from its beginning or from where an earlier call was stopped or killed.
 ///
-/// `show` sees the record of each iteration, the last one of an earlier call first. Once `stop` is true, the iteration
+/// `sought` is told of the optima of shops, which an earlier call may have left in the folder. `show` sees the record of
+/// each iteration, the last one of an earlier call first. Once `stop` is true, the iteration
 /// in hand is finished and saved.
 ///
 /// # Errors
@@ -32,9 +36,11 @@ pub fn train(
     device: &Device,
     folder: &Path,
     stop: &AtomicBool,
+    sought: Sought<'_>,
     mut show: impl FnMut(&Record),
 ) -> Result<Ending, Error> {
     let folder = Folder::open(folder, recipe)?;
+    let recipe = &optima::prepared(recipe, &folder, sought)?;
     let mut run = Run::open(folder, recipe, device)?;
     run.curve.last().into_iter().for_each(&mut show);
     let (iterations, every) = (recipe.spec.iterations, recipe.spec.checkpoint.every);
@@ -49,7 +55,7 @@ pub fn train(
             return Ok(Ending::Stopped { iteration: done });
         }
     }
-    run.finish(recipe).map(Ending::Done)
+    run.finish(recipe).map(|summary| Ending::Done(Box::new(summary)))
 }
 
 /// A run at some iteration, with its files open.
@@ -108,7 +114,9 @@ impl Run {
 
     /// What follows from the curve alone.
     fn finish(&self, recipe: &Recipe) -> Result<Summary, Error> {
-        let summary = Summary::of(&recipe.spec, &self.curve)?;
+        let unproven = |bounds: &[_]| bounds.iter().filter(|one: &&Bounds| !one.proven()).count();
+        let unproven = recipe.bounds().map(unproven);
+        let summary = Summary { unproven, ..Summary::of(&recipe.spec, &self.curve)? };
         let text = serde_json::to_string_pretty(&summary)
             .map_err(|error| Error::Unwritable { reason: error.to_string() })?;
         self.folder.write(SUMMARY, (text + "\n").as_bytes())?;

@@ -72,7 +72,7 @@ impl Recipe {
     pub fn tokens(&self) -> Option<Arc<dyn Sequence>> {
         match &self.task {
             Played::Tokens(task) => Some(task.clone()),
-            Played::Shops(..) => None,
+            Played::Shops(_) => None,
         }
     }
 
@@ -126,7 +126,7 @@ impl Spec {
             RateSchedule::Linear => optimiser::Schedule::Linear { from: peak, to: 0.0, steps },
             RateSchedule::Cosine => optimiser::Schedule::Cosine { peak, floor: 0.0, warmup: 0, steps },
         };
-        Ok(Recipe { spec: self.clone(), task, schedule, clip, optimiser, rate, measured })
+        Ok(Recipe { spec: self.resolved(&task), task, schedule, clip, optimiser, rate, measured })
     }
 
     fn check_counts(&self) -> Result<(), Error> {

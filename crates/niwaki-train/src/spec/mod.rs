@@ -10,11 +10,13 @@
 //! | `describe.rs` | the resolved file with a sentence above every key |
 //! | `check.rs` | from numbers and names to a recipe that can run |
 //! | `task.rs` | what a spec names as its task, and whether its policy can play that |
+//! | `shop.rs` | shops: drawn or from a folder, what they pay, their optima |
 
 mod check;
 mod describe;
 mod raw;
 mod read;
+mod shop;
 mod task;
 
 pub use check::{MEASURED, Recipe, cohort_of};
@@ -23,4 +25,5 @@ pub use raw::{
     PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
 pub use read::{nearest, set, strictly};
+pub use shop::Shops;
 pub use task::{Played, TaskKind};

@@ -1,6 +1,7 @@
 //! The tables of a run's file and their defaults.
 
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// A training run as its file says it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,7 +56,7 @@ impl Default for Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice` or `flow-shop`.
+    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice`, `flow-shop`, `job-shop`, `lags` or `two-orders`.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,
@@ -65,27 +66,42 @@ pub struct TaskSpec {
     pub terminal: String,
     /// For how many steps `choice` keeps a chosen token closed.
     pub busy: usize,
-    /// Machines of a flow shop, of which 1, 3, 5 and so on are bottlenecks; 7 where absent.
+    /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<usize>,
-    /// Jobs of a flow shop; 20 where absent.
+    /// Jobs of a shop; 20 for flow shops, 8 for job shops and lags where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
     /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
-    /// What a schedule is paid for: `deadline`, or `makespan` for minus its makespan over the optimum.
+    /// What a schedule is paid for: `deadline`; `makespan` for minus its makespan over the optimum; `due-dates` if nobody is late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
+    /// Whether both of `two-orders` have a due date; only the lag-critical one where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub both: Option<bool>,
+    /// How long after its earliest end an order of `two-orders` is due; drawn where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slack: Option<u32>,
     /// Instances to learn from; 256 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<usize>,
-    /// Instances that the likeliest schedules are judged on; 128 where absent.
+    /// Instances that the likeliest schedules are judged on; 128 where absent, or the last third of a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<usize>,
     /// Seed of the instances, which runs of all seeds share; 0 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<u64>,
+    /// Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+    /// Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Seconds for which the optimum of one instance may be sought; 10 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patience: Option<f64>,
 }
 
 impl Default for TaskSpec {
@@ -100,9 +116,14 @@ impl Default for TaskSpec {
             jobs: None,
             deadline: None,
             reward: None,
+            both: None,
+            slack: None,
             training: None,
             validation: None,
             pool: None,
+            folder: None,
+            digest: None,
+            patience: None,
         }
     }
 }

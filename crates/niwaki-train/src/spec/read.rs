@@ -112,13 +112,16 @@ impl Spec {
     }
 
     /// The hash that names what this spec computes, 16 hexadecimal digits: FNV-1a of the resolved file without the
-    /// seed and without how often it is saved.
+    /// seed and without how often it is saved. Instances of a folder are named by their content, not by their place.
     ///
     /// # Errors
     /// As [`Spec::to_toml`].
     pub fn hash(&self) -> Result<String, Error> {
-        let text =
-            Self { seed: 0, checkpoint: super::CheckpointSpec { every: 0 }, ..self.clone() }.to_toml()?;
+        let mut named = Self { seed: 0, checkpoint: super::CheckpointSpec { every: 0 }, ..self.clone() };
+        if named.task.digest.is_some() {
+            named.task.folder = None;
+        }
+        let text = named.to_toml()?;
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });

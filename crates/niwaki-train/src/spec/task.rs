@@ -1,19 +1,15 @@
 //! What a spec names as its task, and whether its policy can play that.
 
 use super::check::refuse;
+use super::shop::Shops;
 use super::{AdvantageKind, PolicyKind, Spec, nearest};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
-use niwaki_tasks::{Choice, FlowPool, Ladder, Payment, Sequence, Terminal};
+use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Names of tasks beyond the ladder.
+/// The name of a task beyond ladder and shops.
 const CHOICE: &str = "choice";
-const FLOW_SHOP: &str = "flow-shop";
-
-/// How long the optimum of one instance may be sought.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which task a spec names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +18,8 @@ pub enum TaskKind {
     Ladder(Reward),
     /// Free choice and its environments.
     Choice(Terminal),
-    /// Permutation flow shops.
-    FlowShop,
+    /// Schedules of shops.
+    Shop(Shop),
 }
 
 /// What is played, by its view.
@@ -31,8 +27,8 @@ pub enum TaskKind {
 pub enum Played {
     /// Tokens, one after the other.
     Tokens(Arc<dyn Sequence>),
-    /// Shops from a pool that is drawn when training begins, and what a schedule pays.
-    Shops(FlowPool, Payment),
+    /// Shops, and what a schedule pays.
+    Shops(Shops),
 }
 
 impl Spec {
@@ -48,13 +44,16 @@ impl Spec {
                 return Err(refuse("task.terminal", format!("'{other}' is neither 'chosen' nor 'modal'")));
             }
         };
-        match self.task.kind.as_str() {
-            CHOICE => return Ok(TaskKind::Choice(terminal)),
-            FLOW_SHOP => return Ok(TaskKind::FlowShop),
-            _ => {}
+        let named = self.task.kind.as_str();
+        if named == CHOICE {
+            return Ok(TaskKind::Choice(terminal));
+        }
+        if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
+            return self.dialled(shop).map(TaskKind::Shop);
         }
         self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
-            let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE, FLOW_SHOP]);
+            let shops = Shop::ALL.map(Shop::name);
+            let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]).chain(shops);
             let nearest = nearest(&self.task.kind, known).unwrap_or_default();
             refuse("task.kind", format!("no task is called '{}'; did you mean '{nearest}'?", self.task.kind))
         })
@@ -67,7 +66,7 @@ impl Spec {
         if !matches!(kind, TaskKind::Choice(_)) && self.task.busy > 0 {
             return Err(refuse("task.busy", format!("only task '{CHOICE}' closes tokens; leave it out")));
         }
-        if kind != TaskKind::FlowShop {
+        if !matches!(kind, TaskKind::Shop(_)) {
             self.refuse_shop_keys()?;
         }
         Ok(match kind {
@@ -77,58 +76,8 @@ impl Spec {
             TaskKind::Choice(terminal) => Played::Tokens(Arc::new(
                 Choice::new(vocab, horizon, terminal, self.task.busy).map_err(refused)?,
             )),
-            TaskKind::FlowShop => {
-                let pool = self.pool();
-                pool.check().map_err(refused)?;
-                Played::Shops(pool, self.payment()?)
-            }
+            TaskKind::Shop(shop) => Played::Shops(self.shops(shop)?),
         })
-    }
-
-    /// A key of shops in another task is a mistake, not a wish to be ignored.
-    fn refuse_shop_keys(&self) -> Result<(), Error> {
-        let task = &self.task;
-        let given = [
-            ("task.machines", task.machines.is_some()),
-            ("task.jobs", task.jobs.is_some()),
-            ("task.deadline", task.deadline.is_some()),
-            ("task.reward", task.reward.is_some()),
-            ("task.training", task.training.is_some()),
-            ("task.validation", task.validation.is_some()),
-            ("task.pool", task.pool.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => Err(refuse(key, format!("task '{}' has no shops; leave it out", task.kind))),
-            None => Ok(()),
-        }
-    }
-
-    fn pool(&self) -> FlowPool {
-        let task = &self.task;
-        FlowPool {
-            machines: task.machines.unwrap_or(7),
-            jobs: task.jobs.unwrap_or(20),
-            training: task.training.unwrap_or(256),
-            validation: task.validation.unwrap_or(128),
-            seed: task.pool.unwrap_or(0),
-            patience: PATIENCE,
-        }
-    }
-
-    fn payment(&self) -> Result<Payment, Error> {
-        let payment = match self.task.reward.as_deref().unwrap_or("deadline") {
-            "deadline" => Payment::Deadline(self.task.deadline.unwrap_or(1.05)),
-            "makespan" if self.task.deadline.is_some() => {
-                let reason = "a reward of 'makespan' knows no deadline; leave it out".to_owned();
-                return Err(refuse("task.deadline", reason));
-            }
-            "makespan" => Payment::Makespan,
-            other => {
-                return Err(refuse("task.reward", format!("'{other}' is neither 'deadline' nor 'makespan'")));
-            }
-        };
-        payment.check().map_err(|error| refuse("task.deadline", error.to_string()))?;
-        Ok(payment)
     }
 
     pub(super) fn check_policy(&self, task: &Played) -> Result<(), Error> {
@@ -145,7 +94,7 @@ impl Spec {
                 }
                 self.check_prime(task.as_ref())?;
             }
-            Played::Shops(..) => self.check_pointer()?,
+            Played::Shops(_) => self.check_pointer()?,
         }
         if kind != PolicyKind::Tabular && self.advantage.kind == AdvantageKind::Exact {
             return Err(refuse("advantage.kind", "'exact' needs policy.kind = 'tabular'".to_owned()));
@@ -201,43 +150,5 @@ impl Spec {
             return Err(refuse("policy.prime", reason));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(settings: &[&str]) -> String {
-        let base = ["task.kind=flow-shop", "policy.kind=pointer"];
-        let settings: Vec<String> = base.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
-        Spec::read("run.toml", "", &settings).unwrap().check().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn shops_that_cannot_be_played_are_named() {
-        assert_eq!(
-            refusal(&["task.kind=flow-shp"]),
-            "task.kind: no task is called 'flow-shp'; did you mean 'flow-shop'?"
-        );
-        assert_eq!(
-            refusal(&["policy.kind=bag"]),
-            "policy.kind: task 'flow-shop' is played by 'pointer' only"
-        );
-        assert_eq!(
-            refusal(&["task.kind=two-branch"]),
-            "policy.kind: 'pointer' plays shops; task 'two-branch' needs another"
-        );
-        assert_eq!(
-            refusal(&["task.kind=choice", "policy.kind=bag", "task.jobs=3"]),
-            "task.jobs: task 'choice' has no shops; leave it out"
-        );
-        assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
-        assert!(refusal(&["task.reward=late"]).contains("neither 'deadline' nor 'makespan'"));
-        assert!(refusal(&["task.reward=makespan", "task.deadline=1.1"]).contains("leave it out"));
-        assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
-        assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));
-        assert!(refusal(&["update.minibatches=32"]).contains("32 parts do not divide 16 groups"));
-        assert!(refusal(&["advantage.kind=critic"]).contains("no critic"));
     }
 }

@@ -29,10 +29,10 @@ fn small(policy: &str) -> Vec<&'static str> {
             "policy.blocks=1",
             "policy.hidden=32",
         ]),
-        "pointer" => settings.extend([
-            "task.kind=flow-shop",
-            "task.machines=3",
-            "task.jobs=5",
+        "pointer" | "pointer on job shops" => settings.extend([
+            if policy == "pointer" { "task.kind=flow-shop" } else { "task.kind=job-shop" },
+            if policy == "pointer" { "task.machines=3" } else { "task.machines=2" },
+            if policy == "pointer" { "task.jobs=5" } else { "task.jobs=3" },
             "task.training=6",
             "task.validation=3",
             "policy.kind=pointer",
@@ -48,7 +48,7 @@ fn small(policy: &str) -> Vec<&'static str> {
     settings
 }
 
-const POLICIES: [&str; 4] = ["tabular", "bag", "causal", "pointer"];
+const POLICIES: [&str; 5] = ["tabular", "bag", "causal", "pointer", "pointer on job shops"];
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

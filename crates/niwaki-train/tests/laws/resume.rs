@@ -17,7 +17,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Trains until an iteration, as Ctrl-C would have it.
 fn train_until(recipe: &Recipe, folder: &Path, last: usize) -> Ending {
     let stop = AtomicBool::new(false);
-    run::train(recipe, &Device::Cpu, folder, &stop, |record| {
+    run::train(recipe, &Device::Cpu, folder, &stop, &|_, _| {}, |record| {
         stop.store(record.iteration >= last, Ordering::Relaxed);
     })
     .unwrap()
@@ -36,7 +36,9 @@ fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
             }
             assert_eq!(train_until(&recipe, &cut, usize::MAX), Ending::Done(summary), "{policy}");
             let names: Vec<String> = files(&whole).into_keys().collect();
-            let expected = [run::CHECKPOINT, run::CURVE, run::DUMP, run::EVENTS, run::SPEC, run::SUMMARY];
+            let mut expected = vec![run::CHECKPOINT, run::CURVE, run::DUMP, run::EVENTS];
+            expected.extend(recipe.tokens().is_none().then_some(run::OPTIMA));
+            expected.extend([run::SPEC, run::SUMMARY]);
             assert_eq!(names, expected);
             assert!(files(&whole) == files(&cut), "{policy} {more:?}");
             // A finished run is left as it is.
@@ -110,7 +112,8 @@ fn what_is_not_this_run_is_refused_and_left_alone() {
     let before = files(folder.path());
     let refusal = |recipe: &Recipe| {
         let error =
-            run::train(recipe, &Device::Cpu, folder.path(), &AtomicBool::new(false), |_| {}).unwrap_err();
+            run::train(recipe, &Device::Cpu, folder.path(), &AtomicBool::new(false), &|_, _| {}, |_| {})
+                .unwrap_err();
         assert!(matches!(error, Error::OtherRun { .. } | Error::Engine(_)), "{error:?}");
         error.to_string()
     };

@@ -5,6 +5,7 @@ mod bench;
 mod generate;
 mod method;
 mod oracle;
+mod policy;
 mod reproduce;
 mod solve;
 mod train;

@@ -1,6 +1,7 @@
 //! `niwaki solve`: one instance in, a checked schedule out.
 
 use super::method::{Method, duration};
+use super::policy::{self, DecodeArgs};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
 use niwaki_shop::formats::{self, Format};
@@ -21,6 +22,11 @@ pub(crate) struct Args {
     /// (job shops, flexible or not).
     #[arg(long, default_value = "exact")]
     method: Method,
+    /// Folder that `niwaki train` has written: its policy schedules the shop instead.
+    #[arg(long, value_name = "RUN", conflicts_with = "method")]
+    policy: Option<PathBuf>,
+    #[command(flatten)]
+    decode: DecodeArgs,
     /// How long exact and ig may search, e.g. 500ms, 10s, 2m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     time: Duration,
@@ -53,8 +59,7 @@ impl Args {
             bail!("--gantt {}: expected a name that ends in .svg", path.display());
         }
         let instance = read(&self.file, self.format.as_deref())?;
-        let limits = Limits { time: self.time, seed: self.seed };
-        let found = search(self.method, &instance, limits)?;
+        let (instance, found, said) = self.find(instance)?;
         let verdict = verify(&instance, &found.schedule)?;
         if let (Some(path), Some(as_json)) = (&self.out, as_json) {
             let text = if as_json {
@@ -81,6 +86,7 @@ impl Args {
             instance.machines(),
             instance.operations()
         )];
+        lines.extend(said);
         if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {
             lines.push(format!("violation {}", verdict.violation));
         }
@@ -97,6 +103,31 @@ impl Args {
         lines.push(format!("gap {:.1}%", 100.0 * found.bounds().gap()));
         terminal::say(&lines.join("\n"));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Args {
+    /// The instance as its method reads it, what was found, and what there is to say of the way.
+    fn find(&self, instance: Instance) -> anyhow::Result<(Instance, Optimum, Option<String>)> {
+        let Some(folder) = &self.policy else {
+            let found = search(self.method, &instance, Limits { time: self.time, seed: self.seed })?;
+            return Ok((instance, found, None));
+        };
+        let trained = policy::open(folder)?;
+        let instance = trained.accept(instance).with_context(|| self.file.display().to_string())?;
+        let how = self.decode.decoding(self.seed);
+        let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
+        let found = policy::schedule(&trained, &instance, how, &mut |steps| bar.inc(steps as u64));
+        bar.finish_and_clear();
+        let (found, decoded) = found?;
+        let said = format!(
+            "policy {}, {} iterations: {} schedules tried, the best by {}",
+            folder.display(),
+            trained.iteration(),
+            decoded.tried,
+            decoded.way
+        );
+        Ok((instance, found, Some(said)))
     }
 }
 

@@ -40,8 +40,9 @@ pub(crate) struct Args {
 impl Args {
     /// Reads and checks the spec, trains, and says what came of it.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let spec = self.read()?;
-        let recipe = spec.check()?;
+        let recipe = self.read()?.check()?;
+        // What a folder of instances says is part of the spec by now.
+        let spec = recipe.spec.clone();
         if self.print_spec {
             terminal::say(spec.to_commented_toml()?.trim_end());
             return Ok(ExitCode::SUCCESS);
@@ -57,7 +58,8 @@ impl Args {
         } else {
             terminal::progress(spec.iterations as u64, "training")
         };
-        let ending = run::train(&recipe, &device, &folder, &stop, |record| show(&bar, record));
+        let sought = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
+        let ending = run::train(&recipe, &device, &folder, &stop, &sought, |record| show(&bar, record));
         bar.finish_and_clear();
         match ending? {
             Ending::Done(summary) => {
@@ -82,7 +84,7 @@ impl Args {
     fn read(&self) -> anyhow::Result<Spec> {
         let Some(file) = &self.file else { return Ok(Spec::read("the default spec", "", &self.settings)?) };
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok(Spec::read(&file.display().to_string(), &text, &self.settings)?)
+        Ok(Spec::read(&file.display().to_string(), &text, &self.settings)?.beside(file))
     }
 
     /// The folder that was named, or one that other settings and seeds do not share.
@@ -158,5 +160,11 @@ fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
             Cell::from(summary.mean_drift),
             iteration(Some(summary.zero_reward_batches)),
         ]);
-    format!("{}\ncurve: {}", table.to_text(terminal::width()).trim_end(), folder.join(run::CURVE).display())
+    let unproven = match summary.unproven {
+        Some(0) => "every optimum is proven\n".to_owned(),
+        Some(count) => format!("{count} optima are not proven: the best known makespan counts there\n"),
+        None => String::new(),
+    };
+    let table = table.to_text(terminal::width());
+    format!("{}\n{unproven}curve: {}", table.trim_end(), folder.join(run::CURVE).display())
 }

@@ -5,5 +5,6 @@
 mod advise;
 mod engine;
 mod oracle;
+mod policy;
 mod shop;
 mod train;

@@ -34,6 +34,9 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("attention 8 × 32, masked", |g| attention(g, 8, (2, 2, 32), Which::Masked)),
     ("attention 13 × 16, all", |g| attention(g, 13, (3, 3, 16), Which::All)),
     ("attention 11 × 12, causal, shared keys", |g| attention(g, 11, (6, 2, 12), Which::Causal)),
+    ("attention 20 × 16, all", |g| attention(g, 20, (4, 4, 16), Which::All)),
+    ("attention 20 × 16, masked", |g| attention(g, 20, (4, 4, 16), Which::Masked)),
+    ("attention, wide heads", |g| attention(g, 9, (2, 2, 48), Which::All)),
     ("attention, cross, masked", cross),
     ("score", score),
     ("point", |g| point(g, 6, 7, (64, 4))),
@@ -42,7 +45,8 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("point, many keys", |g| point(g, 70, 50, (64, 4))),
     ("embed", |g| embed(g, 9, 20)),
     ("embed, large table", |g| embed(g, 700, 20)),
-    ("gather", gather),
+    ("gather", |g| gather(g, 18)),
+    ("gather, quads", |g| gather(g, 20)),
     ("pool", |g| pool(g, Pooling::Mean, false)),
     ("pool, masked mean", |g| pool(g, Pooling::Mean, true)),
     ("pool, masked sum", |g| pool(g, Pooling::Sum, true)),
@@ -185,8 +189,8 @@ fn embed(g: &mut Graph, entries: usize, width: usize) -> Result<Vec<Value>> {
     Ok(vec![g.add(token, place)?])
 }
 
-fn gather(g: &mut Graph) -> Result<Vec<Value>> {
-    let x = grown(g, "x", ROWS, 18)?;
+fn gather(g: &mut Graph, width: usize) -> Result<Vec<Value>> {
+    let x = grown(g, "x", ROWS, width)?;
     let index = g.indices("index", 9, ROWS);
     Ok(vec![g.gather(x, index)?, x])
 }

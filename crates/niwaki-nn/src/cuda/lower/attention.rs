@@ -23,6 +23,25 @@ pub(super) fn is_small(graph: &Graph, attention: &Attention) -> bool {
         })
 }
 
+/// The kernel file for few rows of narrow heads, where it serves this attention.
+pub(super) fn few(graph: &Graph, attention: &Attention) -> Option<Unit> {
+    let (rows, keys) = (graph.shape(attention.query.value).rows, graph.shape(attention.key.value).rows);
+    let narrow = attention.head_width <= 32 && attention.heads == attention.key_heads;
+    let fits = few_shared(attention, rows, keys) <= SHARED_LIMIT as usize / 2;
+    let serves = narrow && fits && attention.visible != Visible::Causal && !is_small(graph, attention);
+    serves.then_some(Unit::AttentionFew(attention.head_width as u8))
+}
+
+/// Bytes that the backward pass of few rows keeps in shared memory.
+fn few_shared(a: &Attention, rows: usize, keys: usize) -> usize {
+    (2 * (rows + keys) * a.heads * a.head_width + 2 * a.heads * rows * keys) * SCALAR
+}
+
+/// Threads of a block for few rows.
+fn few_threads(a: &Attention, rows: usize) -> u32 {
+    (a.heads * rows).next_multiple_of(32).min(256) as u32
+}
+
 fn too_large(shared: usize) -> Error {
     let reason =
         format!("{shared} bytes of shared memory are needed on this device and {SHARED_LIMIT} are there");
@@ -53,6 +72,17 @@ impl Lowering<'_> {
             return self.launch("attention", kernel, grid, 256, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
+        let mask = match a.visible {
+            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
+            _ => None,
+        };
+        if let Some(unit) = few(self.tools.graph, a).filter(|_| self.row.is_none()) {
+            let arguments =
+                arguments![query, q, key, k, value, v, out, width, mask, a.heads, rows, keys, scale];
+            let shared = (2 * keys * a.heads * a.head_width * SCALAR) as u32;
+            let (kernel, block) = ((unit, "attention_few_forward"), few_threads(a, rows));
+            return self.launch("attention", kernel, (self.items(), 1, 1), block, shared, arguments);
+        }
         if let Some(row) = self.row.filter(|_| a.visible == Visible::Causal && a.head_width <= ROW_WIDTH) {
             let arguments = arguments![
                 query,
@@ -80,10 +110,6 @@ impl Lowering<'_> {
         if shared > SHARED_LIMIT as usize {
             return Err(too_large(shared));
         }
-        let mask = match a.visible {
-            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
-            _ => None,
-        };
         let arguments = arguments![
             query,
             q,
@@ -151,6 +177,36 @@ impl Lowering<'_> {
             return self.launch("attention'", kernel, grid, 128, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
+        if let Some(unit) = few(self.tools.graph, a) {
+            let mask = match a.visible {
+                Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
+                _ => None,
+            };
+            let arguments = arguments![
+                query,
+                q,
+                key,
+                k,
+                value,
+                v,
+                dout,
+                width,
+                mask,
+                at(0),
+                at(1),
+                at(2),
+                add(0),
+                add(1),
+                add(2),
+                a.heads,
+                rows,
+                keys,
+                scale,
+            ];
+            let (kernel, block) = ((unit, "attention_few_backward"), few_threads(a, rows));
+            let shared = few_shared(a, rows, keys) as u32;
+            return self.launch("attention'", kernel, (self.items(), 1, 1), block, shared, arguments);
+        }
         let shared = ((4 * keys + 2 * rows) * (a.head_width + 1) + rows * keys) * SCALAR;
         if shared > SHARED_LIMIT as usize {
             return Err(too_large(shared));

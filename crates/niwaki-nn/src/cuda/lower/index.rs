@@ -12,7 +12,7 @@ use crate::plan::{Backward, Plan, Write};
 const SMALL_TABLE: usize = 12 * 1024;
 
 /// Choices up to which a thread takes a whole row of logits.
-const FEW_CHOICES: usize = 16;
+const FEW_CHOICES: usize = 64;
 
 /// Finds sums of two embeddings, each read by nothing else and asked for by nobody: they are looked up and added in one
 /// kernel, and both tables' gradients are taken from the sum's cotangent.
@@ -107,6 +107,9 @@ impl Lowering<'_> {
             Op::Gather { input, index, output } => {
                 let (from, to) = (self.shape(*input), self.shape(*output));
                 let rows = self.all_rows(*output);
+                let quads = to.width.is_multiple_of(4);
+                let (name, width) =
+                    if quads { ("gather_forward_4", to.width / 4) } else { ("gather_forward", to.width) };
                 let arguments = arguments![
                     self.base(*input)?,
                     self.integers(*index),
@@ -114,9 +117,9 @@ impl Lowering<'_> {
                     from.rows,
                     to.rows,
                     rows,
-                    to.width
+                    width
                 ];
-                self.per_entry("gather", (Unit::Index, "gather_forward"), rows, to.width, arguments)
+                self.per_entry("gather", (Unit::Index, name), rows, width, arguments)
             }
             Op::Pool { input, group, mask, pooling, output } => {
                 let rows = self.all_rows(*output);

@@ -247,6 +247,7 @@ impl<'a> Lowering<'a> {
                     if attention::is_small(graph, attention) {
                         units.push(Unit::AttentionSmall);
                     }
+                    units.extend(attention::few(graph, attention));
                 }
                 Op::Point { point, .. } => units.push(point::unit(graph, point)?),
                 _ => {}

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 /// Threads of a block, each with a row: most of the backward pass, and of the forward pass.
 const MOST_ROWS: usize = 160;
 
+/// Trajectories of an item that are built side by side.
+const MOST_WARPS: usize = 16;
+
 /// Widest queries: a thread keeps a row of them and of its cotangent in registers.
 const MOST_COLUMNS: usize = 128;
 
@@ -20,6 +23,11 @@ const MOST_COLUMNS: usize = 128;
 /// If a row is too wide for a thread.
 pub(super) fn unit(graph: &Graph, point: &Point) -> Result<Unit> {
     let width = graph.shape(point.query).width;
+    let keys = graph.shape(point.key).rows;
+    if keys > MOST_KEYS {
+        let reason = format!("{keys} keys are more than the {MOST_KEYS} of this device");
+        return Err(Error::Unsupported { op: "point", reason });
+    }
     if width > MOST_COLUMNS || !width.is_multiple_of(2) {
         let reason =
             format!("{width} columns of queries; this device takes an even number up to {MOST_COLUMNS}");
@@ -32,6 +40,9 @@ pub(super) fn unit(graph: &Graph, point: &Point) -> Result<Unit> {
 fn threads(rows: usize, most: usize) -> usize {
     rows.div_ceil(rows.div_ceil(most)).next_multiple_of(32)
 }
+
+/// Keys that a row's open ones are kept for.
+const MOST_KEYS: usize = 128;
 
 fn fitting(bytes: usize) -> Result<u32> {
     if bytes <= SHARED_LIMIT as usize {
@@ -146,9 +157,12 @@ impl<'a> Lowering<'a> {
             stations,
             program.point.bound as f32,
         ];
-        let block = threads(group, 64);
-        let weights = 3 * key.size() + (key.rows + 1 + inputs + 1) * key.width;
-        let shared = fitting((weights + block * (inputs + stations)) * SCALAR)?;
+        // A warp per trajectory; rows of keys are padded by a quad.
+        let warps = group.min(MOST_WARPS);
+        let block = 32 * warps;
+        let weights = key.rows * (3 * key.width + 8) + (key.rows + 1 + inputs + 1) * key.width;
+        let own = 2 * key.width + program.point.heads * key.rows + inputs + stations;
+        let shared = fitting((weights + warps * own) * SCALAR)?;
         let kernel = (unit(tools.graph, &program.point)?, "point_construct");
         lowering.launch("construct", kernel, (lowering.items(), 1, 1), block as u32, shared, arguments)?;
         Ok(lowering.finish())

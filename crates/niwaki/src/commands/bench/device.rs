@@ -181,12 +181,18 @@ mod with_cuda {
     /// Prints launches by label.
     #[expect(clippy::print_stdout, reason = "the command's result")]
     pub(in super::super) fn show_launches(what: &str, launches: Vec<(&'static str, f32)>) {
+        let mut longest = launches.clone();
+        longest.sort_by(|a, b| b.1.total_cmp(&a.1));
+        longest.truncate(8);
         let mut sums: BTreeMap<&str, (usize, f32)> = BTreeMap::new();
         for (label, took) in launches {
             let sum = sums.entry(label).or_default();
             *sum = (sum.0 + 1, sum.1 + took);
         }
         println!("{what}, launch by launch (the overlap of launches not counted):");
+        let total: f32 = sums.values().map(|sum| sum.1).sum();
+        let long: Vec<String> = longest.iter().map(|(label, took)| format!("{label} {took:.3}")).collect();
+        println!("    {total:.3} ms in all; the longest: {}", long.join(", "));
         for (label, (launches, took)) in sums {
             println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
         }

@@ -1,0 +1,331 @@
+//! Shops that a spec names: where they come from, what they pay, and their optima.
+
+use super::check::refuse;
+use super::{Played, Recipe, Spec};
+use crate::Error;
+use niwaki_shop::Bounds;
+use niwaki_shop::generate::Size;
+use niwaki_tasks::{Construction, Drawn, Given, Payment, Shop, ShopPool, Sought, Source, construct};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Seconds for which the optimum of one instance may be sought.
+const PATIENCE: f64 = 10.0;
+/// The most seconds that make sense.
+const MOST_PATIENCE: f64 = 86_400.0;
+
+/// Shops, what a schedule pays, and what is played once their optima are known.
+#[derive(Clone, Debug)]
+pub struct Shops {
+    /// The instances.
+    pub pool: ShopPool,
+    /// What a schedule pays.
+    pub payment: Payment,
+    built: Option<Arc<dyn Construction>>,
+}
+
+impl Shops {
+    /// What is played; the optima are sought now where that was not done.
+    ///
+    /// # Errors
+    /// If the instances cannot be drawn.
+    pub fn construction(&self) -> Result<Arc<dyn Construction>, Error> {
+        match &self.built {
+            Some(built) => Ok(built.clone()),
+            None => Ok(self.pool.build(&|_, _| {})?),
+        }
+    }
+}
+
+impl Recipe {
+    /// Seeks the optima of shops, unless they are known, so that cohorts made of this recipe and its copies begin at
+    /// once. Other tasks need nothing.
+    ///
+    /// # Errors
+    /// If the instances cannot be drawn, or `known` bounds are not those of the instances.
+    pub fn prepare(&mut self, known: Option<Vec<Bounds>>, sought: Sought<'_>) -> Result<(), Error> {
+        if let Played::Shops(shops) = &mut self.task
+            && shops.built.is_none()
+        {
+            let (instances, training) = shops.pool.instances()?;
+            let bounds = known.unwrap_or_else(|| shops.pool.seek(&instances, sought));
+            shops.built = Some(construct(instances, bounds, training)?);
+        }
+        Ok(())
+    }
+
+    /// What is known of the instances' optima, where shops are played and that was sought.
+    #[must_use]
+    pub fn bounds(&self) -> Option<&[Bounds]> {
+        match &self.task {
+            Played::Shops(shops) => shops.built.as_ref().map(|built| built.bounds()),
+            Played::Tokens(_) => None,
+        }
+    }
+}
+
+impl Spec {
+    /// A relative folder of instances is meant beside the spec's own file where there is one, else in the working
+    /// directory.
+    #[must_use]
+    pub fn beside(mut self, file: &Path) -> Self {
+        if let (Some(folder), Some(home)) = (&self.task.folder, file.parent()) {
+            let beside = home.join(folder);
+            if beside.is_dir() {
+                self.task.folder = Some(beside);
+            }
+        }
+        self
+    }
+
+    /// The kind of shop with its keys.
+    pub(super) fn dialled(&self, shop: Shop) -> Result<Shop, Error> {
+        let (both, slack) = (self.task.both, self.task.slack);
+        if matches!(shop, Shop::TwoOrders { .. }) {
+            return Ok(Shop::TwoOrders { both: both.unwrap_or(false), slack });
+        }
+        match [("task.both", both.is_some()), ("task.slack", slack.is_some())]
+            .into_iter()
+            .find(|(_, given)| *given)
+        {
+            Some((key, _)) => Err(refuse(key, "only task 'two-orders' has it; leave it out".to_owned())),
+            None => Ok(shop),
+        }
+    }
+
+    pub(super) fn shops(&self, shop: Shop) -> Result<Shops, Error> {
+        let seconds = self.task.patience.unwrap_or(PATIENCE);
+        if !(seconds > 0.0 && seconds <= MOST_PATIENCE) {
+            let reason = format!("{seconds} is no number of seconds above 0 and up to {MOST_PATIENCE}");
+            return Err(refuse("task.patience", reason));
+        }
+        let payment = self.payment(shop)?;
+        let source = match &self.task.folder {
+            Some(folder) => Source::Given(Arc::new(self.given(folder, shop)?)),
+            None => Source::Drawn(self.drawn(shop)?),
+        };
+        let pool = ShopPool { source, patience: Duration::from_secs_f64(seconds) };
+        pool.check().map_err(|error| refuse("task", error.to_string()))?;
+        Ok(Shops { pool, payment, built: None })
+    }
+
+    /// A key of shops in another task is a mistake, not a wish to be ignored.
+    pub(super) fn refuse_shop_keys(&self) -> Result<(), Error> {
+        let task = &self.task;
+        let given = [
+            ("task.machines", task.machines.is_some()),
+            ("task.jobs", task.jobs.is_some()),
+            ("task.deadline", task.deadline.is_some()),
+            ("task.reward", task.reward.is_some()),
+            ("task.both", task.both.is_some()),
+            ("task.slack", task.slack.is_some()),
+            ("task.training", task.training.is_some()),
+            ("task.validation", task.validation.is_some()),
+            ("task.pool", task.pool.is_some()),
+            ("task.folder", task.folder.is_some()),
+            ("task.digest", task.digest.is_some()),
+            ("task.patience", task.patience.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((key, _)) => Err(refuse(key, format!("task '{}' has no shops; leave it out", task.kind))),
+            None => Ok(()),
+        }
+    }
+
+    /// The size of the shops, as far as the spec says it.
+    pub(crate) fn size(&self, shop: Shop) -> Size {
+        let own = shop.size();
+        Size {
+            jobs: self.task.jobs.unwrap_or(own.jobs),
+            machines: self.task.machines.unwrap_or(own.machines),
+        }
+    }
+
+    fn drawn(&self, shop: Shop) -> Result<Drawn, Error> {
+        let task = &self.task;
+        if task.digest.is_some() {
+            return Err(refuse("task.digest", "it belongs to task.folder; leave it out".to_owned()));
+        }
+        Ok(Drawn {
+            shop,
+            size: self.size(shop),
+            training: task.training.unwrap_or(256),
+            validation: task.validation.unwrap_or(128),
+            seed: task.pool.unwrap_or(0),
+        })
+    }
+
+    fn given(&self, folder: &Path, shop: Shop) -> Result<Given, Error> {
+        let task = &self.task;
+        for (key, given) in [
+            ("task.training", task.training.is_some()),
+            ("task.pool", task.pool.is_some()),
+            ("task.slack", task.slack.is_some()),
+            ("task.both", task.both.is_some()),
+        ] {
+            if given {
+                let reason = "the instances are those of task.folder; leave it out, or set task.validation";
+                return Err(refuse(key, reason.to_owned()));
+            }
+        }
+        let given = Given::read(folder, shop, task.validation)
+            .map_err(|error| refuse("task.folder", error.to_string()))?;
+        let first = &given.instances()[0];
+        for (key, said, came) in
+            [("task.jobs", task.jobs, first.jobs()), ("task.machines", task.machines, first.machines())]
+        {
+            if let Some(said) = said.filter(|said| *said != came) {
+                let reason =
+                    format!("{said}, but the instances in {} have {came}; leave it out", folder.display());
+                return Err(refuse(key, reason));
+            }
+        }
+        if let Some(digest) = task.digest.as_deref().filter(|digest| *digest != given.digest()) {
+            let reason = format!(
+                "the instances in {} are now those of {}, not of {digest}; put them back, or leave it out for a new run",
+                folder.display(),
+                given.digest()
+            );
+            return Err(refuse("task.digest", reason));
+        }
+        Ok(given)
+    }
+
+    /// The spec with what its folder of instances says: so its hash names their content.
+    pub(super) fn resolved(&self, task: &Played) -> Self {
+        let mut spec = self.clone();
+        if let Played::Shops(Shops { pool: ShopPool { source: Source::Given(given), .. }, .. }) = task {
+            let first = &given.instances()[0];
+            spec.task.jobs = Some(first.jobs());
+            spec.task.machines = Some(first.machines());
+            spec.task.validation = Some(given.instances().len() - given.training());
+            spec.task.digest = Some(given.digest().to_owned());
+        }
+        spec
+    }
+
+    fn payment(&self, shop: Shop) -> Result<Payment, Error> {
+        let usual = if shop.has_due_dates() { "due-dates" } else { "deadline" };
+        let named = self.task.reward.as_deref().unwrap_or(usual);
+        let payment = match named {
+            "deadline" => Payment::Deadline(self.task.deadline.unwrap_or(1.05)),
+            "makespan" => Payment::Makespan,
+            "due-dates" if !shop.has_due_dates() => {
+                let reason = format!("task '{}' has no due dates; use 'deadline' or 'makespan'", shop.name());
+                return Err(refuse("task.reward", reason));
+            }
+            "due-dates" => Payment::DueDates,
+            other => {
+                let reason = format!("'{other}' is none of 'deadline', 'makespan' and 'due-dates'");
+                return Err(refuse("task.reward", reason));
+            }
+        };
+        if self.task.deadline.is_some() && !matches!(payment, Payment::Deadline(_)) {
+            let reason = format!("a reward of '{named}' knows no deadline; leave it out");
+            return Err(refuse("task.deadline", reason));
+        }
+        payment.check().map_err(|error| refuse("task.deadline", error.to_string()))?;
+        Ok(payment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(settings: &[&str]) -> Spec {
+        let base = ["task.kind=flow-shop", "policy.kind=pointer"];
+        let settings: Vec<String> = base.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
+        Spec::read("run.toml", "", &settings).unwrap()
+    }
+
+    fn refusal(settings: &[&str]) -> String {
+        spec(settings).check().unwrap_err().to_string()
+    }
+
+    fn payment(settings: &[&str]) -> Payment {
+        match spec(settings).check().unwrap().task {
+            Played::Shops(shops) => shops.payment,
+            Played::Tokens(_) => panic!("{settings:?}"),
+        }
+    }
+
+    #[test]
+    fn shops_that_cannot_be_played_are_named() {
+        assert_eq!(
+            refusal(&["task.kind=flow-shp"]),
+            "task.kind: no task is called 'flow-shp'; did you mean 'flow-shop'?"
+        );
+        assert_eq!(
+            refusal(&["policy.kind=bag"]),
+            "policy.kind: task 'flow-shop' is played by 'pointer' only"
+        );
+        assert_eq!(
+            refusal(&["task.kind=two-branch"]),
+            "policy.kind: 'pointer' plays shops; task 'two-branch' needs another"
+        );
+        assert_eq!(
+            refusal(&["task.kind=choice", "policy.kind=bag", "task.jobs=3"]),
+            "task.jobs: task 'choice' has no shops; leave it out"
+        );
+        assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
+        assert!(refusal(&["task.reward=late"]).contains("none of 'deadline', 'makespan'"));
+        assert!(refusal(&["task.reward=makespan", "task.deadline=1.1"]).contains("leave it out"));
+        assert!(refusal(&["task.reward=due-dates"]).contains("'flow-shop' has no due dates"));
+        assert!(
+            refusal(&["task.kind=two-orders", "task.deadline=1.1"]).contains("'due-dates' knows no deadline")
+        );
+        assert!(refusal(&["task.kind=two-orders", "task.jobs=3"]).contains("2 jobs and 2 machines"));
+        assert_eq!(refusal(&["task.both=true"]), "task.both: only task 'two-orders' has it; leave it out");
+        assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
+        assert!(refusal(&["task.patience=0"]).contains("no number of seconds"));
+        assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));
+        assert!(refusal(&["update.minibatches=32"]).contains("32 parts do not divide 16 groups"));
+        assert!(refusal(&["advantage.kind=critic"]).contains("no critic"));
+    }
+
+    #[test]
+    fn each_kind_has_its_own_defaults() {
+        let size = |kind: &str| {
+            let spec = spec(&[&format!("task.kind={kind}")]);
+            let shop = Shop::ALL.into_iter().find(|shop| shop.name() == kind).unwrap();
+            let Size { jobs, machines } = spec.size(shop);
+            (jobs, machines)
+        };
+        assert_eq!((size("flow-shop"), size("job-shop"), size("two-orders")), ((20, 7), (8, 5), (2, 2)));
+        assert_eq!(payment(&["task.kind=job-shop"]), Payment::Deadline(1.05));
+        assert_eq!(payment(&["task.kind=two-orders"]), Payment::DueDates);
+        assert_eq!(payment(&["task.kind=lags", "task.reward=deadline"]), Payment::Deadline(1.05));
+    }
+
+    #[test]
+    fn a_folder_names_its_content_in_the_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        for name in ["a.txt", "b.txt", "c.txt"] {
+            write(name, "2 2\n0 3 1 2\n0 1 1 4\n");
+        }
+        let setting = format!("task.folder={:?}", folder.path());
+        let recipe = |more: &[&str]| spec(&[&[setting.as_str()], more].concat()).check();
+        let first = recipe(&[]).unwrap();
+        let task = &first.spec.task;
+        assert_eq!((task.jobs, task.machines, task.validation), (Some(2), Some(2), Some(1)));
+        // The resolved spec is a spec, and its hash is that of the content, not of the place.
+        let again = first.spec.check().unwrap();
+        let hash = |recipe: &Recipe| recipe.spec.hash().unwrap();
+        assert_eq!(hash(&again), hash(&first));
+        let mut moved = first.spec.clone();
+        moved.task.folder = Some("elsewhere".into());
+        assert_eq!(moved.hash().unwrap(), hash(&first));
+        write("b.txt", "2 2\n0 3 1 2\n0 1 1 5\n");
+        assert_ne!(hash(&recipe(&[]).unwrap()), hash(&first));
+        let refused = first.spec.check().unwrap_err().to_string();
+        assert!(refused.starts_with("task.digest: the instances in"), "{refused}");
+        let refused = |more: &[&str]| recipe(more).unwrap_err().to_string();
+        assert!(refused(&["task.jobs=3"]).starts_with("task.jobs: 3, but the instances in"));
+        assert!(refused(&["task.training=2"]).starts_with("task.training: the instances are those"));
+        assert!(refused(&["task.kind=lags"]).contains("a.txt: this is a flow shop"));
+        assert!(refused(&["task.validation=3"]).contains("give a number from 1 to 2"));
+    }
+}

@@ -1,0 +1,147 @@
+//! From a folder of instances to a trained policy, and from that to schedules: `train`, `solve --policy`, `bench shop`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a command said in a folder: exit code, standard output, standard error.
+fn niwaki(arguments: &[&str], folder: &Path) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+    let run = command.args(arguments).current_dir(folder).env_remove("COLUMNS").output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (run.status.code().unwrap(), text(run.stdout), text(run.stderr))
+}
+
+fn done(arguments: &[&str], folder: &Path) -> String {
+    let (code, out, error) = niwaki(arguments, folder);
+    assert_eq!(code, 0, "{arguments:?}: {error}");
+    out
+}
+
+/// The single line of a refusal.
+fn refused(arguments: &[&str], folder: &Path) -> String {
+    let (code, out, error) = niwaki(arguments, folder);
+    assert_eq!((code, out.as_str(), error.lines().count()), (2, "", 1), "{arguments:?}: {error}");
+    error
+}
+
+/// A small pointer and few iterations.
+const SPEC: &str = "iterations = 3\n[policy]\nkind = \"pointer\"\nwidth = 8\nheads = 2\nblocks = 1\n\
+                    [rollout]\nlanes = 16\ngroup = 4\n[advantage]\nkind = \"group\"\n\
+                    [evaluate]\nevery = 1\nlanes = 0\ngreedy = true\n";
+
+fn draw(task: &str, jobs: &str, machines: &str, count: &str, out: &str, folder: &Path) -> Vec<PathBuf> {
+    done(&["generate", task, "--jobs", jobs, "--machines", machines, "--count", count, "--out", out], folder);
+    let entries = fs::read_dir(folder.join(out)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_folder_trains_a_policy_that_schedules() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    fs::create_dir(home.join("specs")).unwrap();
+    let files = draw("hard-flow", "5", "3", "6", "specs/mine", home);
+    fs::write(
+        home.join("specs/flow.toml"),
+        format!("{SPEC}[task]\nkind = \"flow-shop\"\nfolder = \"mine\"\nvalidation = 2\n"),
+    )
+    .unwrap();
+    // The folder is meant beside the spec, wherever the command is run.
+    let train = ["train", "specs/flow.toml", "--out", "run"];
+    let said = done(&train, home);
+    assert!(said.contains("every optimum is proven"), "{said}");
+    let spec = fs::read_to_string(home.join("run/spec.toml")).unwrap();
+    assert!(
+        spec.contains("digest = ") && spec.contains("jobs = 5") && spec.contains("machines = 3"),
+        "{spec}"
+    );
+    assert_eq!(done(&train, home), said, "nothing is left to do");
+
+    let file = files[0].display().to_string();
+    let solve = ["solve", &file, "--policy", "run", "--samples", "20", "--beam", "3", "--multistart"];
+    let said = done(&[&solve[..], &["--out", "s.csv", "--gantt", "g.svg"]].concat(), home);
+    // Greedy, five starts, twenty samples, a beam of three.
+    assert!(said.contains("policy run, 3 iterations: 29 schedules tried, the best by "), "{said}");
+    let makespan = said.lines().find_map(|line| line.strip_prefix("makespan ")).unwrap();
+    assert_eq!(done(&["verify", &file, "s.csv"], home), format!("ok: makespan {makespan}\n"));
+    assert!(fs::read_to_string(home.join("g.svg")).unwrap().contains("<svg"));
+    assert_eq!(done(&solve, home), said, "the seed says it all");
+
+    // A flow shop with more jobs is no other problem to the policy; one with more machines is.
+    let more = draw("hard-flow", "8", "3", "1", "more", home).remove(0).display().to_string();
+    assert!(done(&["solve", &more, "--policy", "run"], home).contains("129 schedules tried"));
+    let wide = draw("hard-flow", "5", "4", "1", "wide", home).remove(0).display().to_string();
+    let line = refused(&["solve", &wide, "--policy", "run"], home);
+    assert!(
+        line.ends_with("the policy schedules flow shops with 3 machines, the instance has 4 machines\n"),
+        "{line}"
+    );
+    let job = draw("job-shop", "3", "2", "1", "job", home).remove(0).display().to_string();
+    assert!(
+        refused(&["solve", &job, "--policy", "run"], home)
+            .contains("this is a job shop, but the task is 'flow-shop'")
+    );
+    assert!(refused(&["solve", &file, "--policy", "specs"], home).contains("specs/spec.toml: No such file"));
+    assert!(
+        refused(&["solve", &file, "--policy", "run", "--method", "neh"], home)
+            .contains("cannot be used with")
+    );
+    done(&["train", "--set", "iterations=1", "--set", "task.horizon=3", "--out", "table", "--quiet"], home);
+    assert!(refused(&["solve", &file, "--policy", "table"], home).contains("'two-branch' is no shop"));
+
+    // Two policies and a heuristic beside sought optima.
+    let bench = ["bench", "shop", "specs/mine", "--optima", "5s", "--methods", "neh", "--policy", "run"];
+    let said = done(&[&bench[..], &["--samples", "4", "--csv", "all.csv"]].concat(), home);
+    assert!(said.contains("schedules tried") && said.contains("neh") && said.contains("run"), "{said}");
+    let csv = fs::read_to_string(home.join("all.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 1 + 2 * 6);
+    assert!(!csv.contains(",-"), "nobody is below the optimum: {csv}");
+    assert!(
+        refused(&["bench", "shop", "job", "--optima", "1s", "--policy", "run"], home)
+            .contains("this is a job shop")
+    );
+
+    // Another instance, another run.
+    fs::write(&files[5], fs::read_to_string(&files[4]).unwrap()).unwrap();
+    assert!(refused(&train, home).contains("the folder holds spec"));
+    assert!(
+        refused(&["train", "run/spec.toml", "--out", "new"], home).contains("task.digest: the instances in")
+    );
+    fs::write(&files[5], "1 1\n0 3\n").unwrap();
+    let line = refused(&train, home);
+    assert!(line.contains("0005.txt: 1 jobs, 1 machines and 1 operations, but"), "{line}");
+    assert!(!home.join("new").exists());
+}
+
+#[test]
+fn job_shops_and_two_orders_are_trained_and_scheduled() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    fs::write(home.join("small.toml"), SPEC).unwrap();
+    let tasks = [("job-shop", "3", "2"), ("two-orders", "2", "2")];
+    for (kind, jobs, machines) in tasks {
+        let (kind_key, jobs_key, machines_key) =
+            (format!("task.kind={kind}"), format!("task.jobs={jobs}"), format!("task.machines={machines}"));
+        let mut train = vec!["train", "small.toml", "--out", kind, "--quiet"];
+        for setting in [&kind_key, &jobs_key, &machines_key, "task.training=4", "task.validation=2"] {
+            train.extend(["--set", setting]);
+        }
+        done(&train, home);
+        let file =
+            draw(kind, jobs, machines, "1", &format!("{kind}-files"), home).remove(0).display().to_string();
+        let said = done(&["solve", &file, "--policy", kind, "--beam", "8"], home);
+        assert!(
+            said.contains("late 0 of 2 jobs") || kind == "job-shop",
+            "one of the orders is on time: {said}"
+        );
+    }
+    let other = draw("job-shop", "4", "2", "1", "other", home).remove(0).display().to_string();
+    let line = refused(&["solve", &other, "--policy", "job-shop"], home);
+    assert!(
+        line.ends_with("the policy schedules job shops with 3 jobs and 2 machines, the instance has 4 jobs and 2 machines\n"),
+        "{line}"
+    );
+}
