@@ -45,6 +45,8 @@ pub enum Endpoint {
     Dose(usize),
     /// `first-drift`: σ²T of the first update. Paper: `tab:sched-null`
     FirstDrift,
+    /// `zero-signal`: share of trajectories without any advantage, mean over the run. Paper: `app:sched-win`
+    ZeroSignal,
     /// `drift`: median of σ²T over the run, and over runs. Paper: `fig:ktol`
     Drift,
 }
@@ -82,7 +84,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 11] = [
+    const NAMED: [(&'static str, Self); 12] = [
         ("final", Self::Final),
         ("auc", Self::Auc),
         ("solved", Self::Solved),
@@ -94,6 +96,7 @@ impl Endpoint {
         ("greedy-second-half", Self::GreedySecondHalf),
         ("first-drift", Self::FirstDrift),
         ("drift", Self::Drift),
+        ("zero-signal", Self::ZeroSignal),
     ];
 
     /// What a table's column calls it.
@@ -113,6 +116,7 @@ impl Endpoint {
             Self::Dose(count) => format!("dose over {count} iterations"),
             Self::FirstDrift => "σ²T of the first update".to_owned(),
             Self::Drift => "median σ²T".to_owned(),
+            Self::ZeroSignal => "without signal".to_owned(),
         }
     }
 
@@ -125,7 +129,7 @@ impl Endpoint {
     /// Whether more or less of it is better at all.
     #[must_use]
     pub fn ranks(self) -> bool {
-        !matches!(self, Self::Dose(_) | Self::FirstDrift | Self::Drift)
+        !matches!(self, Self::Dose(_) | Self::FirstDrift | Self::Drift | Self::ZeroSignal)
     }
 
     /// Whether it counts iterations.
@@ -156,6 +160,10 @@ impl Endpoint {
                 niwaki_stats::mean(&doses).ok().filter(|dose| *dose < TOO_LARGE)
             }
             Self::FirstDrift => run.curve.first().map(|record| record.drift),
+            Self::ZeroSignal => {
+                let shares: Vec<f64> = run.curve.iter().map(|record| record.zero_signal).collect();
+                niwaki_stats::mean(&shares).ok()
+            }
             Self::Drift => {
                 let drifts: Vec<f64> = run.curve.iter().map(|record| record.drift).collect();
                 niwaki_stats::median(&drifts).ok()
@@ -285,6 +293,7 @@ mod tests {
             greedy,
             drift,
             rollout_dose: place as f64,
+            zero_signal: if place > 3 { 1.0 } else { 0.0 },
             ..Record::default()
         };
         let curve = vec![
@@ -302,6 +311,8 @@ mod tests {
         // (1 + 2 + 3 + 4)/4; drifts sorted 1, 2, 3, 4, 5, 9.
         assert_eq!(Endpoint::Dose(4).of(&run), Some(2.5));
         assert_eq!((Endpoint::FirstDrift.of(&run), Endpoint::Drift.of(&run)), (Some(4.0), Some(3.5)));
+        // Iterations 4 to 6 of 6.
+        assert_eq!(Endpoint::ZeroSignal.of(&run), Some(0.5));
         // Over runs the drift is a median, too: of 3.5, 3.5 and 1000.
         let wild = Run { curve: vec![record(1, None, 1000.0)], ..run.clone() };
         assert_eq!(Endpoint::Drift.over(&[&run, &wild, &run]), Some(3.5));
