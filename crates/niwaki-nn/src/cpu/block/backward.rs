@@ -8,8 +8,9 @@ use crate::cpu::kernels::{
     tanh_backward,
 };
 use crate::cpu::norm::{layer_norm_backward, rms_norm_backward};
+use crate::cpu::panels::add_outer;
 use crate::cpu::pick::pick_backward;
-use crate::cpu::product::{Matrix, product};
+use crate::cpu::product::Matrix;
 use crate::cpu::rope::turn;
 use crate::cpu::rows::{add_row, pool_backward};
 use crate::graph::{Activation, Attention, Op, Value};
@@ -204,17 +205,16 @@ impl<'a, F: Real> Block<'a, F> {
         }
         let dz = self.pulled(*output);
         let rows = dz.len() / outer;
-        let (x, dz) = (Matrix::rows(self.value(*input), inner), Matrix::rows(dz, outer));
-        let range = layout.slice(*weight).range();
-        let d_weight = &mut gradient[range.clone()];
+        let (x, d_weight) = (self.value(*input), &mut gradient[layout.slice(*weight).range()]);
         match transposed {
-            false => product([inner, rows, outer], x.transposed(), dz, d_weight, outer, true),
-            true => product([outer, rows, inner], dz.transposed(), x, d_weight, inner, true),
+            false => add_outer([rows, inner, outer], x, dz, d_weight),
+            true => add_outer([rows, outer, inner], dz, x, d_weight),
         }
-        if let Some(add) = accumulate(writes, 0) {
-            let weight = if *transposed { self.parameters } else { self.turned };
-            let back = Matrix::rows(&weight[range], inner);
-            product([rows, outer, inner], dz, back, self.cotangent(*input), inner, add);
+        if let Some(add) = accumulate(writes, 0)
+            && let Some(weight) = self.weights.of(self.graph, position, self.parameters, true)
+        {
+            let dz = Matrix::rows(dz, outer);
+            weight.product([rows, outer, inner], dz, self.cotangent(*input), inner, add);
         }
         if let Some(residual) = residual {
             self.pass_on(*residual, *output, F::ONE, writes, 1);
