@@ -8,6 +8,7 @@
 use super::Real;
 use super::product::{Matrix, PANEL, product};
 use super::simd::{Level, level, vectorised};
+use std::hint::black_box;
 
 /// Scalars of a register of f32; f64 takes two.
 const PART: usize = 16;
@@ -199,19 +200,25 @@ fn constant_tile<F: Real, const HEIGHT: usize, const PARTS: usize>(
     let panel = panel.as_chunks::<PART>().0.as_chunks::<PARTS>().0;
     assert!(left.data.len() >= left.reach(HEIGHT, panel.len()), "operand too short");
     assert!(out.len() >= Matrix::rows(&*out, stride).reach(HEIGHT, PARTS * PART), "result too short");
+    // A pointer per row and one offset for all. The black box hides that the rows are evenly spaced: otherwise the
+    // compiler keeps fewer pointers and computes the others in every step.
+    // SAFETY: the rows begin within the reach that was asserted.
+    let rows: [*const F; HEIGHT] =
+        black_box(std::array::from_fn(|row| unsafe { left.data.as_ptr().add(row * left.row_stride) }));
+    let mut offset = 0;
     let mut sums = [[[F::ZERO; PART]; PARTS]; HEIGHT];
-    for (step, right) in panel.iter().enumerate() {
+    for right in panel {
         let right = *right;
         for row in 0..HEIGHT {
             // SAFETY: within the reach that was asserted.
-            let factor =
-                unsafe { *left.data.get_unchecked(row * left.row_stride + step * left.column_stride) };
+            let factor = unsafe { *rows[row].add(offset) };
             for part in 0..PARTS {
                 for lane in 0..PART {
                     sums[row][part][lane] = factor.fused(right[part][lane], sums[row][part][lane]);
                 }
             }
         }
+        offset += left.column_stride;
     }
     for row in 0..HEIGHT {
         for part in 0..PARTS {

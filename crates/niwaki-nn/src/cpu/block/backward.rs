@@ -2,7 +2,7 @@
 
 use super::Block;
 use crate::cpu::Real;
-use crate::cpu::attention::{add_head, attend_backward, score_backward};
+use crate::cpu::attention::{View, attend_backward, mix, score_backward};
 use crate::cpu::kernels::{
     add_column_sums, multiply, multiply_and_add_column_sums, multiply_into, relu_backward, scale,
     tanh_backward,
@@ -237,31 +237,29 @@ impl<'a, F: Real> Block<'a, F> {
             self.zeroed(columns.value, writes, place);
         }
         let graph = self.graph;
-        let size = graph.shape(output).size();
         let (queries, keys) = (graph.shape(a.query.value).rows, graph.shape(a.key.value).rows);
+        let per_item = a.heads * queries * keys;
         let scratch = std::mem::take(&mut self.scratch);
-        let (d_query, rest) = scratch.split_at_mut(queries * a.head_width);
-        let (d_key, rest) = rest.split_at_mut(keys * a.head_width);
-        let (d_value, rest) = rest.split_at_mut(keys * a.head_width);
-        let (d_weights, room) = rest.split_at_mut(keys);
+        let (d_scores, room) = scratch.split_at_mut(per_item);
         for item in 0..self.items() {
             let shape = self.heads(a, item);
-            let views = operands.map(|columns| self.view(columns, item));
-            let weights = &saved[item * a.heads * queries * keys..][..a.heads * queries * keys];
-            let d_out = &self.pulled(output)[item * size..(item + 1) * size];
-            for head in 0..a.heads {
-                d_key.fill(F::ZERO);
-                d_value.fill(F::ZERO);
-                let parts = [&mut *d_query, &mut *d_key, &mut *d_value, &mut *d_weights, &mut *room];
-                attend_backward(&shape, head, F::from_f64(a.scale), views, weights, d_out, parts);
-                let key_head = head / (a.heads / a.key_heads);
-                let parts = [(&*d_query, head), (&*d_key, key_head), (&*d_value, key_head)];
-                for (place, (columns, (part, head))) in operands.into_iter().zip(parts).enumerate() {
-                    if writes[place].is_some() {
-                        let shape = graph.shape(columns.value);
-                        let whole = &mut self.cotangent(columns.value)[item * shape.size()..][..shape.size()];
-                        add_head(part, a.head_width, whole, shape.width, columns.start + head * a.head_width);
-                    }
+            let [query, key, value] = operands.map(|columns| self.view(columns, item));
+            let weights = &saved[item * per_item..(item + 1) * per_item];
+            let (size, stride) = (graph.shape(output).size(), graph.shape(output).width);
+            let d_out = View { data: &self.pulled(output)[item * size..(item + 1) * size], stride, start: 0 };
+            attend_backward(&shape, F::from_f64(a.scale), value, weights, d_out, room, d_scores);
+            let d_scores = &*d_scores;
+            // What each operand's rows are mixed from, and the heads of that and of the operand.
+            let sources = [
+                (d_scores, key, [a.key_heads, a.heads]),
+                (d_scores, query, [a.heads, a.key_heads]),
+                (weights, d_out, [a.heads, a.key_heads]),
+            ];
+            for (place, (columns, (factors, other, heads))) in operands.into_iter().zip(sources).enumerate() {
+                if writes[place].is_some() {
+                    let whole = graph.shape(columns.value);
+                    let out = &mut self.cotangent(columns.value)[item * whole.size()..][..whole.size()];
+                    mix(&shape, factors, place > 0, heads, other, out, [whole.width, columns.start]);
                 }
             }
         }

@@ -50,8 +50,7 @@ fn scratch(graph: &Graph, op: &Op) -> usize {
     match op {
         Op::Attention { attention: a, .. } => {
             let (queries, keys) = (graph.shape(a.query.value).rows, graph.shape(a.key.value).rows);
-            let backward = (queries + 2 * keys) * a.head_width + keys;
-            backward.max(a.heads * queries * keys) + LANES * keys
+            a.heads * queries * keys + LANES * keys
         }
         Op::LayerNorm { input, .. } | Op::RmsNorm { input, .. } => 2 * graph.shape(*input).width,
         Op::Pick { logits, .. } => graph.shape(*logits).width,
