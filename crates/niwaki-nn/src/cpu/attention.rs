@@ -45,9 +45,16 @@ impl Heads<'_> {
         if self.causal { row + 1 } else { self.key_rows }
     }
 
+    /// Scales the scores of the keys within a query's reach, and hides those that its mask hides.
     #[inline(always)]
-    fn hidden(&self, row: usize, key: usize) -> bool {
-        self.mask.is_some_and(|mask| mask[row * self.key_rows + key] == 0)
+    fn finish_scores<F: Real>(&self, row: usize, scale: F, scores: &mut [F]) {
+        for score in &mut *scores {
+            *score *= scale;
+        }
+        let Some(mask) = self.mask else { return };
+        for (score, &byte) in scores.iter_mut().zip(&mask[row * self.key_rows..]) {
+            *score = if byte == 0 { F::LOWEST } else { *score };
+        }
     }
 }
 
@@ -61,22 +68,6 @@ macro_rules! with_width {
             _ => $name::<F, 0>($($arg),*),
         }
     };
-}
-
-/// `y += factor · x` over `WIDTH` columns, or over all where it is 0.
-#[inline(always)]
-fn add_row<F: Real, const WIDTH: usize>(y: &mut [F], factor: F, x: &[F]) {
-    match (y.first_chunk_mut::<WIDTH>(), x.first_chunk::<WIDTH>()) {
-        (Some(y), Some(x)) if WIDTH > 0 => {
-            // All is read before anything is written: no doubt about overlap keeps the compiler from registers.
-            let mut sums = *y;
-            for i in 0..WIDTH {
-                sums[i] += factor * x[i];
-            }
-            *y = sums;
-        }
-        _ => add_scaled(y, factor, x),
-    }
 }
 
 /// Adds columns `HALF..2 HALF` of each row to columns `0..HALF`.
@@ -129,6 +120,59 @@ fn dots<F: Real, const WIDTH: usize>(
     }
 }
 
+/// Folds a register's worth of scalars into one, half by half.
+#[inline(always)]
+fn fold<F: Real>(lanes: [F; LANES], join: impl Fn(F, F) -> F) -> F {
+    /// One step, with constant bounds so that it is one instruction on registers.
+    #[inline(always)]
+    fn half<F: Real, const HALF: usize>(lanes: &[F], join: impl Fn(F, F) -> F) -> [F; HALF] {
+        std::array::from_fn(|lane| join(lanes[lane], lanes[lane + HALF]))
+    }
+    let lanes = half::<F, 4>(&half::<F, 8>(&lanes, &join), &join);
+    join(join(lanes[0], lanes[2]), join(lanes[1], lanes[3]))
+}
+
+#[inline(always)]
+fn larger<F: Real>(a: F, b: F) -> F {
+    if b > a { b } else { a }
+}
+
+/// `exp(score − highest)`, and 0 where the score is −∞.
+#[inline(always)]
+fn unscaled_weight<F: Real>(score: F, highest: F) -> F {
+    let exponential = (score - highest).exponential();
+    if score == F::LOWEST { F::ZERO } else { exponential }
+}
+
+#[inline(always)]
+fn one_over<F: Real>(total: F) -> F {
+    if total > F::ZERO { F::ONE / total } else { F::ZERO }
+}
+
+/// Turns scores into the weights of a softmax; a score of −∞ has weight 0.
+#[inline(always)]
+fn soften<F: Real>(scores: &mut [F]) {
+    let highest = scores.iter().fold(F::LOWEST, |highest, &score| larger(highest, score));
+    for score in &mut *scores {
+        *score = unscaled_weight(*score, highest);
+    }
+    let share = one_over(sum(scores));
+    for score in scores {
+        *score *= share;
+    }
+}
+
+/// [`soften`] for at most a register of scores, the others −∞.
+#[inline(always)]
+fn soften_lanes<F: Real>(mut scores: [F; LANES]) -> [F; LANES] {
+    let highest = fold(scores, larger);
+    for score in &mut scores {
+        *score = unscaled_weight(*score, highest);
+    }
+    let share = one_over(fold(scores, |a, b| a + b));
+    scores.map(|weight| weight * share)
+}
+
 /// [`attend`] for heads of `WIDTH` columns; 0 stands for any.
 #[inline(always)]
 fn attend_heads<F: Real, const WIDTH: usize>(
@@ -143,70 +187,113 @@ fn attend_heads<F: Real, const WIDTH: usize>(
     let (width, keys) = (if WIDTH == 0 { shape.width } else { WIDTH }, shape.key_rows);
     for head in 0..shape.heads {
         let key_head = shape.key_head(head);
-        let first = head * shape.query_rows;
-        // One pass for the scores, one for all exponentials, one for the sums: each row is short, so what fills
-        // registers and hides latency is to do the same thing for many rows.
         for row in rows.clone() {
-            let (seen, rest) = weights[(first + row) * keys..][..keys].split_at_mut(shape.reach(row));
-            rest.fill(F::LOWEST);
-            dots::<F, WIDTH>(query.row(row, head, width), key, key_head, width, room, seen);
-            let mut highest = F::LOWEST;
-            for (place, weight) in seen.iter_mut().enumerate() {
-                *weight = if shape.hidden(row, place) { F::LOWEST } else { scale * *weight };
-                highest = if *weight > highest { *weight } else { highest };
+            let reach = shape.reach(row);
+            let weights = &mut weights[(head * shape.query_rows + row) * keys..][..keys];
+            let q = query.row(row, head, width);
+            if keys <= LANES {
+                let mut lanes = [F::LOWEST; LANES];
+                dots::<F, WIDTH>(q, key, key_head, width, room, &mut lanes[..reach]);
+                shape.finish_scores(row, scale, &mut lanes[..reach]);
+                weights.copy_from_slice(&soften_lanes(lanes)[..keys]);
+            } else {
+                let (seen, rest) = weights.split_at_mut(reach);
+                rest.fill(F::ZERO);
+                dots::<F, WIDTH>(q, key, key_head, width, room, seen);
+                shape.finish_scores(row, scale, seen);
+                soften(seen);
             }
-            if highest > F::LOWEST {
-                seen.iter_mut().for_each(|weight| *weight = *weight - highest);
-            }
-        }
-        for weight in &mut weights[(first + rows.start) * keys..(first + rows.end) * keys] {
-            let exponential = weight.exponential();
-            *weight = if *weight == F::LOWEST { F::ZERO } else { exponential };
-        }
-        for row in rows.clone() {
-            let seen = &mut weights[(first + row) * keys..][..shape.reach(row)];
-            let total = sum(seen);
-            let share = if total > F::ZERO { F::ONE / total } else { F::ZERO };
             let out = &mut out[(row * shape.heads + head) * width..][..width];
             out.fill(F::ZERO);
-            for (place, weight) in seen.iter_mut().enumerate() {
-                *weight *= share;
-                add_row::<F, WIDTH>(out, *weight, value.row(place, key_head, width));
+            mix_row::<F, WIDTH>(weights[..reach].iter().copied(), 0, value, key_head, width, out);
+        }
+    }
+}
+
+/// `out += Σ_r factors[r] · other[first + r]` for one head.
+#[inline(always)]
+fn mix_row<F: Real, const WIDTH: usize>(
+    factors: impl Iterator<Item = F>,
+    first: usize,
+    other: View<'_, F>,
+    head: usize,
+    width: usize,
+    out: &mut [F],
+) {
+    let rows = factors.enumerate().map(|(row, factor)| (factor, other.row(first + row, head, width)));
+    let (true, Some(out)) = (WIDTH > 0, out.first_chunk_mut::<WIDTH>()) else {
+        rows.for_each(|(factor, row)| add_scaled(out, factor, row));
+        return;
+    };
+    let mut sums = [F::ZERO; WIDTH];
+    for (factor, row) in rows {
+        if let Some(row) = row.first_chunk::<WIDTH>() {
+            for i in 0..WIDTH {
+                sums[i] += factor * row[i];
             }
         }
+    }
+    for i in 0..WIDTH {
+        out[i] += sums[i];
     }
 }
 
 /// [`attend_backward`] for heads of `WIDTH` columns; 0 stands for any.
 #[inline(always)]
-fn attend_head_backward<F: Real, const WIDTH: usize>(
+fn pull_scores<F: Real, const WIDTH: usize>(
     shape: &Heads<'_>,
-    head: usize,
     scale: F,
-    [query, key, value]: [View<'_, F>; 3],
+    value: View<'_, F>,
     weights: &[F],
-    d_out: &[F],
-    [d_query, d_key, d_value, d_weights, room]: [&mut [F]; 5],
+    d_out: View<'_, F>,
+    room: &mut [F],
+    d_scores: &mut [F],
 ) {
     let (width, keys) = (if WIDTH == 0 { shape.width } else { WIDTH }, shape.key_rows);
-    let key_head = shape.key_head(head);
-    for row in 0..shape.query_rows {
-        let seen = shape.reach(row);
-        let weights = &weights[(head * shape.query_rows + row) * keys..][..seen];
-        let d_weights = &mut d_weights[..seen];
-        let d_out = &d_out[(row * shape.heads + head) * width..][..width];
-        dots::<F, WIDTH>(d_out, value, key_head, width, room, d_weights);
-        for place in 0..seen {
-            add_row::<F, WIDTH>(&mut d_value[place * width..][..width], weights[place], d_out);
+    for head in 0..shape.heads {
+        for row in 0..shape.query_rows {
+            let at = (head * shape.query_rows + row) * keys;
+            let (weights, d_scores) = (&weights[at..at + keys], &mut d_scores[at..at + keys]);
+            let seen = shape.reach(row);
+            let d = d_out.row(row, head, width);
+            dots::<F, WIDTH>(d, value, shape.key_head(head), width, room, &mut d_scores[..seen]);
+            // Keys out of reach have no weight, so what stands there does not count, as long as it is a number.
+            d_scores[seen..].fill(F::ZERO);
+            let centre = dot(weights, d_scores);
+            for (d, &weight) in d_scores.iter_mut().zip(weights) {
+                *d = scale * weight * (*d - centre);
+            }
         }
-        let centre = dot(weights, d_weights);
-        let q = query.row(row, head, width);
-        let d_query = &mut d_query[row * width..][..width];
-        d_query.fill(F::ZERO);
-        for place in 0..seen {
-            let d_score = scale * weights[place] * (d_weights[place] - centre);
-            add_row::<F, WIDTH>(d_query, d_score, key.row(place, key_head, width));
-            add_row::<F, WIDTH>(&mut d_key[place * width..][..width], d_score, q);
+    }
+}
+
+/// [`mix`] for heads of `WIDTH` columns; 0 stands for any.
+#[inline(always)]
+fn mix_heads<F: Real, const WIDTH: usize>(
+    shape: &Heads<'_>,
+    factors: &[F],
+    to_keys: bool,
+    [other_heads, out_heads]: [usize; 2],
+    other: View<'_, F>,
+    out: &mut [F],
+    [stride, start]: [usize; 2],
+) {
+    let (width, queries, keys) =
+        (if WIDTH == 0 { shape.width } else { WIDTH }, shape.query_rows, shape.key_rows);
+    for head in 0..shape.heads {
+        let factors = &factors[head * queries * keys..][..queries * keys];
+        let (from, to) = (head / (shape.heads / other_heads), head / (shape.heads / out_heads));
+        for row in 0..if to_keys { keys } else { queries } {
+            let out = &mut out[row * stride + start + to * width..][..width];
+            if to_keys {
+                // The queries that reach this key.
+                let first = if shape.causal { row.min(queries) } else { 0 };
+                let column = factors[first * keys..].iter().skip(row).step_by(keys).copied();
+                mix_row::<F, WIDTH>(column, first, other, from, width, out);
+            } else {
+                let seen = factors[row * keys..][..shape.reach(row)].iter().copied();
+                mix_row::<F, WIDTH>(seen, 0, other, from, width, out);
+            }
         }
     }
 }
@@ -226,27 +313,33 @@ vectorised! {
         with_width!(shape.width, attend_heads(shape, scale, views, rows, weights, room, out));
     }
 
-    /// The backward pass of one head of one item: `parts` are the head's cotangents of query (written), key and value
-    /// (added to, as several heads may share them), `[rows, width]` each, and room for `[key rows]` and `[key rows, 16]`.
+    /// The cotangents of one item's scores, `[heads, query rows, key rows]`, from those of its result; `room` is
+    /// `[key rows, 16]`.
     pub(crate) fn attend_backward<F: Real>(
         shape: &Heads<'_>,
-        head: usize,
         scale: F,
-        views: [View<'_, F>; 3],
+        value: View<'_, F>,
         weights: &[F],
-        d_out: &[F],
-        parts: [&mut [F]; 5],
+        d_out: View<'_, F>,
+        room: &mut [F],
+        d_scores: &mut [F],
     ) {
-        with_width!(shape.width, attend_head_backward(shape, head, scale, views, weights, d_out, parts));
+        with_width!(shape.width, pull_scores(shape, scale, value, weights, d_out, room, d_scores));
     }
 
-    /// Adds `[rows, width]` of one head to that head's columns of a whole value.
-    pub(crate) fn add_head<F: Real>(part: &[F], width: usize, whole: &mut [F], stride: usize, start: usize) {
-        for (part, whole) in part.chunks_exact(width).zip(whole.chunks_exact_mut(stride)) {
-            for (whole, &part) in whole[start..start + width].iter_mut().zip(part) {
-                *whole += part;
-            }
-        }
+    /// Adds rows of one item, mixed by `factors`, `[heads, query rows, key rows]`, to columns of `out`, whose rows are
+    /// `place[0]` apart and begin at `place[1]`: `out[r] += Σ_s factors[r, s] other[s]`, or with `to_keys`
+    /// `out[s] += Σ_r factors[r, s] other[r]`. `heads` are those of `other` and of `out`.
+    pub(crate) fn mix<F: Real>(
+        shape: &Heads<'_>,
+        factors: &[F],
+        to_keys: bool,
+        heads: [usize; 2],
+        other: View<'_, F>,
+        out: &mut [F],
+        place: [usize; 2],
+    ) {
+        with_width!(shape.width, mix_heads(shape, factors, to_keys, heads, other, out, place));
     }
 
     /// `out[r, s] = scale · query[r] · key[s]` for one item.

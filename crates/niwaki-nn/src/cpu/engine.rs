@@ -2,6 +2,7 @@
 
 use super::Real;
 use super::block::{Block, Extent, Inputs, Workspace};
+use super::buffer::Buffer;
 use super::step::step;
 use crate::engine::{Engine, Span, Surrogate, check_members};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
@@ -32,8 +33,8 @@ pub struct Cpu<F> {
 
 #[derive(Debug)]
 struct Member<F> {
-    parameters: Vec<F>,
-    gradient: Vec<F>,
+    parameters: Buffer<F>,
+    gradient: Buffer<F>,
     moments: Vec<Vec<F>>,
     steps: u64,
     outputs: Vec<Vec<F>>,
@@ -47,8 +48,8 @@ impl<F: Real> Cpu<F> {
     pub fn new(graph: &Graph, outputs: &[Value], members: usize) -> Self {
         let length = graph.layout().len();
         let member = || Member {
-            parameters: vec![F::ZERO; length],
-            gradient: vec![F::ZERO; length],
+            parameters: Buffer::zeros(length),
+            gradient: Buffer::zeros(length),
             moments: Vec::new(),
             steps: 0,
             outputs: vec![Vec::new(); outputs.len()],
@@ -185,16 +186,19 @@ impl<F: Real> Engine for Cpu<F> {
     }
 
     fn set_parameters(&mut self, member: usize, flat: &[F]) -> Result<()> {
-        load(&mut self.members[member].parameters, flat, "parameters", self.graph.layout().len())
+        check_length("parameters", self.graph.layout().len(), flat.len())?;
+        self.members[member].parameters.copy_from_slice(flat);
+        Ok(())
     }
 
     fn parameters(&self, member: usize) -> Result<Vec<F>> {
-        Ok(self.members[member].parameters.clone())
+        Ok(self.members[member].parameters.to_vec())
     }
 
     fn forward(&mut self) -> Result<()> {
         self.check_loaded(self.forward.forward())?;
         self.each_member(false, |index, member, workspace, shared| {
+            workspace.lay_out(shared.graph, shared.plan, &member.parameters);
             for items in shared.blocks() {
                 let extent = Extent { member: index, items, total: shared.items, row: None };
                 let Shared { graph, plan, inputs, .. } = shared;
@@ -232,7 +236,7 @@ impl<F: Real> Engine for Cpu<F> {
         self.each_member(true, |index, member, workspace, shared| {
             let Member { parameters, gradient, outputs, .. } = member;
             gradient.fill(F::ZERO);
-            workspace.turn_weights(shared.graph, shared.plan, parameters);
+            workspace.lay_out(shared.graph, shared.plan, parameters);
             for items in shared.blocks() {
                 let extent = Extent { member: index, items: items.clone(), total: shared.items, row: None };
                 let Shared { graph, plan, inputs, .. } = shared;
@@ -258,7 +262,7 @@ impl<F: Real> Engine for Cpu<F> {
     }
 
     fn gradient(&self, member: usize) -> Result<Vec<F>> {
-        Ok(self.members[member].gradient.clone())
+        Ok(self.members[member].gradient.to_vec())
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {

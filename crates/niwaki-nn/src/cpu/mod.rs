@@ -9,9 +9,11 @@
 
 mod attention;
 mod block;
+mod buffer;
 mod engine;
 mod kernels;
 mod norm;
+mod panels;
 mod pick;
 mod point;
 mod product;

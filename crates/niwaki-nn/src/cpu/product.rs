@@ -8,7 +8,7 @@ use super::Real;
 use super::simd::vectorised;
 
 /// Inner axes up to this length are summed in one run.
-const PANEL: usize = 512;
+pub(crate) const PANEL: usize = 512;
 
 /// A matrix in memory: the distance between rows and between columns, in scalars.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,14 @@ impl<'a, F> Matrix<'a, F> {
         Self { data: self.data, row_stride: self.column_stride, column_stride: self.row_stride }
     }
 
-    fn reach(&self, rows: usize, columns: usize) -> usize {
+    /// The part that starts at a row and a column.
+    pub(crate) fn from(self, row: usize, column: usize) -> Self {
+        let start = row * self.row_stride + column * self.column_stride;
+        Self { data: &self.data[start.min(self.data.len())..], ..self }
+    }
+
+    /// Scalars from the first element to the last.
+    pub(crate) fn reach(&self, rows: usize, columns: usize) -> usize {
         if rows == 0 || columns == 0 {
             return 0;
         }
@@ -55,8 +62,7 @@ pub(crate) fn product<F: Real>(
     assert!(out.len() >= Matrix::rows(&*out, stride).reach(m, n), "result too short");
     for start in (0..k).step_by(PANEL) {
         let depth = PANEL.min(k - start);
-        let left = Matrix { data: &left.data[(start * left.column_stride).min(left.data.len())..], ..left };
-        let right = Matrix { data: &right.data[(start * right.row_stride).min(right.data.len())..], ..right };
+        let (left, right) = (left.from(0, start), right.from(start, 0));
         let add = add || start > 0;
         let horizontal = left.column_stride == 1 && right.row_stride == 1 && m * n <= 256;
         if m == 1 || n == 1 || depth <= 2 || horizontal {

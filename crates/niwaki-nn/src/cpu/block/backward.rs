@@ -2,15 +2,16 @@
 
 use super::{Block, pointing};
 use crate::cpu::Real;
-use crate::cpu::attention::{add_head, attend_backward, score_backward};
+use crate::cpu::attention::{View, attend_backward, mix, score_backward};
 use crate::cpu::kernels::{
     add_column_sums, multiply, multiply_and_add_column_sums, multiply_into, relu_backward, scale,
     tanh_backward,
 };
 use crate::cpu::norm::{layer_norm_backward, rms_norm_backward};
+use crate::cpu::panels::add_outer;
 use crate::cpu::pick::pick_backward;
 use crate::cpu::point::point_backward;
-use crate::cpu::product::{Matrix, product};
+use crate::cpu::product::Matrix;
 use crate::cpu::rope::turn;
 use crate::cpu::rows::{add_row, pool_backward};
 use crate::graph::{Activation, Attention, Op, Point, Value};
@@ -206,17 +207,16 @@ impl<'a, F: Real> Block<'a, F> {
         }
         let dz = self.pulled(*output);
         let rows = dz.len() / outer;
-        let (x, dz) = (Matrix::rows(self.value(*input), inner), Matrix::rows(dz, outer));
-        let range = layout.slice(*weight).range();
-        let d_weight = &mut gradient[range.clone()];
+        let (x, d_weight) = (self.value(*input), &mut gradient[layout.slice(*weight).range()]);
         match transposed {
-            false => product([inner, rows, outer], x.transposed(), dz, d_weight, outer, true),
-            true => product([outer, rows, inner], dz.transposed(), x, d_weight, inner, true),
+            false => add_outer([rows, inner, outer], x, dz, d_weight),
+            true => add_outer([rows, outer, inner], dz, x, d_weight),
         }
-        if let Some(add) = accumulate(writes, 0) {
-            let weight = if *transposed { self.parameters } else { self.turned };
-            let back = Matrix::rows(&weight[range], inner);
-            product([rows, outer, inner], dz, back, self.cotangent(*input), inner, add);
+        if let Some(add) = accumulate(writes, 0)
+            && let Some(weight) = self.weights.of(self.graph, position, self.parameters, true)
+        {
+            let dz = Matrix::rows(dz, outer);
+            weight.product([rows, outer, inner], dz, self.cotangent(*input), inner, add);
         }
         if let Some(residual) = residual {
             self.pass_on(*residual, *output, F::ONE, writes, 1);
@@ -239,31 +239,29 @@ impl<'a, F: Real> Block<'a, F> {
             self.zeroed(columns.value, writes, place);
         }
         let graph = self.graph;
-        let size = graph.shape(output).size();
         let (queries, keys) = (graph.shape(a.query.value).rows, graph.shape(a.key.value).rows);
+        let per_item = a.heads * queries * keys;
         let scratch = std::mem::take(&mut self.scratch);
-        let (d_query, rest) = scratch.split_at_mut(queries * a.head_width);
-        let (d_key, rest) = rest.split_at_mut(keys * a.head_width);
-        let (d_value, rest) = rest.split_at_mut(keys * a.head_width);
-        let (d_weights, room) = rest.split_at_mut(keys);
+        let (d_scores, room) = scratch.split_at_mut(per_item);
         for item in 0..self.items() {
             let shape = self.heads(a, item);
-            let views = operands.map(|columns| self.view(columns, item));
-            let weights = &saved[item * a.heads * queries * keys..][..a.heads * queries * keys];
-            let d_out = &self.pulled(output)[item * size..(item + 1) * size];
-            for head in 0..a.heads {
-                d_key.fill(F::ZERO);
-                d_value.fill(F::ZERO);
-                let parts = [&mut *d_query, &mut *d_key, &mut *d_value, &mut *d_weights, &mut *room];
-                attend_backward(&shape, head, F::from_f64(a.scale), views, weights, d_out, parts);
-                let key_head = head / (a.heads / a.key_heads);
-                let parts = [(&*d_query, head), (&*d_key, key_head), (&*d_value, key_head)];
-                for (place, (columns, (part, head))) in operands.into_iter().zip(parts).enumerate() {
-                    if writes[place].is_some() {
-                        let shape = graph.shape(columns.value);
-                        let whole = &mut self.cotangent(columns.value)[item * shape.size()..][..shape.size()];
-                        add_head(part, a.head_width, whole, shape.width, columns.start + head * a.head_width);
-                    }
+            let [query, key, value] = operands.map(|columns| self.view(columns, item));
+            let weights = &saved[item * per_item..(item + 1) * per_item];
+            let (size, stride) = (graph.shape(output).size(), graph.shape(output).width);
+            let d_out = View { data: &self.pulled(output)[item * size..(item + 1) * size], stride, start: 0 };
+            attend_backward(&shape, F::from_f64(a.scale), value, weights, d_out, room, d_scores);
+            let d_scores = &*d_scores;
+            // What each operand's rows are mixed from, and the heads of that and of the operand.
+            let sources = [
+                (d_scores, key, [a.key_heads, a.heads]),
+                (d_scores, query, [a.heads, a.key_heads]),
+                (weights, d_out, [a.heads, a.key_heads]),
+            ];
+            for (place, (columns, (factors, other, heads))) in operands.into_iter().zip(sources).enumerate() {
+                if writes[place].is_some() {
+                    let whole = graph.shape(columns.value);
+                    let out = &mut self.cotangent(columns.value)[item * whole.size()..][..whole.size()];
+                    mix(&shape, factors, place > 0, heads, other, out, [whole.width, columns.start]);
                 }
             }
         }

@@ -7,10 +7,10 @@ use crate::cpu::kernels::{activate, add, multiply, scale};
 use crate::cpu::norm::{layer_norm, rms_norm};
 use crate::cpu::pick::pick;
 use crate::cpu::point::point as cpu_point;
-use crate::cpu::product::{Matrix, product};
+use crate::cpu::product::Matrix;
 use crate::cpu::rope::turn;
 use crate::cpu::rows::{copy_row, pool};
-use crate::graph::{Activation, Attention, Columns, Op, Value};
+use crate::graph::{Attention, Columns, Op, Value};
 
 impl<'a, F: Real> Block<'a, F> {
     /// Runs the plan's forward pass.
@@ -133,41 +133,40 @@ impl<'a, F: Real> Block<'a, F> {
     }
 
     fn linear(&self, position: usize, output: Value) {
-        let Op::Linear { input, weight, transposed, bias, activation, residual, .. } =
-            &self.graph.ops()[position]
-        else {
+        let Op::Linear { input, bias, activation, residual, .. } = &self.graph.ops()[position] else {
             return;
         };
         let (rows, inner, outer) =
             (self.graph.shape(output).rows, self.graph.shape(*input).width, self.graph.shape(output).width);
-        let weight = match transposed {
-            false => Matrix::rows(self.parameter(*weight), outer),
-            true => Matrix::rows(self.parameter(*weight), inner).transposed(),
-        };
-        let (x, y) = (self.value(*input), self.result(output));
-        if let Some(residual) = residual {
-            for span in self.spans(rows) {
-                let at = scale_range(&span, outer);
-                y[at.clone()].copy_from_slice(&self.value(*residual)[at]);
-            }
-        }
+        let (x, y, saved) = (self.value(*input), self.result(output), self.saved(position));
+        let bias = bias.map(|bias| self.parameter(bias));
+        let Some(weight) = self.weights.of(self.graph, position, self.parameters, false) else { return };
         // Row `row` of each item stands `rows` rows after that of the item before.
         let (count, first, stride) = match self.extent.row {
             None => (rows * self.items(), 0, 1),
             Some(row) => (self.items(), row, rows),
         };
-        let left = Matrix::rows(&x[first * inner..], stride * inner);
-        let shape = [count, inner, outer];
-        product(shape, left, weight, &mut y[first * outer..], stride * outer, residual.is_some());
-        let bias = bias.map(|bias| self.parameter(bias));
-        if bias.is_none() && *activation == Activation::None {
-            return;
-        }
-        let saved = self.saved(position);
-        for span in self.spans(rows) {
-            let at = scale_range(&span, outer);
-            let slope = (!saved.is_empty()).then(|| &mut saved[at.clone()]);
-            activate(&mut y[at], bias, *activation, slope);
+        let strip = weight.strip(count);
+        for start in (0..count).step_by(strip) {
+            let strip = strip.min(count - start);
+            let start = first + start * stride;
+            // Neighbouring rows are one span; rows of different items are one each.
+            let spans = || {
+                let (spans, length) = if stride == 1 { (1, strip) } else { (strip, 1) };
+                (0..spans)
+                    .map(move |span| start + span * stride)
+                    .map(move |row| row * outer..(row + length) * outer)
+            };
+            if let Some(residual) = residual {
+                spans().for_each(|at| y[at.clone()].copy_from_slice(&self.value(*residual)[at]));
+            }
+            let left = Matrix::rows(&x[start * inner..], stride * inner);
+            let shape = [strip, inner, outer];
+            weight.product(shape, left, &mut y[start * outer..], stride * outer, residual.is_some());
+            for at in spans() {
+                let slope = (!saved.is_empty()).then(|| &mut saved[at.clone()]);
+                activate(&mut y[at], bias, *activation, slope);
+            }
         }
     }
 

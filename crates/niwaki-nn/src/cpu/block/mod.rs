@@ -4,15 +4,17 @@
 
 mod backward;
 mod forward;
+mod weights;
 
 use super::Real;
+use super::buffer::Buffer;
 use super::kernels::LANES;
 use super::point::{Operands, Sizes};
-use super::product::transpose;
 use crate::graph::{Attention, Graph, Index, IndexSource, Mask, Op, Point, Value, Visible};
 use crate::layout::Param;
 use crate::plan::{Plan, Region};
 use std::ops::Range;
+use weights::Weights;
 
 /// What was loaded, `[member, item, …]`, by position in the graph's tables.
 #[derive(Clone, Debug, Default)]
@@ -25,37 +27,22 @@ pub(crate) struct Inputs<F> {
 /// The memory that a thread runs blocks in.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace<F> {
-    arena: Vec<F>,
-    scratch: Vec<F>,
-    /// Weights transposed for the backward pass, at their offsets in the member's buffer.
-    turned: Vec<F>,
+    arena: Buffer<F>,
+    scratch: Buffer<F>,
+    weights: Weights<F>,
 }
 
 impl<F: Real> Workspace<F> {
     /// Makes room for `items` items of a plan.
     pub(crate) fn reserve(&mut self, graph: &Graph, plan: &Plan, items: usize) {
-        if self.arena.len() < plan.arena() * items {
-            self.arena = vec![F::ZERO; plan.arena() * items];
-        }
-        let scratch = graph.ops().iter().map(|op| scratch(graph, op)).max().unwrap_or(0);
-        self.scratch.resize(scratch, F::ZERO);
+        self.arena.reserve(plan.arena() * items);
+        self.scratch.reserve(graph.ops().iter().map(|op| scratch(graph, op)).max().unwrap_or(0));
     }
-}
 
-impl<F: Real> Workspace<F> {
-    /// Transposes the weights that the backward pass multiplies by, once for all blocks of a member: products read
-    /// contiguous columns faster than they can gather them.
-    pub(crate) fn turn_weights(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
-        self.turned.resize(parameters.len(), F::ZERO);
-        for step in plan.backward() {
-            if let Op::Linear { input, weight, transposed: false, output, .. } = &graph.ops()[step.op]
-                && step.writes[0].is_some()
-            {
-                let range = graph.layout().slice(*weight).range();
-                let (inner, outer) = (graph.shape(*input).width, graph.shape(*output).width);
-                transpose([inner, outer], &parameters[range.clone()], &mut self.turned[range]);
-            }
-        }
+    /// Lays out the weights of a plan's products, once for all blocks of a member. Without this, products read the
+    /// member's parameters as they are, and there can be no backward pass.
+    pub(crate) fn lay_out(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
+        self.weights.lay_out(graph, plan, parameters);
     }
 }
 
@@ -64,8 +51,7 @@ fn scratch(graph: &Graph, op: &Op) -> usize {
     match op {
         Op::Attention { attention: a, .. } => {
             let (queries, keys) = (graph.shape(a.query.value).rows, graph.shape(a.key.value).rows);
-            let backward = (queries + 2 * keys) * a.head_width + keys;
-            backward.max(a.heads * queries * keys) + LANES * keys
+            a.heads * queries * keys + LANES * keys
         }
         Op::Point { point, .. } => pointing(graph, point).scratch(),
         Op::LayerNorm { input, .. } | Op::RmsNorm { input, .. } => 2 * graph.shape(*input).width,
@@ -101,7 +87,7 @@ pub(crate) struct Block<'a, F> {
     extent: Extent,
     arena: *mut F,
     scratch: &'a mut [F],
-    turned: &'a [F],
+    weights: &'a Weights<F>,
 }
 
 impl<'a, F: Real> Block<'a, F> {
@@ -115,8 +101,8 @@ impl<'a, F: Real> Block<'a, F> {
     ) -> Self {
         assert!(workspace.arena.len() >= plan.arena() * extent.items.len(), "the arena was not reserved");
         let arena = workspace.arena.as_mut_ptr();
-        let Workspace { scratch, turned, .. } = workspace;
-        Self { graph, plan, inputs, parameters, extent, arena, scratch, turned }
+        let Workspace { scratch, weights, .. } = workspace;
+        Self { graph, plan, inputs, parameters, extent, arena, scratch, weights }
     }
 
     fn items(&self) -> usize {
