@@ -31,6 +31,16 @@ pub enum Error {
         /// What was asked for.
         came: f64,
     },
+    /// Optima that are not those of the instances.
+    #[error("task {task}: {came} pairs of bounds for {instances} instances; expected one each")]
+    Bounds {
+        /// The task.
+        task: &'static str,
+        /// Instances.
+        instances: usize,
+        /// Pairs that came.
+        came: usize,
+    },
     /// Shops of several shapes.
     #[error(
         "task {task}: instance {instance} has {} jobs, {} machines and {} operations, the first has {}, {} and {}",

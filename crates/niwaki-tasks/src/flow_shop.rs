@@ -131,5 +131,8 @@ mod tests {
             FlowTask::new(shops, bounds, 1).unwrap_err().to_string(),
             "task flow-shop: instance 1 has 2 jobs, 1 machines and 2 operations, the first has 2, 2 and 4"
         );
+        let shop = vec![FlowShop::new(2, 2, vec![1; 4]).unwrap()];
+        let line = FlowTask::new(shop, vec![Bounds { lower: 1, upper: 1 }; 2], 1).unwrap_err().to_string();
+        assert_eq!(line, "task flow-shop: 2 pairs of bounds for 1 instances; expected one each");
     }
 }

@@ -21,15 +21,14 @@ impl<S> Numbered<S> {
         training: usize,
         shape: impl Fn(&S) -> (usize, usize, usize),
     ) -> Result<Self, Error> {
-        let sizes = [
-            ("training", training, 1),
-            ("instances", shops.len(), training.max(1)),
-            ("bounds", bounds.len(), shops.len()),
-        ];
+        let sizes = [("training", training, 1), ("instances", shops.len(), training.max(1))];
         for (axis, came, least) in sizes {
             if came < least {
                 return Err(Error::TooSmall { task, axis, least, came });
             }
+        }
+        if bounds.len() != shops.len() {
+            return Err(Error::Bounds { task, instances: shops.len(), came: bounds.len() });
         }
         let expected = shape(&shops[0]);
         match shops.iter().map(shape).enumerate().find(|(_, came)| *came != expected) {
