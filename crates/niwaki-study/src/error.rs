@@ -40,6 +40,9 @@ pub enum Error {
     /// A statistic was refused.
     #[error(transparent)]
     Statistic(#[from] niwaki_stats::Error),
+    /// A task was refused.
+    #[error(transparent)]
+    Task(#[from] niwaki_tasks::Error),
     /// A study file, a run's settings or the training itself was refused.
     #[error(transparent)]
     Train(#[from] niwaki_train::Error),

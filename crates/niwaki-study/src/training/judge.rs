@@ -37,6 +37,7 @@ impl Board<'_> {
         for claim in &study.correlation {
             outcomes.extend(self.correlated(claim, &points)?);
         }
+        outcomes.extend(self.feasible()?);
         Ok(outcomes)
     }
 

@@ -16,10 +16,12 @@
 //! | `judge.rs` | the paper's numbers and statements held against them |
 //! | `anatomy.rs` | how runs fail |
 //! | `scaling.rs` | how an advantage scales with the axes of a grid |
+//! | `boundary.rs` | two orders: which share of the ways to run them is on time |
 //! | `dose.rs` | whether the lead follows the dose |
 //! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | the report |
 
 mod anatomy;
+mod boundary;
 mod charts;
 mod claims;
 mod dose;
@@ -38,6 +40,7 @@ mod store;
 mod summary;
 mod table;
 
+pub use boundary::Feasible;
 pub use claims::Half;
 pub use dose::{Correlated, DosePoint, correlation, partialled};
 pub use endpoint::Endpoint;

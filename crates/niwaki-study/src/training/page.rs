@@ -55,6 +55,13 @@ pub fn training_page(
         }
         page = page.section(section);
     }
+    if let Some(feasible) = &study.feasible {
+        let chart = feasible.chart(&feasible.shares()?);
+        let caption =
+            format!("Every one of {} drawn pairs is run both ways; nothing is trained.", feasible.pairs);
+        let figure = Figure::new(&chart).caption(caption);
+        page = page.section(Section::new("Feasible shares").id("feasible").figure(figure));
+    }
     if study.dose.is_some() {
         page = page.section(dose(board)?);
     }

@@ -133,7 +133,7 @@ impl Training {
                 study.cell.push(tried);
             }
         }
-        (study.pilot, study.compare, study.dose) = (None, None, None);
+        (study.pilot, study.compare, study.dose, study.feasible) = (None, None, None, None);
         study.also.clear();
         study.pool.clear();
         study.chart.clear();

@@ -5,11 +5,13 @@
 use super::store::{self, Claim};
 use super::{Plan, Planned};
 use crate::Error;
-use niwaki_train::spec::{PolicyKind, cohort_of};
-use niwaki_train::{Device, Record, gather};
+use niwaki_shop::Bounds;
+use niwaki_train::spec::{Played, PolicyKind, cohort_of};
+use niwaki_train::{Device, Recipe, Record, Spec, gather};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +64,8 @@ struct Watch {
     first: Mutex<Option<f64>>,
     runs: AtomicU64,
     run_iterations: AtomicU64,
+    /// Bounds on the optima of each pool of shops, sought once for all runs that share it.
+    bounds: BTreeMap<String, Vec<Bounds>>,
 }
 
 impl Runner<'_> {
@@ -86,18 +90,20 @@ impl Runner<'_> {
     /// # Errors
     /// If the disk or the device fails. Runs that were finished stay finished.
     pub fn run(&self, plan: &Plan) -> Result<Option<Speed>, Error> {
-        let watch = Watch {
-            began: Instant::now(),
-            first: Mutex::new(None),
-            runs: AtomicU64::new(0),
-            run_iterations: AtomicU64::new(0),
-        };
+        let began = Instant::now();
         let mut todo = Vec::new();
         for run in &plan.runs {
             if !store::finished(&self.out.join(&run.home), &run.hash)? {
                 todo.push(run);
             }
         }
+        let watch = Watch {
+            began,
+            first: Mutex::new(None),
+            runs: AtomicU64::new(0),
+            run_iterations: AtomicU64::new(0),
+            bounds: seek(&todo)?,
+        };
         let mut left = Vec::new();
         let (alone, together) = self.cohorts(todo)?;
         for cohort in together {
@@ -186,7 +192,11 @@ impl Runner<'_> {
 
     /// Trains a cohort to its end, or until a member diverges.
     fn train(&self, runs: &[&Planned], watch: &Watch) -> Result<(Vec<Vec<Record>>, Option<usize>), Error> {
-        let mut cohort = gather(runs.iter().map(|run| run.recipe.clone()).collect(), &self.device)?;
+        let mut recipes: Vec<Recipe> = runs.iter().map(|run| run.recipe.clone()).collect();
+        // A cohort plays the pool of its first member.
+        let known = watch.bounds.get(&pool_of(&recipes[0].spec)?).cloned();
+        recipes[0].prepare(known, &|_, _| {})?;
+        let mut cohort = gather(recipes, &self.device)?;
         let iterations = runs[0].recipe.spec.iterations;
         let mut curves = vec![Vec::with_capacity(iterations); runs.len()];
         while cohort.done() < iterations {
@@ -206,6 +216,26 @@ impl Runner<'_> {
         }
         Ok((curves, None))
     }
+}
+
+/// Bounds on the optima of every pool that some runs play.
+fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
+    let mut bounds = BTreeMap::new();
+    for run in runs.iter().filter(|run| matches!(run.recipe.task, Played::Shops(_))) {
+        if let Entry::Vacant(missing) = bounds.entry(pool_of(&run.recipe.spec)?) {
+            let mut recipe = run.recipe.clone();
+            recipe.prepare(None, &|_, _| {})?;
+            missing.insert(recipe.bounds().unwrap_or_default().to_vec());
+        }
+    }
+    Ok(bounds)
+}
+
+/// What two runs that play the same instances have in common.
+fn pool_of(spec: &Spec) -> Result<String, Error> {
+    let mut task = spec.task.clone();
+    (task.deadline, task.reward) = (None, None);
+    Ok(Spec { task, ..Spec::default() }.to_toml()?)
 }
 
 /// Runs that can train as one program: arms, deadlines and seeds do, other shapes and other reuse do not.
@@ -229,6 +259,16 @@ mod tests {
     }
 
     #[test]
+    fn deadlines_share_a_pool_and_shapes_do_not() {
+        let plan = |label: &str| Plan::new(crate::find(label).unwrap().training().unwrap(), None).unwrap();
+        let pools = |plan: &Plan| {
+            let pools = plan.runs.iter().map(|run| pool_of(&run.recipe.spec).unwrap());
+            pools.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert_eq!((pools(&plan("tab:sched-win+hard")), pools(&plan("tab:sched-horizon"))), (1, 4));
+    }
+
+    #[test]
     fn the_scheduling_studies_train_in_few_cohorts() {
         // PPO: 24 + 48 + 24 seeds. Control and corrected share their reuse: twice that.
         assert_eq!(cohorts("tab:sched-win+hard"), [96, 192]);
@@ -238,6 +278,8 @@ mod tests {
         assert_eq!(cohorts("tab:sched-win+easy"), [32, 32]);
         // Six values of K; two clips, two arms, 16 seeds.
         assert_eq!(cohorts("fig:ktol"), [64; 6]);
+        // Three deadlines, six seeds.
+        assert_eq!(cohorts("tab:sched-win+job"), [18, 36]);
         // Four shapes: PPO, and the two at K = 30.
         assert_eq!(cohorts("tab:sched-horizon"), [12, 12, 12, 12, 24, 24, 24, 24]);
     }

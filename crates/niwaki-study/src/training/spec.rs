@@ -1,6 +1,7 @@
 //! A study file of this kind: what to train, and what the paper printed of it.
 
 use super::Endpoint;
+use super::boundary::Feasible;
 use super::claims::{CorrelationClaim, LeadClaim, OrderClaim, TrendClaim, ValueClaim};
 use super::pilot::{Calibration, Pilot};
 use niwaki_train::Spec;
@@ -62,6 +63,8 @@ pub struct Training {
     pub chart: Vec<Against>,
     /// Whose leads are held against whose dose, seed by seed.
     pub dose: Option<DoseStudy>,
+    /// Shares of the ways to run two orders that are on time.
+    pub feasible: Option<Feasible>,
     /// Whether failed runs are looked into: for the two-branch reward.
     #[serde(default)]
     pub anatomy: bool,
