@@ -1,8 +1,9 @@
 //! The members of a population on the CPU, and the loop over members and blocks.
 
 use super::Real;
-use super::block::{Block, Extent, Inputs, Workspace};
+use super::block::{Block, Extent, Inputs, Weights, Workspace};
 use super::buffer::Buffer;
+use super::kernels::scale;
 use super::step::step;
 use crate::engine::{Engine, Span, Surrogate, check_members};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
@@ -28,7 +29,7 @@ pub struct Cpu<F> {
     members: Vec<Member<F>>,
     items: usize,
     /// Those that no thread is using; there are never more than threads.
-    workspaces: Mutex<Vec<Workspace<F>>>,
+    desks: Mutex<Vec<Desk<F>>>,
 }
 
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl<F: Real> Cpu<F> {
             graph: graph.clone(),
             members: (0..members).map(|_| member()).collect(),
             items: 0,
-            workspaces: Mutex::new(Vec::new()),
+            desks: Mutex::new(Vec::new()),
         }
     }
 
@@ -77,24 +78,66 @@ impl<F: Real> Cpu<F> {
         (BLOCK_ROWS / tallest.max(1)).clamp(1, self.items.max(1))
     }
 
-    /// Runs `work` on every member in parallel, each with a workspace that has room for a block of `plan`.
+    /// Runs `work` on every member in parallel, each with a desk that has room for blocks of `plan`.
     fn each_member(
         &mut self,
         training: bool,
-        work: impl Fn(usize, &mut Member<F>, &mut Workspace<F>, &Shared<'_, F>) + Sync,
+        work: impl Fn(usize, &mut Member<F>, &mut Desk<F>, &Shared<'_, F>) + Sync,
     ) {
         let block = self.block_items();
-        let Self { graph, inputs, members, items, workspaces, .. } = self;
+        let Self { graph, inputs, members, items, desks, .. } = self;
         let plan = if training { &self.training } else { &self.forward };
         let shared = Shared { graph, plan, inputs, items: *items, block };
-        let workspaces = &*workspaces;
-        let free = || workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let desks = &*desks;
+        let free = || desks.lock().unwrap_or_else(PoisonError::into_inner);
         members.par_iter_mut().enumerate().for_each(|(index, member)| {
-            let mut workspace = free().pop().unwrap_or_default();
-            workspace.reserve(graph, plan, block);
-            work(index, member, &mut workspace, &shared);
-            free().push(workspace);
+            let mut desk = free().pop().unwrap_or_default();
+            for workspace in
+                desk.workspaces.iter_mut().take(if shared.middle() < shared.items { 2 } else { 1 })
+            {
+                workspace.reserve(graph, plan, block);
+            }
+            desk.weights.lay_out(graph, plan, &member.parameters);
+            work(index, member, &mut desk, &shared);
+            free().push(desk);
         });
+    }
+}
+
+/// The memory that one member is worked on with. Its items are cut into two halves that two threads may take; where
+/// the cut lies depends on the items alone, so results do not depend on the threads.
+#[derive(Debug, Default)]
+struct Desk<F> {
+    weights: Weights<F>,
+    workspaces: [Workspace<F>; 2],
+    /// The second half's gradient.
+    gradient: Vec<F>,
+}
+
+/// The outputs of a run of items.
+struct Kept<'a, F> {
+    items: Range<usize>,
+    /// `[items, size]` of each output.
+    outputs: Vec<&'a mut [F]>,
+}
+
+impl<'a, F> Kept<'a, F> {
+    fn whole(items: usize, outputs: &'a mut [Vec<F>]) -> Self {
+        Self { items: 0..items, outputs: outputs.iter_mut().map(Vec::as_mut_slice).collect() }
+    }
+
+    /// The items before `middle`, and those from it on.
+    fn split(self, middle: usize) -> (Self, Self) {
+        let (count, before) = (self.items.len().max(1), middle - self.items.start);
+        let halves = self.outputs.into_iter().map(|all| {
+            let size = all.len() / count;
+            all.split_at_mut(before * size)
+        });
+        let (first, second) = halves.unzip();
+        (
+            Self { items: self.items.start..middle, outputs: first },
+            Self { items: middle..self.items.end, outputs: second },
+        )
     }
 }
 
@@ -108,9 +151,15 @@ struct Shared<'a, F> {
 }
 
 impl<F: Real> Shared<'_, F> {
-    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<F> {
-        let (items, block) = (self.items, self.block);
-        (0..items).step_by(block).map(move |start| start..(start + block).min(items))
+    /// The blocks of a run of items.
+    fn blocks(&self, items: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<F> {
+        let (end, block) = (items.end, self.block);
+        items.clone().step_by(block).map(move |start| start..(start + block).min(end))
+    }
+
+    /// Where the second half of the items begins: whole blocks, the first half no shorter.
+    fn middle(&self) -> usize {
+        (self.items.div_ceil(self.block.max(1)).div_ceil(2) * self.block).min(self.items)
     }
 
     /// Scalars per item of each output.
@@ -119,13 +168,76 @@ impl<F: Real> Shared<'_, F> {
     }
 
     /// Copies a block's outputs, all rows or one, to where the caller reads them.
-    fn keep(&self, block: &Block<'_, F>, extent: &Extent, outputs: &mut [Vec<F>]) {
-        for ((value, size), kept) in self.sizes().zip(outputs) {
+    fn keep(&self, block: &Block<'_, F>, extent: &Extent, kept: &mut Kept<'_, F>) {
+        let first = kept.items.start;
+        for ((value, size), kept) in self.sizes().zip(&mut kept.outputs) {
             let width = self.graph.shape(value).width;
             let rows = extent.row.map_or(0..size, |row| row * width..(row + 1) * width);
             for (item, from) in extent.items.clone().zip(block.value(value).chunks_exact(size)) {
-                kept[item * size..(item + 1) * size][rows.clone()].copy_from_slice(&from[rows.clone()]);
+                let to = &mut kept[(item - first) * size..(item - first + 1) * size];
+                to[rows.clone()].copy_from_slice(&from[rows.clone()]);
             }
+        }
+    }
+
+    /// Runs some items of a member forward and, where asked, backward; what is asked for is added to the gradient.
+    fn run(
+        &self,
+        member: usize,
+        weights: (&[F], &Weights<F>),
+        workspace: &mut Workspace<F>,
+        mut kept: Kept<'_, F>,
+        mut asked: Option<(&Surrogate<'_, F>, &mut [F])>,
+    ) {
+        let Shared { graph, plan, inputs, .. } = self;
+        for items in self.blocks(&kept.items.clone()) {
+            let extent = Extent { member, items: items.clone(), total: self.items, row: None };
+            let mut block = Block::new(graph, plan, inputs, weights, extent.clone(), workspace);
+            block.forward();
+            self.keep(&block, &extent, &mut kept);
+            let Some((surrogate, gradient)) = &mut asked else { continue };
+            let first = kept.items.start;
+            let seen: Vec<&[F]> = self
+                .sizes()
+                .zip(&kept.outputs)
+                .map(|((_, size), kept)| &kept[(items.start - first) * size..(items.end - first) * size])
+                .collect();
+            let mut cotangents: Vec<&mut [F]> = self.sizes().map(|(output, _)| block.asked(output)).collect();
+            surrogate(Span { member, items }, &seen, &mut cotangents);
+            block.backward(gradient);
+        }
+    }
+
+    /// Runs both halves of a member's items, side by side where a thread is free.
+    fn run_halves(
+        &self,
+        index: usize,
+        member: &mut Member<F>,
+        desk: &mut Desk<F>,
+        surrogate: Option<&Surrogate<'_, F>>,
+    ) {
+        let Member { parameters, gradient, outputs, .. } = member;
+        let Desk { weights, workspaces: [left, right], gradient: other } = desk;
+        let weights = (&**parameters, &*weights);
+        if surrogate.is_some() {
+            gradient.fill(F::ZERO);
+        }
+        let whole = Kept::whole(self.items, outputs);
+        if self.middle() == self.items {
+            let asked = surrogate.map(|surrogate| (surrogate, &mut **gradient));
+            return self.run(index, weights, left, whole, asked);
+        }
+        other.clear();
+        other.resize(if surrogate.is_some() { gradient.len() } else { 0 }, F::ZERO);
+        let (first, second) = whole.split(self.middle());
+        let mine = surrogate.map(|surrogate| (surrogate, &mut **gradient));
+        let others = surrogate.map(|surrogate| (surrogate, other.as_mut_slice()));
+        rayon::join(
+            || self.run(index, weights, left, first, mine),
+            || self.run(index, weights, right, second, others),
+        );
+        if surrogate.is_some() {
+            scale(other, F::ONE, gradient, true);
         }
     }
 }
@@ -197,17 +309,7 @@ impl<F: Real> Engine for Cpu<F> {
 
     fn forward(&mut self) -> Result<()> {
         self.check_loaded(self.forward.forward())?;
-        self.each_member(false, |index, member, workspace, shared| {
-            workspace.lay_out(shared.graph, shared.plan, &member.parameters);
-            for items in shared.blocks() {
-                let extent = Extent { member: index, items, total: shared.items, row: None };
-                let Shared { graph, plan, inputs, .. } = shared;
-                let mut block =
-                    Block::new(graph, plan, inputs, &member.parameters, extent.clone(), workspace);
-                block.forward();
-                shared.keep(&block, &extent, &mut member.outputs);
-            }
-        });
+        self.each_member(false, |index, member, desk, shared| shared.run_halves(index, member, desk, None));
         Ok(())
     }
 
@@ -224,35 +326,19 @@ impl<F: Real> Engine for Cpu<F> {
                 Extent { member: index, items: 0..shared.items, total: shared.items, row: Some(row) };
             member.cache.reserve(shared.graph, shared.plan, shared.items);
             let Member { parameters, cache, outputs, .. } = member;
-            let mut block = Block::new(shared.graph, shared.plan, inputs, parameters, extent.clone(), cache);
+            let plain = Weights::default();
+            let weights = (&**parameters, &plain);
+            let mut block = Block::new(shared.graph, shared.plan, inputs, weights, extent.clone(), cache);
             block.forward();
-            shared.keep(&block, &extent, outputs);
+            shared.keep(&block, &extent, &mut Kept::whole(shared.items, outputs));
         });
         Ok(())
     }
 
     fn pull_back(&mut self, surrogate: &Surrogate<'_, F>) -> Result<()> {
         self.check_loaded(self.training.forward())?;
-        self.each_member(true, |index, member, workspace, shared| {
-            let Member { parameters, gradient, outputs, .. } = member;
-            gradient.fill(F::ZERO);
-            workspace.lay_out(shared.graph, shared.plan, parameters);
-            for items in shared.blocks() {
-                let extent = Extent { member: index, items: items.clone(), total: shared.items, row: None };
-                let Shared { graph, plan, inputs, .. } = shared;
-                let mut block = Block::new(graph, plan, inputs, parameters, extent.clone(), workspace);
-                block.forward();
-                shared.keep(&block, &extent, outputs);
-                let seen: Vec<&[F]> = shared
-                    .sizes()
-                    .zip(outputs.iter())
-                    .map(|((_, size), kept)| &kept[items.start * size..items.end * size])
-                    .collect();
-                let mut cotangents: Vec<&mut [F]> =
-                    shared.sizes().map(|(output, _)| block.asked(output)).collect();
-                surrogate(Span { member: index, items }, &seen, &mut cotangents);
-                block.backward(gradient);
-            }
+        self.each_member(true, |index, member, desk, shared| {
+            shared.run_halves(index, member, desk, Some(surrogate));
         });
         Ok(())
     }

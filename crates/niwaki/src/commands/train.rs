@@ -143,23 +143,28 @@ fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
     let iteration =
         |value: Option<usize>| Cell::from(value.map_or("–".to_owned(), |value| value.to_string()));
     let column = |name: &str| Column::number(name).format(Format::fixed(3));
-    let table = Table::new(title)
-        .column(column("final eta"))
-        .column(column("best eta"))
-        .column(column("AUC"))
-        .column(Column::text("eta > 0.3 at"))
-        .column(Column::text("eta >= 0.95 at"))
-        .column(column("mean drift"))
-        .column(Column::text("zero-reward batches"))
-        .row([
-            number(summary.final_eta),
-            number(summary.best_eta),
-            number(summary.auc),
-            iteration(summary.broke_through),
-            iteration(summary.solved),
-            Cell::from(summary.mean_drift),
-            iteration(Some(summary.zero_reward_batches)),
+    let mut columns = Vec::new();
+    if summary.final_eta.is_some() || summary.final_greedy.is_none() {
+        columns.extend([
+            (column("final eta"), number(summary.final_eta)),
+            (column("best eta"), number(summary.best_eta)),
+            (column("AUC"), number(summary.auc)),
+            (Column::text("eta > 0.3 at"), iteration(summary.broke_through)),
+            (Column::text("eta >= 0.95 at"), iteration(summary.solved)),
         ]);
+    }
+    if summary.final_greedy.is_some() {
+        columns.push((column("final, likeliest"), number(summary.final_greedy)));
+        columns.push((column("AUC, likeliest"), number(summary.greedy_auc)));
+    }
+    if summary.alpha.is_some() {
+        columns.push((column("alpha"), number(summary.alpha)));
+    }
+    columns.push((column("mean drift"), Cell::from(summary.mean_drift)));
+    let batches = iteration(Some(summary.zero_reward_batches));
+    columns.push((Column::text("zero-reward batches"), batches));
+    let (heads, cells): (Vec<Column>, Vec<Cell>) = columns.into_iter().unzip();
+    let table = heads.into_iter().fold(Table::new(title), Table::column).row(cells);
     let unproven = match summary.unproven {
         Some(0) => "every optimum is proven\n".to_owned(),
         Some(count) => format!("{count} optima are not proven: the best known makespan counts there\n"),

@@ -14,7 +14,8 @@ use crate::graph::{Attention, Graph, Index, IndexSource, Mask, Op, Point, Value,
 use crate::layout::Param;
 use crate::plan::{Plan, Region};
 use std::ops::Range;
-use weights::Weights;
+
+pub(crate) use weights::Weights;
 
 /// What was loaded, `[member, item, …]`, by position in the graph's tables.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +30,6 @@ pub(crate) struct Inputs<F> {
 pub(crate) struct Workspace<F> {
     arena: Buffer<F>,
     scratch: Buffer<F>,
-    weights: Weights<F>,
 }
 
 impl<F: Real> Workspace<F> {
@@ -37,12 +37,6 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn reserve(&mut self, graph: &Graph, plan: &Plan, items: usize) {
         self.arena.reserve(plan.arena() * items);
         self.scratch.reserve(graph.ops().iter().map(|op| scratch(graph, op)).max().unwrap_or(0));
-    }
-
-    /// Lays out the weights of a plan's products, once for all blocks of a member. Without this, products read the
-    /// member's parameters as they are, and there can be no backward pass.
-    pub(crate) fn lay_out(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
-        self.weights.lay_out(graph, plan, parameters);
     }
 }
 
@@ -95,13 +89,13 @@ impl<'a, F: Real> Block<'a, F> {
         graph: &'a Graph,
         plan: &'a Plan,
         inputs: &'a Inputs<F>,
-        parameters: &'a [F],
+        (parameters, weights): (&'a [F], &'a Weights<F>),
         extent: Extent,
         workspace: &'a mut Workspace<F>,
     ) -> Self {
         assert!(workspace.arena.len() >= plan.arena() * extent.items.len(), "the arena was not reserved");
         let arena = workspace.arena.as_mut_ptr();
-        let Workspace { scratch, weights, .. } = workspace;
+        let Workspace { scratch, .. } = workspace;
         Self { graph, plan, inputs, parameters, extent, arena, scratch, weights }
     }
 

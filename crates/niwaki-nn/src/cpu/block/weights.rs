@@ -43,14 +43,16 @@ impl<F: Real> Weight<'_, F> {
 /// Copies of weights: in panels where the machine multiplies faster so, otherwise transposed for the backward pass,
 /// because products read contiguous columns faster than they can gather them.
 #[derive(Debug, Default)]
-pub(super) struct Weights<F> {
+pub(crate) struct Weights<F> {
     data: Buffer<F>,
     /// Where the copies of each op start: for the forward pass, for the backward pass.
     starts: Vec<[Option<usize>; 2]>,
 }
 
 impl<F: Real> Weights<F> {
-    pub(super) fn lay_out(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
+    /// Lays out the weights of a plan's products, once for all blocks of a member. Without this, products read the
+    /// member's parameters as they are, and there can be no backward pass.
+    pub(crate) fn lay_out(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
         let packs = panels::used();
         self.starts.clear();
         self.starts.resize(graph.ops().len(), [None; 2]);
