@@ -36,6 +36,25 @@ fn the_examples_get_the_verdicts_of_their_regimes() {
 }
 
 #[test]
+fn the_examples_are_what_the_trainer_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["null", "easy", "win", "trap"] {
+        let spec = example(&format!("{name}.toml")).display().to_string();
+        let output = niwaki(&["train", &spec, "--out", name], folder.path());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let numbers = |text: String| -> Vec<f64> {
+            let split = |c: char| !(c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+'));
+            text.split(split).filter_map(|number| number.parse().ok()).collect()
+        };
+        let here = numbers(fs::read_to_string(folder.path().join(name).join("dump.jsonl")).unwrap());
+        let there = numbers(fs::read_to_string(example(&format!("{name}.jsonl"))).unwrap());
+        assert_eq!(here.len(), there.len(), "{name}");
+        // Another processor's exponentials may differ in the last place.
+        assert!(here.iter().zip(&there).all(|(a, b)| (a - b).abs() < 1e-9), "{name}");
+    }
+}
+
+#[test]
 fn the_summary_in_words() {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(example("win.jsonl"), folder.path().join("win.jsonl")).unwrap();
