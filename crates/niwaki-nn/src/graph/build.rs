@@ -1,6 +1,6 @@
 //! Builds a program op by op and refuses shapes that do not fit.
 
-use super::op::{Activation, Attention, Columns, Op, Point, Pooling, Visible};
+use super::op::{Activation, Columns, Op, Pooling};
 use super::shape::{Index, Mask, Shape, Value};
 use crate::layout::{Layout, Param};
 use crate::{Error, Init, Result};
@@ -51,7 +51,7 @@ pub struct Graph {
     inputs: Vec<Named<Value>>,
     indices: Vec<IndexSource>,
     masks: Vec<Named<Shape>>,
-    ops: Vec<Op>,
+    pub(super) ops: Vec<Op>,
     shown: Vec<Value>,
 }
 
@@ -243,64 +243,6 @@ impl Graph {
         Ok(output)
     }
 
-    /// Adds [`Op::Attention`].
-    ///
-    /// # Errors
-    /// If columns, heads, rows or the mask do not fit.
-    pub fn attention(&mut self, attention: Attention) -> Result<Value> {
-        let op = "attention";
-        let Attention { query, key, value, heads, key_heads, head_width, visible, .. } = attention;
-        if key_heads == 0 || heads % key_heads != 0 {
-            let reason = format!("{heads} heads cannot share {key_heads} key heads evenly");
-            return Err(Error::Unsupported { op, reason });
-        }
-        let (asked, kept) = (self.shape(query.value), self.shape(key.value));
-        self.fits(op, "query columns", query, heads * head_width)?;
-        self.fits(op, "key columns", key, key_heads * head_width)?;
-        self.fits(op, "value columns", value, key_heads * head_width)?;
-        expect(op, "value rows", kept.rows, self.shape(value.value).rows)?;
-        match visible {
-            Visible::All => {}
-            Visible::Causal => expect(op, "key rows", asked.rows, kept.rows)?,
-            Visible::Masked(mask) => self.masked(op, mask, Shape { rows: asked.rows, width: kept.rows })?,
-        }
-        let output = self.value(asked.rows, heads * head_width);
-        self.ops.push(Op::Attention { attention, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Score`].
-    ///
-    /// # Errors
-    /// If the widths differ.
-    pub fn score(&mut self, query: Value, key: Value, scale: f64) -> Result<Value> {
-        expect("score", "key width", self.shape(query).width, self.shape(key).width)?;
-        let output = self.value(self.shape(query).rows, self.shape(key).rows);
-        self.ops.push(Op::Score { query, key, scale, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Point`].
-    ///
-    /// # Errors
-    /// If widths, heads or the mask do not fit.
-    pub fn point(&mut self, point: Point) -> Result<Value> {
-        let op = "point";
-        let (query, glimpse, key) =
-            (self.shape(point.query), self.shape(point.glimpse), self.shape(point.key));
-        if point.heads == 0 || !query.width.is_multiple_of(point.heads) {
-            let reason = format!("{} columns cannot be shared by {} heads evenly", query.width, point.heads);
-            return Err(Error::Unsupported { op, reason });
-        }
-        expect(op, "glimpse width", 2 * query.width, glimpse.width)?;
-        expect(op, "key width", query.width, key.width)?;
-        expect(op, "key rows", glimpse.rows, key.rows)?;
-        self.masked(op, point.open, Shape { rows: query.rows, width: key.rows })?;
-        let output = self.value(query.rows, key.rows);
-        self.ops.push(Op::Point { point, output });
-        Ok(output)
-    }
-
     /// Adds [`Op::Embed`].
     ///
     /// # Errors
@@ -459,7 +401,7 @@ impl Graph {
         Ok((log_prob, entropy))
     }
 
-    fn value(&mut self, rows: usize, width: usize) -> Value {
+    pub(super) fn value(&mut self, rows: usize, width: usize) -> Value {
         self.shapes.push(Shape { rows, width });
         Value(self.shapes.len() - 1)
     }
@@ -482,12 +424,18 @@ impl Graph {
         expect(op, "width", wanted.width, self.shape(value).width)
     }
 
-    fn masked(&self, op: &'static str, mask: Mask, wanted: Shape) -> Result<()> {
+    pub(super) fn masked(&self, op: &'static str, mask: Mask, wanted: Shape) -> Result<()> {
         expect(op, "mask rows", wanted.rows, self.masks[mask.0].what.rows)?;
         expect(op, "mask width", wanted.width, self.masks[mask.0].what.width)
     }
 
-    fn fits(&self, op: &'static str, axis: &'static str, columns: Columns, width: usize) -> Result<()> {
+    pub(super) fn fits(
+        &self,
+        op: &'static str,
+        axis: &'static str,
+        columns: Columns,
+        width: usize,
+    ) -> Result<()> {
         let got = self.shape(columns.value).width.saturating_sub(columns.start);
         if got < width { Err(Error::Shape { op, axis, expected: width, got }) } else { Ok(()) }
     }
@@ -511,6 +459,6 @@ impl Graph {
     }
 }
 
-fn expect(op: &'static str, axis: &'static str, expected: usize, got: usize) -> Result<()> {
+pub(super) fn expect(op: &'static str, axis: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Shape { op, axis, expected, got }) }
 }

@@ -3,6 +3,7 @@
 //! [`op`] says what each op computes, to the formula; `shape` holds the handles and shapes; `build` adds ops
 //! and checks their shapes. A program says nothing of members, of how many items there are, or of devices.
 
+mod attend;
 mod build;
 pub mod op;
 mod shape;
