@@ -57,7 +57,8 @@ proptest! {
         let mut features = vec![f32::NAN; task.candidates() * task.features()];
         for instance in 0..4 {
             task.describe(instance, &mut features);
-            prop_assert!(features.iter().all(|feature| (0.0..=16.0).contains(feature)));
+            // The largest number drawn is a due date below 60, over a length of at least 1.
+            prop_assert!(features.iter().all(|feature| (0.0..60.0).contains(feature)));
         }
         let instances = [0; LANES].map(|_| below(&mut stream, 4));
         let mut lanes = task.begin(&instances).unwrap();
