@@ -178,10 +178,16 @@ pub trait Player {
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error>;
 
     /// A member's exact return, where the process can be enumerated.
-    fn eta(&self, member: usize) -> Option<f64>;
+    fn eta(&self, member: usize) -> Option<f64> {
+        let _ = member;
+        None
+    }
 
     /// The exact advantages of a member's trajectories, `[lane, step]`, where the process can be enumerated.
-    fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>>;
+    fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>> {
+        let _ = (member, games);
+        None
+    }
 
     /// A member's parameters and optimiser state.
     ///

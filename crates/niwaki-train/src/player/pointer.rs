@@ -217,14 +217,6 @@ impl<E: Engine<Scalar = f32>> Player for Pointer<E> {
         Ok(self.engine.step(optimiser, rates)?)
     }
 
-    fn eta(&self, _member: usize) -> Option<f64> {
-        None
-    }
-
-    fn exact_advantage(&self, _member: usize, _games: &Games) -> Option<Vec<f64>> {
-        None
-    }
-
     fn keep(&self, member: usize) -> Result<Checkpoint, Error> {
         keep(&self.engine, member)
     }

@@ -58,6 +58,14 @@ impl Lowering<'_> {
         Ok((at, self.shape(columns.value).width))
     }
 
+    /// Where the mask lies, where there is one.
+    fn mask_of(&self, a: &Attention) -> Option<u64> {
+        match a.visible {
+            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
+            Visible::All | Visible::Causal => None,
+        }
+    }
+
     pub(super) fn attention_forward(&mut self, position: usize, a: &Attention, output: Value) -> Result<()> {
         let ((query, q), (key, k), (value, v)) =
             (self.columns(a.query)?, self.columns(a.key)?, self.columns(a.value)?);
@@ -72,10 +80,7 @@ impl Lowering<'_> {
             return self.launch("attention", kernel, grid, 256, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
-        let mask = match a.visible {
-            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
-            _ => None,
-        };
+        let mask = self.mask_of(a);
         if let Some(unit) = few(self.tools.graph, a).filter(|_| self.row.is_none()) {
             let arguments =
                 arguments![query, q, key, k, value, v, out, width, mask, a.heads, rows, keys, scale];
@@ -178,10 +183,7 @@ impl Lowering<'_> {
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
         if let Some(unit) = few(self.tools.graph, a) {
-            let mask = match a.visible {
-                Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
-                _ => None,
-            };
+            let mask = self.mask_of(a);
             let arguments = arguments![
                 query,
                 q,
