@@ -264,11 +264,12 @@ vectorised! {
         }
     }
 
-    /// One item's backward pass from the logits' cotangent, `[rows, keys]`: writes or adds the query's, and adds the
-    /// others' at the end. An empty slice is a cotangent that nobody wants.
+    /// One item's backward pass from its logits and their cotangent, `[rows, keys]` each: writes or adds the query's,
+    /// and adds the others' at the end. An empty slice is a cotangent that nobody wants.
     pub(crate) fn point_backward<F: Real>(
         sizes: &Sizes,
         item: &Operands<'_, F>,
+        out: &[F],
         d_out: &[F],
         scratch: &mut [F],
         d_query: &mut [F],
@@ -277,20 +278,28 @@ vectorised! {
         d_key: &mut [F],
     ) {
         let Sizes { keys, width, bound, heads } = *sizes;
+        // A group without signal asks for nothing.
+        if d_out.iter().all(|&d| d == F::ZERO) {
+            if !accumulate {
+                d_query.fill(F::ZERO);
+            }
+            return;
+        }
         let (bound, scale) = (F::from_f64(bound), F::from_f64(1.0 / (width as f64).sqrt()));
         let head_width = sizes.head_width();
         let inner = F::from_f64(1.0 / (head_width as f64).sqrt());
+        let rate = F::ONE / bound;
         let (mut tile, turned, sums) = split(sizes, item, scratch);
         sums.fill([F::ZERO; LANES]);
         let (both, pointer) = sums.split_at_mut(2 * keys * width);
         for first in (0..item.query.len() / width).step_by(LANES) {
             look(sizes, item, &turned, first, &mut tile);
-            mix(tile.glimpse, Matrix { data: turned.pointer, stride: keys }, tile.scores);
+            turn_in(&out[first * keys..], keys, tile.scores);
             turn_in(&d_out[first * keys..], keys, tile.d_scores);
-            for (score, d) in tile.scores.iter().zip(&mut *tile.d_scores) {
+            for (out, d) in tile.scores.iter().zip(&mut *tile.d_scores) {
                 for l in 0..LANES {
-                    let tangent = (scale * score[l]).tangent();
-                    d[l] = d[l] * bound * (F::ONE - tangent * tangent) * scale;
+                    // bound · tanh' = bound − out² / bound.
+                    d[l] = d[l] * (bound - out[l] * out[l] * rate) * scale;
                 }
             }
             mix(tile.d_scores, Matrix { data: item.key, stride: width }, tile.d_glimpse);

@@ -58,7 +58,7 @@ impl Cuda {
         let hopper = device.capability == (9, 0);
         let target = Target { capability: device.capability, driver: device.driver_version };
         let cache = options.cache.clone().or_else(cache_folder);
-        let units = Lowering::units(graph, hopper && options.precision != Precision::F32)?;
+        let units = Lowering::units(graph, options.precision, hopper)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let bytes = members * padded(graph) * SCALAR;

@@ -28,8 +28,19 @@ pub(crate) enum Unit {
     AttentionAny,
     /// Products on Hopper's tensor cores.
     Hopper,
-    /// Pointers: width, heads.
-    Point(u8, u8),
+    /// Pointers.
+    Point {
+        /// Columns of a query.
+        width: u8,
+        /// Heads of the glimpse.
+        heads: u8,
+        /// Keys of an item.
+        keys: u8,
+        /// Whether products keep what rounding their operands loses.
+        split: bool,
+    },
+    /// Whole constructions: width, heads.
+    Construct(u8, u8),
     /// Norms: accesses per lane, floats per access.
     Norm(u8, u8),
 }
@@ -50,7 +61,10 @@ impl Unit {
             Self::AttentionFew(width) => format!("attention-few-{width}"),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
-            Self::Point(width, heads) => format!("point-{width}-{heads}"),
+            Self::Point { width, heads, keys, split } => {
+                format!("point-{width}-{heads}-{keys}{}", if split { "-split" } else { "" })
+            }
+            Self::Construct(width, heads) => format!("construct-{width}-{heads}"),
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
         }
     }
@@ -66,9 +80,16 @@ impl Unit {
             }
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
-            Self::Point(width, heads) => (
-                format!("#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n"),
+            Self::Point { width, heads, keys, split } => (
+                format!(
+                    "#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n#define POINT_KEYS {keys}\n#define POINT_SPLIT {}\n",
+                    u8::from(split)
+                ),
                 include_str!("kernels/point.cu"),
+            ),
+            Self::Construct(width, heads) => (
+                format!("#define CONSTRUCT_WIDTH {width}\n#define CONSTRUCT_HEADS {heads}\n"),
+                include_str!("kernels/construct.cu"),
             ),
             Self::Norm(accesses, floats) => (
                 format!("#define NORM_V {accesses}\n#define NORM_P {floats}\n"),
@@ -125,11 +146,8 @@ impl Unit {
                 ("attention_any_backward", SHARED_LIMIT),
             ],
             Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
-            Self::Point(..) => &[
-                ("point_forward", SHARED_LIMIT),
-                ("point_backward", SHARED_LIMIT),
-                ("point_construct", SHARED_LIMIT),
-            ],
+            Self::Point { .. } => &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
+            Self::Construct(..) => &[("point_construct", SHARED_LIMIT)],
             Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
         }
     }
@@ -216,7 +234,9 @@ mod tests {
     fn every_kernel_named_is_in_its_source() {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        for unit in units.into_iter().chain([Unit::Norm(1, 4), Unit::Point(64, 4), Unit::AttentionFew(16)]) {
+        let point = Unit::Point { width: 64, heads: 4, keys: 20, split: false };
+        let sized = [Unit::Norm(1, 4), point, Unit::Construct(64, 4), Unit::AttentionFew(16)];
+        for unit in units.into_iter().chain(sized) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.
                 let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

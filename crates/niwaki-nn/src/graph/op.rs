@@ -180,7 +180,8 @@ pub enum Op {
     /// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, where
     /// `glimpse` is the [`Op::Attention`] of the queries to the open keys, scaled by `1/√(width / heads)`. Logits of
     /// closed keys are computed like the others. One op, because queries are many and keys few: nothing of `[query rows, width]` is
-    /// kept but the queries. Backward: as those of tanh, score and attention, recomputed. Saved: nothing.
+    /// kept but the queries. Backward: as those of score and attention, recomputed; the slope of tanh follows from
+    /// `output`. An item whose cotangents are all zero costs no more than reading them. Saved: nothing.
     Point {
         /// The operands.
         point: Point,
@@ -407,9 +408,9 @@ impl Op {
             | Self::RmsNorm { .. }
             | Self::Attention { .. }
             | Self::Score { .. }
-            | Self::Point { .. }
             | Self::Mul { .. }
             | Self::Pick { .. } => self.operands(),
+            Self::Point { output, .. } => self.operands().into_iter().chain([*output]).collect(),
             _ => Vec::new(),
         }
     }

@@ -274,7 +274,8 @@ impl<'a, F: Real> Block<'a, F> {
         let d_query = add.map_or(&mut [][..], |_| self.cotangent(point.query));
         let wanted = |place, value| self.zeroed(value, writes, place).map_or(&mut [][..], |d| d);
         let (d_glimpse, d_key) = (wanted(1, point.glimpse), wanted(2, point.key));
-        let d_out = self.pulled(output).chunks_exact(graph.shape(output).size());
+        let size = graph.shape(output).size();
+        let (out, d_out) = (self.value(output), self.pulled(output).chunks_exact(size));
         for (item, d_out) in d_out.enumerate() {
             let part = |value: Value| {
                 let size = graph.shape(value).size();
@@ -283,6 +284,7 @@ impl<'a, F: Real> Block<'a, F> {
             point_backward(
                 &sizes,
                 &self.operands(point, item),
+                &out[part(output)],
                 d_out,
                 self.scratch,
                 d_query.get_mut(part(point.query)).unwrap_or_default(),

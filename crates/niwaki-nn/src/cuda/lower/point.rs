@@ -1,27 +1,34 @@
 //! `point`: glimpse and pointer in one kernel each way, and whole constructions.
 
 use super::{Lowering, SCALAR};
+use crate::cuda::blas::Precision;
 use crate::cuda::kernels::{SHARED_LIMIT, Unit};
 use crate::cuda::tape::arguments;
 use crate::engine::Constructing;
-use crate::graph::{Graph, Point, Value};
+use crate::graph::{Graph, Point, Shape, Value};
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
-/// Threads of a block, each with a row: most of the backward pass, and of the forward pass.
-const MOST_ROWS: usize = 160;
+/// Rows that a warp takes at a time.
+const ROWS: usize = 16;
+
+/// Warps of a block of the forward pass.
+const MOST_FORWARD: usize = 8;
 
 /// Trajectories of an item that are built side by side.
 const MOST_WARPS: usize = 16;
 
-/// Widest queries: a thread keeps a row of them and of its cotangent in registers.
+/// Widest queries that the kernels are laid out for.
 const MOST_COLUMNS: usize = 128;
 
-/// The kernel file of a pointer's sizes.
+/// Keys whose being open fits the bits that a lane keeps for them.
+const MOST_KEYS: usize = 128;
+
+/// The kernel files of a pointer's sizes: its passes, and constructions by it.
 ///
 /// # Errors
-/// If a row is too wide for a thread.
-pub(super) fn unit(graph: &Graph, point: &Point) -> Result<Unit> {
+/// If its sizes are beyond the kernels.
+pub(super) fn units(graph: &Graph, point: &Point, precision: Precision) -> Result<[Unit; 2]> {
     let width = graph.shape(point.query).width;
     let keys = graph.shape(point.key).rows;
     if keys > MOST_KEYS {
@@ -33,16 +40,19 @@ pub(super) fn unit(graph: &Graph, point: &Point) -> Result<Unit> {
             format!("{width} columns of queries; this device takes an even number up to {MOST_COLUMNS}");
         return Err(Error::Unsupported { op: "point", reason });
     }
-    Ok(Unit::Point(width as u8, point.heads as u8))
+    let (width, heads) = (width as u8, point.heads as u8);
+    let split = precision == Precision::F32;
+    Ok([Unit::Point { width, heads, keys: keys as u8, split }, Unit::Construct(width, heads)])
 }
 
-/// Threads for some rows: whole warps, and about equally many rows for each.
-fn threads(rows: usize, most: usize) -> usize {
-    rows.div_ceil(rows.div_ceil(most)).next_multiple_of(32)
+/// Scalars of shared memory that a pointer's passes need: the keys of an item, and what a warp of the backward pass
+/// turns its rows in. The file of the kernels says how they lie.
+fn room(key: Shape, heads: usize) -> (usize, usize) {
+    let (tiles, depth) = (key.rows.div_ceil(8), key.width / heads);
+    let keys = 3 * 8 * tiles * (heads * depth.next_multiple_of(8) + 4);
+    let stage = (depth.next_multiple_of(16) + 8 * tiles + 23) / 32 * 32 + 8;
+    (keys, ROWS * stage)
 }
-
-/// Keys that a row's open ones are kept for.
-const MOST_KEYS: usize = 128;
 
 fn fitting(bytes: usize) -> Result<u32> {
     if bytes <= SHARED_LIMIT as usize {
@@ -66,6 +76,7 @@ pub(crate) struct Places {
 impl<'a> Lowering<'a> {
     pub(super) fn point_forward(&mut self, point: &Point, output: Value) -> Result<()> {
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
+        let [unit, _] = units(self.tools.graph, point, self.tools.precision)?;
         let arguments = arguments![
             self.base(point.query)?,
             self.base(point.glimpse)?,
@@ -73,17 +84,18 @@ impl<'a> Lowering<'a> {
             self.ground.masks[point.open.position()],
             self.base(output)?,
             rows,
-            key.rows,
             point.bound as f32,
         ];
-        let shared = fitting(3 * key.size() * SCALAR)?;
-        let kernel = (unit(self.tools.graph, point)?, "point_forward");
-        let block = threads(rows, MOST_ROWS) as u32;
-        self.launch("point", kernel, (self.items(), 1, 1), block, shared, arguments)
+        let shared = fitting(room(key, point.heads).0 * SCALAR)?;
+        // About equally many tiles of rows for each warp.
+        let tiles = rows.div_ceil(ROWS);
+        let block = 32 * tiles.div_ceil(tiles.div_ceil(MOST_FORWARD)) as u32;
+        self.launch("point", (unit, "point_forward"), (self.items(), 1, 1), block, shared, arguments)
     }
 
     pub(super) fn point_backward(&mut self, step: &Backward, point: &Point, output: Value) -> Result<()> {
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
+        let [unit, _] = units(self.tools.graph, point, self.tools.precision)?;
         let target = |place: usize, value: Value| match step.writes[place] {
             None => Ok((None, false)),
             Some(write) => Ok::<_, Error>((Some(self.cotangent(value)?), write == Write::Add)),
@@ -91,17 +103,12 @@ impl<'a> Lowering<'a> {
         let (dquery, add_query) = target(0, point.query)?;
         let (dglimpse, add_glimpse) = target(1, point.glimpse)?;
         let (dkey, add_key) = target(2, point.key)?;
-        let depth = key.width / point.heads;
-        let bytes = |threads: usize| (6 * key.size() + 3 * (key.rows + depth) * (threads + 4)) * SCALAR;
-        // As many rows at a time as there is room for.
-        let most = (1..=MOST_ROWS / 32).rev().map(|warps| 32 * warps);
-        let most = most.clone().find(|&most| bytes(most) <= SHARED_LIMIT as usize).unwrap_or(32);
-        let block = threads(rows, most);
         let arguments = arguments![
             self.base(point.query)?,
             self.base(point.glimpse)?,
             self.base(point.key)?,
             self.ground.masks[point.open.position()],
+            self.base(output)?,
             self.cotangent(output)?,
             dquery,
             dglimpse,
@@ -110,12 +117,12 @@ impl<'a> Lowering<'a> {
             add_glimpse,
             add_key,
             rows,
-            key.rows,
             point.bound as f32,
         ];
-        let kernel = (unit(self.tools.graph, point)?, "point_backward");
-        let shared = fitting(bytes(block))?;
-        self.launch("point'", kernel, (self.items(), 1, 1), block as u32, shared, arguments)
+        let (keys, stage) = room(key, point.heads);
+        let shared = fitting((keys + point.heads * stage) * SCALAR)?;
+        let block = 32 * point.heads as u32;
+        self.launch("point'", (unit, "point_backward"), (self.items(), 1, 1), block, shared, arguments)
     }
 
     /// The encoding of all items, then whole constructions.
@@ -163,8 +170,15 @@ impl<'a> Lowering<'a> {
         let weights = key.rows * (3 * key.width + 8) + (key.rows + 1 + inputs + 1) * key.width;
         let own = 2 * key.width + program.point.heads * key.rows + inputs + stations;
         let shared = fitting((weights + warps * own) * SCALAR)?;
-        let kernel = (unit(tools.graph, &program.point)?, "point_construct");
-        lowering.launch("construct", kernel, (lowering.items(), 1, 1), block as u32, shared, arguments)?;
+        let [_, unit] = units(tools.graph, &program.point, tools.precision)?;
+        lowering.launch(
+            "construct",
+            (unit, "point_construct"),
+            (lowering.items(), 1, 1),
+            block as u32,
+            shared,
+            arguments,
+        )?;
         Ok(lowering.finish())
     }
 }

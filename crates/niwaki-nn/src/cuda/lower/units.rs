@@ -2,6 +2,7 @@
 
 use super::{Lowering, attention, norm, point};
 use crate::Result;
+use crate::cuda::blas::Precision;
 use crate::cuda::kernels::Unit;
 use crate::graph::{Graph, Op};
 
@@ -10,9 +11,9 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// If a norm is too wide.
-    pub(crate) fn units(graph: &Graph, hopper: bool) -> Result<Vec<Unit>> {
+    pub(crate) fn units(graph: &Graph, precision: Precision, hopper: bool) -> Result<Vec<Unit>> {
         let mut units = vec![Unit::Rows, Unit::Index, Unit::Step];
-        if hopper {
+        if hopper && precision != Precision::F32 {
             units.push(Unit::Hopper);
         }
         for op in graph.ops() {
@@ -27,7 +28,7 @@ impl Lowering<'_> {
                     }
                     units.extend(attention::few(graph, attention));
                 }
-                Op::Point { point, .. } => units.push(point::unit(graph, point)?),
+                Op::Point { point, .. } => units.extend(point::units(graph, point, precision)?),
                 _ => {}
             }
         }
