@@ -188,7 +188,8 @@ fn read_slice<F: Stored>(
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
+    // Two threads may write the same file.
+    name.push(format!(".{}.{:?}.part", std::process::id(), std::thread::current().id()));
     let part = folder.join(name);
     let written = File::create(&part).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -22,6 +22,20 @@ pub enum Device {
     Cuda(niwaki_nn::cuda::Options),
 }
 
+impl Device {
+    /// The same device for `count` cohorts that train on it at the same time.
+    #[must_use]
+    pub fn shared_by(&self, count: usize) -> Self {
+        match self {
+            Self::Cpu => Self::Cpu,
+            #[cfg(feature = "cuda")]
+            Self::Cuda(options) => {
+                Self::Cuda(niwaki_nn::cuda::Options { beside: count.saturating_sub(1), ..options.clone() })
+            }
+        }
+    }
+}
+
 /// A cohort of members on a device, whatever their policy.
 pub trait Cohort {
     /// Iterations done.

@@ -183,14 +183,11 @@ fn read_checked(path: &Path) -> Option<Vec<u8>> {
 }
 
 fn write_checked(path: &Path, image: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
     let mut bytes = MAGIC.to_vec();
     bytes.extend(fnv(&[image]).to_le_bytes());
     bytes.extend(image);
-    std::fs::write(&temporary, bytes)?;
-    std::fs::rename(&temporary, path)
+    crate::write_atomically(path, &bytes)
 }
 
 #[cfg(test)]

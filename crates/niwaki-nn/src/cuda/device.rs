@@ -212,21 +212,47 @@ impl Device {
         }
     }
 
+    /// Marks this place in the queue.
+    pub(crate) fn mark(&self, event: &Event) -> Result<()> {
+        // SAFETY: event and stream are live.
+        unsafe { result::event::record(event.at, self.stream).named("cuEventRecord") }
+    }
+
     /// Milliseconds that `work` takes on the device, by events around it.
     pub(crate) fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f32> {
-        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-        let start = result::event::create(flags).named("cuEventCreate")?;
-        let end = result::event::create(flags).named("cuEventCreate")?;
-        // SAFETY: both events and the stream are live; the events are destroyed once, at the end.
+        let (start, end) = (Event::new()?, Event::new()?);
+        self.mark(&start)?;
+        work()?;
+        self.mark(&end)?;
+        end.wait()?;
+        // SAFETY: both events were recorded and have happened.
+        unsafe { result::event::elapsed(start.at, end.at).named("cuEventElapsedTime") }
+    }
+}
+
+/// A place in the queue that the host can wait for.
+pub(crate) struct Event {
+    at: sys::CUevent,
+}
+
+impl Event {
+    pub(crate) fn new() -> Result<Self> {
+        let at = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).named("cuEventCreate")?;
+        Ok(Self { at })
+    }
+
+    /// Waits until everything queued before the mark has run.
+    pub(crate) fn wait(&self) -> Result<()> {
+        // SAFETY: the event is live.
+        unsafe { result::event::synchronize(self.at).named("cuEventSynchronize") }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: created in `new`, destroyed once. A failure has nobody left to hear it.
         unsafe {
-            result::event::record(start, self.stream).named("cuEventRecord")?;
-            work()?;
-            result::event::record(end, self.stream).named("cuEventRecord")?;
-            result::event::synchronize(end).named("cuEventSynchronize")?;
-            let took = result::event::elapsed(start, end).named("cuEventElapsedTime")?;
-            result::event::destroy(start).named("cuEventDestroy")?;
-            result::event::destroy(end).named("cuEventDestroy")?;
-            Ok(took)
+            let _ = result::event::destroy(self.at);
         }
     }
 }
@@ -285,7 +311,7 @@ impl<T: Copy + Default> Pinned<T> {
 
     /// The values.
     pub(crate) fn values(&self) -> &[T] {
-        // SAFETY: `count` initialised values, and no device copy is in flight while the engine lends them.
+        // SAFETY: `count` initialised values; the engine reads none to which a device copy is in flight.
         unsafe { std::slice::from_raw_parts(self.at, self.count) }
     }
 

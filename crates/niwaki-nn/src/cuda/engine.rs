@@ -5,15 +5,15 @@ use super::compile::{Target, cache_folder};
 use super::device::{Buffer, Device, refused};
 use super::kernels::Kernels;
 use super::lower::{Lowering, SCALAR, Tools, padded};
+use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
-use crate::engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate, check_members};
+use crate::engine::{Choosing, Constructed, Constructing, Engine, Line, Surrogate, check_members};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
 use crate::plan::Plan;
 use crate::{Error, Result};
-use rayon::prelude::*;
 use std::path::PathBuf;
 
 /// How to run on the device.
@@ -25,6 +25,8 @@ pub struct Options {
     pub precision: Precision,
     /// Bytes that activations may take; the device's free memory where absent. A cohort beyond it runs in groups.
     pub memory: Option<usize>,
+    /// Engines that work on the same device at the same time; each takes no more than its part of what is free.
+    pub beside: usize,
     /// Where compiled kernels are kept; `NIWAKI_CACHE` or the user's cache folder where absent.
     pub cache: Option<PathBuf>,
 }
@@ -32,10 +34,10 @@ pub struct Options {
 /// A population on one GPU.
 pub struct Cuda {
     pub(super) graph: Graph,
-    training: Plan,
+    pub(super) training: Plan,
     alone: Plan,
     members: usize,
-    items: usize,
+    pub(super) items: usize,
     options: Options,
     hopper: bool,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
@@ -58,7 +60,7 @@ impl Cuda {
         let hopper = device.capability == (9, 0);
         let target = Target { capability: device.capability, driver: device.driver_version };
         let cache = options.cache.clone().or_else(cache_folder);
-        let units = Lowering::units(graph, options.precision, hopper)?;
+        let units = Lowering::units(graph, outputs, options.precision, hopper)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let bytes = members * padded(graph) * SCALAR;
@@ -180,6 +182,7 @@ impl Cuda {
             members: self.members,
             items: self.items,
             memory: self.options.memory,
+            beside: self.options.beside,
         }
     }
 
@@ -189,40 +192,12 @@ impl Cuda {
     }
 }
 
-/// One member's outputs and the cotangents that the surrogate owes for them.
-struct Share<'a> {
-    member: usize,
-    seen: Vec<&'a [f32]>,
-    wanted: Vec<&'a mut [f32]>,
-}
-
 pub(super) fn no_items() -> Error {
     refused("set the number of items and load the inputs before running")
 }
 
 pub(super) fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
-}
-
-/// Queues copies of some members' outputs from the arena to the host; with `asked`, of those alone that the caller owes
-/// a cotangent for.
-fn fetch_outputs(
-    device: &Device,
-    graph: &Graph,
-    plan: &Plan,
-    arena: u64,
-    members: &std::ops::Range<usize>,
-    items: usize,
-    asked: bool,
-    outputs: &mut [super::device::Pinned<f32>],
-) -> Result<()> {
-    for (&output, host) in plan.outputs().iter().zip(outputs) {
-        let Some(region) = plan.value(output).filter(|_| !asked || !graph.is_shown(output)) else { continue };
-        let size = items * graph.shape(output).size();
-        let at = arena + (region.offset * members.len() * items * SCALAR) as u64;
-        device.fetch(at, &mut host.values_mut()[members.start * size..members.end * size])?;
-    }
-    Ok(())
 }
 
 impl Engine for Cuda {
@@ -294,8 +269,7 @@ impl Engine for Cuda {
         let session = session.as_mut().ok_or_else(no_items)?;
         for pass in &mut session.passes {
             pass.alone.replay(device, blas)?;
-            let arena = session.arena.at;
-            fetch_outputs(device, graph, alone, arena, &pass.members, *items, false, &mut session.outputs)?;
+            fetch_outputs(device, graph, alone, pass, *items, false, &mut session.outputs)?;
         }
         device.synchronize()
     }
@@ -385,42 +359,7 @@ impl Engine for Cuda {
     }
 
     fn pull_back(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {
-        let Self { session, device, blas, graph, training, items, .. } = self;
-        let session = session.as_mut().ok_or_else(no_items)?;
-        let Session { passes, arena, outputs, cotangents, .. } = session;
-        let sizes: Vec<usize> =
-            training.outputs().iter().map(|&output| *items * graph.shape(output).size()).collect();
-        for pass in passes {
-            let members = pass.members.clone();
-            pass.forward.replay(device, blas)?;
-            fetch_outputs(device, graph, training, arena.at, &members, *items, true, outputs)?;
-            device.synchronize()?;
-            let mut work: Vec<Share<'_>> = members
-                .clone()
-                .map(|member| Share { member, seen: Vec::new(), wanted: Vec::new() })
-                .collect();
-            for ((seen, wanted), &size) in outputs.iter().zip(cotangents.iter_mut()).zip(&sizes) {
-                let range = members.start * size..members.end * size;
-                let empty = wanted.values().is_empty();
-                let mut rest = if empty { &mut [][..] } else { &mut wanted.values_mut()[range.clone()] };
-                for (share, seen) in work.iter_mut().zip(seen.values()[range].chunks_exact(size.max(1))) {
-                    let (mine, others) = rest.split_at_mut(if empty { 0 } else { size });
-                    rest = others;
-                    share.seen.push(seen);
-                    share.wanted.push(mine);
-                }
-            }
-            work.par_iter_mut().for_each(|Share { member, seen, wanted }| {
-                surrogate(Span { member: *member, items: 0..*items }, seen, wanted);
-            });
-            for ((&output, host), &size) in training.outputs().iter().zip(cotangents.iter()).zip(&sizes) {
-                let Some(region) = training.asked(output) else { continue };
-                let at = arena.at + (region.offset * members.len() * *items * SCALAR) as u64;
-                device.send(at, &host.values()[members.start * size..members.end * size])?;
-            }
-            pass.backward.replay(device, blas)?;
-        }
-        Ok(())
+        self.pull_back_here(surrogate)
     }
 
     fn output(&self, member: usize, output: usize) -> &[f32] {

@@ -36,6 +36,8 @@ pub(crate) enum Unit {
         heads: u8,
         /// Keys of an item.
         keys: u8,
+        /// Columns of the context that queries are made of; none where queries are read.
+        context: u8,
         /// Whether products keep what rounding their operands loses.
         split: bool,
     },
@@ -61,8 +63,8 @@ impl Unit {
             Self::AttentionFew(width) => format!("attention-few-{width}"),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
-            Self::Point { width, heads, keys, split } => {
-                format!("point-{width}-{heads}-{keys}{}", if split { "-split" } else { "" })
+            Self::Point { width, heads, keys, context, split } => {
+                format!("point-{width}-{heads}-{keys}-{context}{}", if split { "-split" } else { "" })
             }
             Self::Construct(width, heads) => format!("construct-{width}-{heads}"),
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
@@ -80,12 +82,12 @@ impl Unit {
             }
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
-            Self::Point { width, heads, keys, split } => (
+            Self::Point { width, heads, keys, context, split } => (
                 format!(
-                    "#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n#define POINT_KEYS {keys}\n#define POINT_SPLIT {}\n",
+                    "#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n#define POINT_KEYS {keys}\n#define POINT_CONTEXT {context}\n#define TENSOR_SPLIT {}\n",
                     u8::from(split)
                 ),
-                include_str!("kernels/point.cu"),
+                concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/point.cu")),
             ),
             Self::Construct(width, heads) => (
                 format!("#define CONSTRUCT_WIDTH {width}\n#define CONSTRUCT_HEADS {heads}\n"),
@@ -234,7 +236,7 @@ mod tests {
     fn every_kernel_named_is_in_its_source() {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        let point = Unit::Point { width: 64, heads: 4, keys: 20, split: false };
+        let point = Unit::Point { width: 64, heads: 4, keys: 20, context: 14, split: false };
         let sized = [Unit::Norm(1, 4), point, Unit::Construct(64, 4), Unit::AttentionFew(16)];
         for unit in units.into_iter().chain(sized) {
             for (name, _) in unit.kernels() {

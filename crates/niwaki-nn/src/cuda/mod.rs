@@ -4,7 +4,8 @@
 //! without them gets one line. [`compile`] turns the files under `kernels/` into machine code once and keeps it on disk;
 //! [`kernels`] knows which files a program needs. [`lower`] writes each op's passes down on a [`tape`], which replays as
 //! one CUDA graph; [`blas`] plans the products. [`session`] lays out memory for a number of items and splits a cohort
-//! that exceeds it; [`engine`] is what a policy sees; [`update`] is the optimiser; [`check`] compares every op with
+//! that exceeds it; [`pull_back`] is one gradient, [`construct`] whole constructions, [`engine`] what a policy sees;
+//! [`update`] is the optimiser; [`check`] compares every op with
 //! the CPU engine on the device at hand; [`limits`] is what the device can do at best.
 
 mod blas;
@@ -16,6 +17,7 @@ mod engine;
 mod kernels;
 mod limits;
 mod lower;
+mod pull_back;
 mod session;
 mod tape;
 mod update;

@@ -1,9 +1,11 @@
 //! Memory and tapes for one number of items: how many members run together, where their arena lies, what to replay.
 //!
-//! Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in the same arena.
+//! A large cohort runs in two passes, each with an arena of its own, so that the host can work on one while the device
+//! works on the other. Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in
+//! the same arena.
 
 use super::construct::Constructor;
-use super::device::{Buffer, Device, Pinned, refused};
+use super::device::{Buffer, Device, Event, Pinned, refused};
 use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
 use crate::Result;
@@ -11,6 +13,9 @@ use crate::engine::Choosing;
 use crate::graph::{Graph, IndexSource};
 use crate::plan::Plan;
 use std::ops::Range;
+
+/// Members from which on a cohort runs in two passes: each then fills the device.
+const LARGE: usize = 128;
 
 /// Device copies of a program's inputs, for all members.
 pub(super) struct Inputs {
@@ -45,6 +50,9 @@ impl Inputs {
 /// One group of members: the tapes of its passes.
 pub(super) struct Pass {
     pub(super) members: Range<usize>,
+    pub(super) arena: u64,
+    /// When the outputs of a forward pass have reached the host.
+    pub(super) fetched: Event,
     /// The training plan's forward pass.
     pub(super) forward: Tape,
     pub(super) backward: Tape,
@@ -76,10 +84,12 @@ pub(super) struct Chosen {
 /// Everything that depends on the number of items.
 pub(super) struct Session {
     pub(super) inputs: Inputs,
-    pub(super) arena: Buffer,
+    _arena: Buffer,
     _scratch: Buffer,
     _turned: Buffer,
     pub(super) passes: Vec<Pass>,
+    /// Whether every pass has an arena of its own.
+    apart: bool,
     pub(super) rows: Option<Rows>,
     pub(super) chosen: Option<Chosen>,
     pub(super) constructor: Option<Constructor>,
@@ -140,6 +150,8 @@ pub(super) struct Wanted<'a> {
     pub(super) items: usize,
     /// Bytes that arena and scratch may take; the device's free memory where absent.
     pub(super) memory: Option<usize>,
+    /// Engines that take their part of it.
+    pub(super) beside: usize,
 }
 
 impl Wanted<'_> {
@@ -170,14 +182,15 @@ impl Session {
         let inputs = Inputs::new(device, graph, members * items)?;
         let free = device.memory()?.0;
         // Leave room for what the driver takes when it captures graphs.
-        let room = wanted.memory.unwrap_or(free - free / 16).min(free);
+        let room = wanted.memory.unwrap_or((free - free / 16) / (wanted.beside + 1)).min(free);
         let one: usize = wanted.needs(&inputs, 1)?.iter().sum();
         if one > room {
             let mend = "use fewer lanes";
             return Err(refused(format!("one member needs {one} bytes and {room} are free; {mend}")));
         }
         let groups = members.div_ceil((room / one.max(1)).clamp(1, members.max(1)));
-        let size = members.div_ceil(groups.max(1));
+        let apart = groups == 1 && members >= LARGE;
+        let size = members.div_ceil(if apart { 2 } else { groups.max(1) });
         let notice = (groups > 1).then(|| {
             format!(
                 "{members} members of {items} items need about {} MB and {} MB are free: they run in {groups} groups of up to {size}",
@@ -185,20 +198,23 @@ impl Session {
                 room >> 20
             )
         });
-        let [arena, scratch, turned] = wanted.needs(&inputs, size)?;
-        let (arena, scratch, turned) =
-            (device.allocate(arena)?, device.allocate(scratch)?, device.allocate(turned)?);
+        let [bytes, scratch, turned] = wanted.needs(&inputs, size)?;
+        let arena = device.allocate(if apart { 2 * bytes } else { bytes })?;
+        let (scratch, turned) = (device.allocate(scratch)?, device.allocate(turned)?);
         let mut passes = Vec::new();
         for start in (0..members).step_by(size.max(1)) {
             let members = start..(start + size).min(members);
+            let arena = arena.at + if apart && start > 0 { bytes as u64 } else { 0 };
             let ground = Ground {
-                arena: arena.at,
+                arena,
                 scratch: scratch.at,
                 turned: turned.at,
                 ..ground(graph, &inputs, flat, &members, items)
             };
             passes.push(Pass {
                 members,
+                arena,
+                fetched: Event::new()?,
                 forward: Lowering::forward(tools, &ground)?.tape,
                 backward: Lowering::backward(tools, &ground)?.tape,
                 alone: Lowering::forward(wanted.alone_tools(), &ground)?.tape,
@@ -215,7 +231,8 @@ impl Session {
             outputs: outputs.collect::<Result<_>>()?,
             cotangents: cotangents.collect::<Result<_>>()?,
             inputs,
-            arena,
+            apart,
+            _arena: arena,
             _scratch: scratch,
             _turned: turned,
             passes,
@@ -224,6 +241,11 @@ impl Session {
             constructor: None,
             notice,
         })
+    }
+
+    /// Passes whose forward halves may all run before the first backward one.
+    pub(super) fn at_once(&self) -> usize {
+        if self.apart { self.passes.len() } else { 1 }
     }
 
     /// Makes the row-by-row passes for all members at once.

@@ -13,9 +13,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+/// Cohorts that share a GPU.
+const AT_ONCE: usize = 3;
 
 /// How the runs of a plan are made.
 pub struct Runner<'a> {
@@ -25,8 +28,8 @@ pub struct Runner<'a> {
     pub device: Device,
     /// How the device is called in results.
     pub device_name: String,
-    /// Most members of a cohort on a GPU; all that fit together where absent. On the processor runs train one by one,
-    /// one per core.
+    /// Most members of a cohort on a GPU; an equal part of all that may train together where absent. On the processor
+    /// runs train one by one, one per core.
     pub members: Option<usize>,
     /// Called with the run-iterations that have just been done.
     pub tick: &'a (dyn Fn(u64) + Sync),
@@ -104,15 +107,12 @@ impl Runner<'_> {
             run_iterations: AtomicU64::new(0),
             bounds: seek(&todo)?,
         };
-        let mut left = Vec::new();
         let (alone, together) = self.cohorts(todo)?;
-        for cohort in together {
-            left.extend(self.cohort(&cohort, false, &watch)?);
-        }
-        let leftovers = alone.par_iter().map(|run| self.cohort(&[run], false, &watch));
+        let mut left = self.side_by_side(together, &watch)?;
+        let leftovers = alone.par_iter().map(|run| self.cohort(&[run], &self.device, false, &watch));
         left.extend(leftovers.collect::<Result<Vec<_>, _>>()?.into_iter().flatten());
         for run in left {
-            self.cohort(&[run], true, &watch)?;
+            self.cohort(&[run], &self.device, true, &watch)?;
         }
         let seconds = watch.began.elapsed().as_secs_f64();
         let first = watch.first.into_inner().unwrap_or_default();
@@ -132,7 +132,7 @@ impl Runner<'_> {
         Ok(Some(speed))
     }
 
-    /// Runs that train alone, one per core, and the cohorts of a GPU, largest first.
+    /// Runs that train alone, one per core, and the cohorts of a GPU, those with the most work last.
     fn cohorts<'p>(
         &self,
         todo: Vec<&'p Planned>,
@@ -146,17 +146,55 @@ impl Runner<'_> {
                 shared.push(run);
             }
         }
-        let most = self.members.unwrap_or(usize::MAX).max(1);
+        let most = self.members.unwrap_or(usize::MAX).clamp(1, shared.len().div_ceil(AT_ONCE).max(1));
         let mut together: Vec<Vec<&Planned>> = alike(shared)?
             .into_iter()
-            .flat_map(|runs| runs.chunks(most).map(<[_]>::to_vec).collect::<Vec<_>>())
+            .flat_map(|runs| {
+                let equal = runs.len().div_ceil(runs.len().div_ceil(most));
+                runs.chunks(equal).map(<[_]>::to_vec).collect::<Vec<_>>()
+            })
             .collect();
-        together.sort_by_key(|cohort| std::cmp::Reverse(cohort.len()));
+        let epochs = |run: &&Planned| run.recipe.schedule.epochs(run.recipe.spec.iterations);
+        together.sort_by_key(|cohort| cohort.iter().map(epochs).sum::<usize>());
         Ok((alone, together))
     }
 
+    /// Trains cohorts on a GPU, a few at a time from the last on, so that one's device works while another's host does.
+    /// Gives back the runs that another process has.
+    fn side_by_side<'p>(
+        &self,
+        cohorts: Vec<Vec<&'p Planned>>,
+        watch: &Watch,
+    ) -> Result<Vec<&'p Planned>, Error> {
+        let count = cohorts.len().min(AT_ONCE);
+        let device = self.device.shared_by(count);
+        let queue = Mutex::new(cohorts);
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let work = || {
+            let mut left = Vec::new();
+            while let Some(cohort) = next() {
+                left.extend(self.cohort(&cohort, &device, false, watch)?);
+            }
+            Ok(left)
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+            let ended = threads.into_iter().map(|thread| match thread.join() {
+                Ok(left) => left,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            Ok(ended.collect::<Result<Vec<Vec<_>>, Error>>()?.concat())
+        })
+    }
+
     /// Trains the runs of a cohort that nobody else has, and gives back the others.
-    fn cohort<'p>(&self, runs: &[&'p Planned], wait: bool, watch: &Watch) -> Result<Vec<&'p Planned>, Error> {
+    fn cohort<'p>(
+        &self,
+        runs: &[&'p Planned],
+        device: &Device,
+        wait: bool,
+        watch: &Watch,
+    ) -> Result<Vec<&'p Planned>, Error> {
         let (mut mine, mut others) = (Vec::new(), Vec::new());
         for &run in runs {
             let home = self.out.join(&run.home);
@@ -171,7 +209,7 @@ impl Runner<'_> {
         }
         while !mine.is_empty() {
             let members: Vec<&Planned> = mine.iter().map(|(run, _)| *run).collect();
-            let (curves, diverged) = self.train(&members, watch)?;
+            let (curves, diverged) = self.train(&members, device, watch)?;
             let written = |member: usize| diverged.is_none_or(|diverged| diverged == member);
             // On all cores: a disk takes many files at once in the time it takes to be sure of one.
             members.par_iter().zip(&curves).enumerate().try_for_each(|(member, (run, curve))| {
@@ -191,12 +229,17 @@ impl Runner<'_> {
     }
 
     /// Trains a cohort to its end, or until a member diverges.
-    fn train(&self, runs: &[&Planned], watch: &Watch) -> Result<(Vec<Vec<Record>>, Option<usize>), Error> {
+    fn train(
+        &self,
+        runs: &[&Planned],
+        device: &Device,
+        watch: &Watch,
+    ) -> Result<(Vec<Vec<Record>>, Option<usize>), Error> {
         let mut recipes: Vec<Recipe> = runs.iter().map(|run| run.recipe.clone()).collect();
         // A cohort plays the pool of its first member.
         let known = watch.bounds.get(&pool_of(&recipes[0].spec)?).cloned();
         recipes[0].prepare(known, &|_, _| {})?;
-        let mut cohort = gather(recipes, &self.device)?;
+        let mut cohort = gather(recipes, device)?;
         let iterations = runs[0].recipe.spec.iterations;
         let mut curves = vec![Vec::with_capacity(iterations); runs.len()];
         while cohort.done() < iterations {

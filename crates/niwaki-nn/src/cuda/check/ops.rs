@@ -43,6 +43,9 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("point, one head", |g| point(g, 45, 3, (12, 1))),
     ("point, several tiles", |g| point(g, 200, 20, (64, 4))),
     ("point, many keys", |g| point(g, 70, 50, (64, 4))),
+    ("point, queries made", |g| point_made(g, 200, 20, (64, 4), 14)),
+    ("point, queries made, many keys", |g| point_made(g, 70, 50, (64, 4), 17)),
+    ("point, queries made, odd sizes", |g| point_made(g, 45, 7, (12, 4), 5)),
     ("embed", |g| embed(g, 9, 20)),
     ("embed, large table", |g| embed(g, 700, 20)),
     ("gather", |g| gather(g, 18)),
@@ -177,6 +180,28 @@ fn point(g: &mut Graph, rows: usize, keys: usize, (width, heads): (usize, usize)
     let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
     let again = g.point(Point { query, glimpse, key, heads, bound: 2.0, open })?;
     Ok(vec![once, again])
+}
+
+/// Queries of a last choice and a context, which nothing else reads.
+fn point_made(
+    g: &mut Graph,
+    rows: usize,
+    keys: usize,
+    (width, heads): (usize, usize),
+    context: usize,
+) -> Result<Vec<Value>> {
+    let known = grown(g, "known", keys + 1, width)?;
+    let glimpse = grown(g, "glimpse", keys, 2 * width)?;
+    let key = grown(g, "key", keys, width)?;
+    let last = g.indices("last", rows, keys + 1);
+    let state = g.scalars("state", rows, context);
+    let open = g.mask("open", rows, keys);
+    let weight = g.param("weight", &[context, width], Init::Linear { fan_in: context })?;
+    let bias = g.param("bias", &[width], Init::Linear { fan_in: context })?;
+    let gathered = g.gather(known, last)?;
+    let query = g.linear_onto(gathered, state, weight, Some(bias))?;
+    let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
+    Ok(vec![once, known])
 }
 
 fn embed(g: &mut Graph, entries: usize, width: usize) -> Result<Vec<Value>> {

@@ -1,9 +1,7 @@
 // A glimpse and a pointer in one: many queries on few keys, on the tensor cores. POINT_WIDTH, POINT_HEADS and POINT_KEYS
-// are constants of the file; POINT_SPLIT says whether products keep what rounding their operands to tf32 loses.
-//
-// A warp takes 16 rows. In the fragments of a 16 x 8 product, lane 4 g + t holds the sums of rows g and g + 8, columns
-// 2 t and 2 t + 1. The same four values serve as a left operand of the next product if its summed index is read in the
-// order 0 2 4 6 1 3 5 7, so the right operand is read in that order too, and chains of products stay in registers.
+// are constants of the file.
+// Where POINT_CONTEXT is not zero, queries are not read but made: known[last] + context weight + bias, so that nothing of
+// [rows, width] goes through memory in either pass.
 
 #define W POINT_WIDTH
 #define H POINT_HEADS
@@ -15,52 +13,19 @@
 // A head's columns, padded with zeros; rows of keys are four apart so that lanes read them from different banks.
 #define HEAD (8 * STEPS)
 #define PITCH (H * HEAD + 4)
-// Room to turn 16 rows of a head's columns and of keys: eight banks from row to row.
-#define STAGE ((16 * BANDS + 8 * TILES + 23) / 32 * 32 + 8)
-
-// An operand of a product: what tf32 keeps, and what it loses.
-struct Piece {
-  unsigned high, low;
-};
-
-__device__ __forceinline__ unsigned rounded(float x) {
-  unsigned bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-  return bits;
-}
-
-// What is put away for products: rounded now if they would round it anyway.
-__device__ __forceinline__ float settled(float x) { return POINT_SPLIT ? x : __uint_as_float(rounded(x)); }
-
-__device__ __forceinline__ Piece piece(float settled) {
-  if (!POINT_SPLIT) return {__float_as_uint(settled), 0};
-  const unsigned high = rounded(settled);
-  return {high, __float_as_uint(settled - __uint_as_float(high))};
-}
-
-__device__ __forceinline__ void multiply_once(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                                              unsigned b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-// c += a b, [16, 8] += [16, 8] [8, 8].
-__device__ __forceinline__ void multiply(float (&c)[4], const Piece (&a)[4], const Piece (&b)[2]) {
-  if (POINT_SPLIT) {
-    multiply_once(c, a[0].low, a[1].low, a[2].low, a[3].low, b[0].high, b[1].high);
-    multiply_once(c, a[0].high, a[1].high, a[2].high, a[3].high, b[0].low, b[1].low);
-  }
-  multiply_once(c, a[0].high, a[1].high, a[2].high, a[3].high, b[0].high, b[1].high);
-}
-
-// Sums as the left operand of the next product.
-__device__ __forceinline__ void take_left(const float (&c)[4], Piece (&a)[4]) {
-  a[0] = piece(settled(c[0]));
-  a[1] = piece(settled(c[2]));
-  a[2] = piece(settled(c[1]));
-  a[3] = piece(settled(c[3]));
-}
+// Of a step's context, and a one that the bias is the weight of.
+#define STATES (POINT_CONTEXT + 1)
+#define STATE_STEPS ((STATES + 7) / 8)
+#define STATE_BANDS ((STATES + 15) / 16)
+#define KNOWN_BANDS ((KEYS + 16) / 16)  // of a row for each key, and one for none
+// Room to turn 16 rows of two sets of columns: eight banks from row to row.
+#define STAGE_FOR(columns) (((columns) + 23) / 32 * 32 + 8)
+#define TURNED_KEYS STAGE_FOR(16 * BANDS + 8 * TILES)
+#define TURNED_STATES (POINT_CONTEXT ? STAGE_FOR(16 * STATE_BANDS + 8 * STEPS) : 0)
+#define STAGE (TURNED_KEYS > TURNED_STATES ? TURNED_KEYS : TURNED_STATES)
+// Where what makes queries begins in shared memory: behind keys, values and pointer keys.
+#define MAKING (3 * 8 * TILES * PITCH)
+#define MADE (POINT_CONTEXT ? (8 * STATE_STEPS + KEYS + 2) * PITCH : 0)
 
 // c[n] += a m^T for the tiles of m's rows, m [8 * TILES, PITCH] with eight columns from `m` on.
 __device__ __forceinline__ void multiply_by_keys(float (&c)[TILES][4], const Piece (&a)[4], const float* m) {
@@ -73,11 +38,12 @@ __device__ __forceinline__ void multiply_by_keys(float (&c)[TILES][4], const Pie
   }
 }
 
-// c += (the tiles of left) m, m [8 * TILES, PITCH] with a head's columns from `m` on.
-__device__ __forceinline__ void multiply_by_columns(float (&c)[STEPS][4], const float (&left)[TILES][4], const float* m) {
+// c += (the tiles of left) m, m [8 * K, PITCH] with a head's columns from `m` on.
+template <int K>
+__device__ __forceinline__ void multiply_by_columns(float (&c)[STEPS][4], const float (&left)[K][4], const float* m) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
-  for (int k = 0; k < TILES; ++k) {
+  for (int k = 0; k < K; ++k) {
     Piece a[4];
     take_left(left[k], a);
 #pragma unroll
@@ -87,31 +53,6 @@ __device__ __forceinline__ void multiply_by_columns(float (&c)[STEPS][4], const 
       multiply(c[n], a, b);
     }
   }
-}
-
-template <int N> __device__ __forceinline__ void clear(float (&c)[N][4]) {
-#pragma unroll
-  for (int n = 0; n < N; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) c[n][i] = 0.f;
-}
-
-// Two neighbours of a row of N; zero beyond its end. Rows of an even number start at even places.
-template <int N> __device__ __forceinline__ float2 pair(const float* row, int place) {
-  if (N % 2 == 0) return place < N ? *(const float2*)(row + place) : make_float2(0.f, 0.f);
-  return make_float2(place < N ? row[place] : 0.f, place + 1 < N ? row[place + 1] : 0.f);
-}
-
-template <int N> __device__ __forceinline__ void put_pair(float* row, int place, float x, float y, int add) {
-  if (place >= N) return;
-  if (N % 2 == 0) {
-    float2* to = (float2*)(row + place);
-    const float2 old = add ? *to : make_float2(0.f, 0.f);
-    *to = make_float2(old.x + x, old.y + y);
-    return;
-  }
-  row[place] = add ? row[place] + x : x;
-  if (place + 1 < N) row[place + 1] = add ? row[place + 1] + y : y;
 }
 
 // Copies an item's keys, values and pointer keys to shared memory, [3, 8 * TILES, PITCH].
@@ -124,6 +65,75 @@ __device__ __forceinline__ void share_keys(const float* glimpse, const float* ke
       x = which < 2 ? glimpse[(item * KEYS + s) * 2 * W + which * W + column] : key[(item * KEYS + s) * W + column];
     room[row * PITCH + place] = settled(x);
   }
+}
+
+// Where queries come from: read, or made of what follows.
+struct Queries {
+  const float* query;    // [item, rows, W]
+  const float* known;    // [item, KEYS + 1, W]
+  const int* last;       // [item, rows]
+  const float* context;  // [item, rows, POINT_CONTEXT]
+  const float* weight;   // [member, stride]: [POINT_CONTEXT, W]
+  const float* bias;     // [member, stride]: [W]
+  long stride;
+  int items;             // of a member
+};
+
+// What two rows of this lane read of their steps: the last choice, and the context in the order of sums.
+struct State {
+  int last[2];
+  float context[STATE_STEPS][4];
+};
+
+// Copies what makes queries to shared memory: weights [8 * STATE_STEPS, PITCH], then known rows, bias included, and the
+// bias alone, for rows that have none.
+__device__ __forceinline__ void share_making(const Queries& from, long item, float* room) {
+  const long member = item / from.items;
+  for (int i = threadIdx.x; i < (8 * STATE_STEPS + KEYS + 2) * H * HEAD; i += blockDim.x) {
+    const int place = i % (H * HEAD), row = i / (H * HEAD), s = row - 8 * STATE_STEPS;
+    const int column = place / HEAD * D + place % HEAD;
+    float x = 0.f;
+    if (place % HEAD < D) {
+      if (s >= 0) x = from.bias[member * from.stride + column];
+      if (s >= 0 && s <= KEYS) x += from.known[(item * (KEYS + 1) + s) * W + column];
+      if (row < POINT_CONTEXT) x = settled(from.weight[member * from.stride + row * W + column]);
+    }
+    room[row * PITCH + place] = x;
+  }
+}
+
+__device__ __forceinline__ void read_state(const Queries& from, const long (&row)[2], State& state) {
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int last = from.last[row[i]];
+    state.last[i] = last < 0 ? KEYS + 1 : last;
+#pragma unroll
+    for (int k = 0; k < STATE_STEPS; ++k) {
+      const int place = 8 * k + 2 * t;
+      const float2 x = pair<POINT_CONTEXT>(from.context + row[i] * POINT_CONTEXT, place);
+      state.context[k][2 * i] = place == POINT_CONTEXT ? 1.f : x.x;
+      state.context[k][2 * i + 1] = place + 1 == POINT_CONTEXT ? 1.f : x.y;
+    }
+  }
+}
+
+// One head's queries of this warp's rows.
+__device__ __forceinline__ void find_queries(const Queries& from, const State& state, const long (&row)[2], int head,
+                                             const float* making, float (&q)[STEPS][4]) {
+  const int t = threadIdx.x % 4;
+  clear(q);
+  if (POINT_CONTEXT) multiply_by_columns(q, state.context, making + head * HEAD);
+#pragma unroll
+  for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float* known = making + (8 * STATE_STEPS + state.last[i]) * PITCH + head * HEAD;
+      const float2 x = POINT_CONTEXT ? *(const float2*)(known + 8 * k + 2 * t)
+                                     : pair<D>(from.query + row[i] * W + head * D, 8 * k + 2 * t);
+      q[k][2 * i] += x.x;
+      q[k][2 * i + 1] += x.y;
+    }
 }
 
 // Which keys this lane's two rows may see: four bits for each tile of keys, in the order of its sums.
@@ -150,32 +160,13 @@ __device__ __forceinline__ unsigned long long open_bits(const unsigned char* ope
   return bits;
 }
 
-// Over the four lanes that share a row.
-__device__ __forceinline__ float row_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
-  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-}
-
-__device__ __forceinline__ float row_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
-}
-
-// One head's glimpse of this warp's rows: queries, weights (zero where closed) and the weighted values. `keys` points at
-// the head's columns of the shared keys; the values lie behind them.
-__device__ __forceinline__ void look(const float* query, const long (&row)[2], int head, const float* keys,
-                                     unsigned long long open, float (&q)[STEPS][4], float (&p)[TILES][4],
-                                     float (&glimpse)[STEPS][4]) {
-  const int t = threadIdx.x % 4;
+// One head's glimpse of this warp's rows: weights (zero where closed) and the weighted values. `keys` points at the head's
+// columns of the shared keys; the values lie behind them.
+__device__ __forceinline__ void look(const float (&q)[STEPS][4], const float* keys, unsigned long long open,
+                                     float (&p)[TILES][4], float (&glimpse)[STEPS][4]) {
   clear(p);
 #pragma unroll
   for (int k = 0; k < STEPS; ++k) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float2 x = pair<D>(query + row[i] * W + head * D, 8 * k + 2 * t);
-      q[k][2 * i] = x.x;
-      q[k][2 * i + 1] = x.y;
-    }
     Piece a[4];
     take_left(q[k], a);
     multiply_by_keys(p, a, keys + 8 * k);
@@ -209,12 +200,15 @@ __device__ __forceinline__ void look(const float* query, const long (&row)[2], i
 
 // Logits [item, rows, keys]; a block per item, a warp per 16 rows.
 extern "C" __global__ void __launch_bounds__(256)
-    point_forward(const float* query, const float* glimpse, const float* key, const unsigned char* open, float* out,
-                  int rows, float bound) {
+    point_forward(const float* query, const float* known, const int* last, const float* context, const float* weight,
+                  const float* bias, long stride, int items, const float* glimpse, const float* key,
+                  const unsigned char* open, float* out, int rows, float bound) {
   extern __shared__ __align__(16) float room[];
+  const Queries queries = {query, known, last, context, weight, bias, stride, items};
   const long item = blockIdx.x;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   share_keys(glimpse, key, item, room);
+  if (POINT_CONTEXT) share_making(queries, item, room + MAKING);
   __syncthreads();
   const float scale = 2.f * rsqrtf((float)W);
   for (int first = threadIdx.x / 32 * 16; first < rows; first += blockDim.x / 2) {
@@ -222,10 +216,13 @@ extern "C" __global__ void __launch_bounds__(256)
     const unsigned long long seen = open_bits(open, row);
     float z[TILES][4];
     clear(z);
+    State state;
+    if (POINT_CONTEXT) read_state(queries, row, state);
 #pragma unroll 2
     for (int h = 0; h < H; ++h) {
       float q[STEPS][4], p[TILES][4], seen_values[STEPS][4];
-      look(query, row, h, room + h * HEAD, seen, q, p, seen_values);
+      find_queries(queries, state, row, h, room + MAKING, q);
+      look(q, room + h * HEAD, seen, p, seen_values);
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
         Piece a[4];
@@ -258,81 +255,127 @@ template <int N> __device__ __forceinline__ void put_away(const float (&c)[N][4]
           make_float2(settled(c[n][2 * i]), settled(c[n][2 * i + 1]));
 }
 
-// sums[column, key] += the sum over this warp's 16 rows of columns[row, column] * keys[row, key].
-__device__ __forceinline__ void add_products(const float (&columns)[STEPS][4], const float (&keys)[TILES][4], float* stage,
-                                             float (&sums)[BANDS][TILES][4]) {
+// A right operand of eight of this warp's rows, from a column of the stage on.
+__device__ __forceinline__ void take_turned(const float* stage, int k, int column, Piece (&b)[2]) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  const float* at = stage + (8 * k + t) * STAGE + column + g;
+  b[0] = piece(at[0]);
+  b[1] = piece(at[4 * STAGE]);
+}
+
+// sums[i, j] += the sum over this warp's 16 rows of left[row, i] * right[row, j].
+template <int L, int R>
+__device__ __forceinline__ void add_products(const float (&left)[L][4], const float (&right)[R][4], float* stage,
+                                             float (&sums)[(L + 1) / 2][R][4]) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  constexpr int behind = 16 * ((L + 1) / 2);
   __syncwarp();
-  put_away(columns, stage);
-  put_away(keys, stage + 16 * BANDS);
+  put_away(left, stage);
+  put_away(right, stage + behind);
   __syncwarp();
 #pragma unroll
   for (int k = 0; k < 2; ++k)
 #pragma unroll
-    for (int m = 0; m < BANDS; ++m) {
+    for (int m = 0; m < (L + 1) / 2; ++m) {
       const float* at = stage + (8 * k + t) * STAGE + 16 * m + g;
-      // Where a head has no such columns, nothing was put.
-      const bool second = 16 * m + 8 < HEAD;
+      // Where there are no such columns, nothing was put.
+      const bool second = 2 * m + 1 < L;
       const Piece a[4] = {piece(at[0]), piece(second ? at[8] : 0.f), piece(at[4 * STAGE]),
                           piece(second ? at[4 * STAGE + 8] : 0.f)};
 #pragma unroll
-      for (int n = 0; n < TILES; ++n) {
-        const float* other = stage + (8 * k + t) * STAGE + 16 * BANDS + 8 * n + g;
-        const Piece b[2] = {piece(other[0]), piece(other[4 * STAGE])};
+      for (int n = 0; n < R; ++n) {
+        Piece b[2];
+        take_turned(stage, k, behind + 8 * n, b);
         multiply(sums[m][n], a, b);
       }
     }
 }
 
-// Writes or adds a head's sums to the cotangent of keys, rows of `stride` scalars.
-__device__ __forceinline__ void give(const float (&sums)[BANDS][TILES][4], float* to, int stride, int add) {
+// sums[s, j] += the sum of right[row, j] over those of this warp's rows whose last choice was s; what `add_products` has
+// just put away is the right side.
+__device__ __forceinline__ void add_by_last(const int (&last)[2], const float* stage, float (&sums)[KNOWN_BANDS][STEPS][4]) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
-  for (int m = 0; m < BANDS; ++m)
+  for (int k = 0; k < 2; ++k) {
+    const int one = __shfl_sync(~0u, last[k], 4 * t), two = __shfl_sync(~0u, last[k], 4 * t + 16);
 #pragma unroll
-    for (int n = 0; n < TILES; ++n)
+    for (int m = 0; m < KNOWN_BANDS; ++m) {
+      const int s = 16 * m + g;
+      const Piece a[4] = {piece(one == s), piece(one == s + 8), piece(two == s), piece(two == s + 8)};
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int column = 16 * m + g + 8 * (i / 2), s = 8 * n + 2 * t + i % 2;
-        if (column < D && s < KEYS) {
-          float* place = to + s * stride + column;
-          *place = add ? *place + sums[m][n][i] : sums[m][n][i];
+      for (int n = 0; n < STEPS; ++n) {
+        Piece b[2];
+        take_turned(stage, k, 16 * STATE_BANDS + 8 * n, b);
+        multiply(sums[m][n], a, b);
+      }
+    }
+  }
+}
+
+// Writes or adds sums [i, j] to `to[i * down + j * across]`, for i < rows and j < columns.
+template <int M, int N>
+__device__ __forceinline__ void give(const float (&sums)[M][N][4], float* to, int rows, int columns, int down, int across,
+                                     int add) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int m = 0; m < M; ++m)
+#pragma unroll
+    for (int n = 0; n < N; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const int row = 16 * m + g + 8 * (j / 2), column = 8 * n + 2 * t + j % 2;
+        if (row < rows && column < columns) {
+          float* place = to + row * down + column * across;
+          *place = add ? *place + sums[m][n][j] : sums[m][n][j];
         }
       }
 }
 
-// Cotangents of queries and keys, written or added; a block per item, a warp per head. Shared memory: the keys, then a
-// stage for each warp.
+// Cotangents of queries and keys, written or added; a block per item, a warp per head. Where queries are made, `dquery` is
+// the cotangent of the known rows, and `partial` [item, STATES, W] takes the item's part of those of weight and bias.
+// Shared memory: the keys, what makes queries, then a stage for each warp.
 extern "C" __global__ void __launch_bounds__(32 * H)
-    point_backward(const float* query, const float* glimpse, const float* key, const unsigned char* open, const float* out,
-                   const float* dout, float* dquery, float* dglimpse, float* dkey, int add_query, int add_glimpse,
-                   int add_key, int rows, float bound) {
+    point_backward(const float* query, const float* known, const int* last, const float* context, const float* weight,
+                   const float* bias, long stride, int items, const float* glimpse, const float* key,
+                   const unsigned char* open, const float* out, const float* dout, float* dquery, float* partial,
+                   float* dglimpse, float* dkey, int add_query, int add_glimpse, int add_key, int rows, float bound) {
   extern __shared__ __align__(16) float room[];
+  const Queries queries = {query, known, last, context, weight, bias, stride, items};
   const long item = blockIdx.x;
   const int h = threadIdx.x / 32, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   // An item from which nothing is asked gives nothing: a group without signal costs what reading its zeros costs.
   int asked = 0;
   for (int i = threadIdx.x; i < rows * KEYS; i += blockDim.x) asked |= dout[item * rows * KEYS + i] != 0.f;
   asked = __syncthreads_or(asked);
-  if (!asked && dquery && !add_query)
+  if (!POINT_CONTEXT && !asked && dquery && !add_query)
     for (int i = threadIdx.x; i < rows * W; i += blockDim.x) dquery[item * rows * W + i] = 0.f;
-  if (asked) share_keys(glimpse, key, item, room);
+  if (asked) {
+    share_keys(glimpse, key, item, room);
+    if (POINT_CONTEXT) share_making(queries, item, room + MAKING);
+  }
   __syncthreads();
   const float* keys = room + h * HEAD;
   const float* values = keys + 8 * TILES * PITCH;
   const float* pointer = values + 8 * TILES * PITCH;
-  float* stage = room + 3 * 8 * TILES * PITCH + h * 16 * STAGE;
+  float* stage = room + MAKING + MADE + h * 16 * STAGE;
   const float scale = rsqrtf((float)W), inner = rsqrtf((float)D);
-  float sums[3][BANDS][TILES][4];
+  float sums[3][BANDS][TILES][4], state_sums[STATE_BANDS][STEPS][4], known_sums[KNOWN_BANDS][STEPS][4];
 #pragma unroll
   for (int which = 0; which < 3; ++which)
 #pragma unroll
     for (int m = 0; m < BANDS; ++m) clear(sums[which][m]);
+#pragma unroll
+  for (int m = 0; m < STATE_BANDS; ++m) clear(state_sums[m]);
+#pragma unroll
+  for (int m = 0; m < KNOWN_BANDS; ++m) clear(known_sums[m]);
   for (int first = 0; asked && first < rows; first += 16) {
     const long row[2] = {item * rows + min(first + g, rows - 1), item * rows + min(first + g + 8, rows - 1)};
     const unsigned long long seen = open_bits(open, row);
     float q[STEPS][4], p[TILES][4], seen_values[STEPS][4], dz[TILES][4], d[STEPS][4], ds[TILES][4], dq[STEPS][4];
-    look(query, row, h, keys, seen, q, p, seen_values);
+    State state;
+    if (POINT_CONTEXT) read_state(queries, row, state);
+    find_queries(queries, state, row, h, room + MAKING, q);
+    look(q, keys, seen, p, seen_values);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const bool here = first + g + 8 * i < rows;
@@ -365,20 +408,29 @@ extern "C" __global__ void __launch_bounds__(32 * H)
 #pragma unroll
       for (int j = 0; j < 4; ++j) ds[n][j] = inner * p[n][j] * (ds[n][j] - centre[j / 2]);
     add_products(q, ds, stage, sums[0]);
-    if (!dquery) continue;
+    if (!POINT_CONTEXT && !dquery) continue;
     clear(dq);
     multiply_by_columns(dq, ds, keys);
+    if (POINT_CONTEXT) {
+      add_products(state.context, dq, stage, state_sums);
+      add_by_last(state.last, stage, known_sums);
+    } else {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (first + g + 8 * i >= rows) continue;
+      for (int i = 0; i < 2; ++i)
 #pragma unroll
-      for (int k = 0; k < STEPS; ++k)
-        put_pair<D>(dquery + row[i] * W + h * D, 8 * k + 2 * t, dq[k][2 * i], dq[k][2 * i + 1], add_query);
+        for (int k = 0; k < STEPS; ++k)
+          if (first + g + 8 * i < rows)
+            put_pair<D>(dquery + row[i] * W + h * D, 8 * k + 2 * t, dq[k][2 * i], dq[k][2 * i + 1], add_query);
     }
   }
   if (dglimpse) {
-    give(sums[0], dglimpse + item * KEYS * 2 * W + h * D, 2 * W, add_glimpse);
-    give(sums[1], dglimpse + item * KEYS * 2 * W + W + h * D, 2 * W, add_glimpse);
+    float* to = dglimpse + item * KEYS * 2 * W + h * D;
+    give(sums[0], to, D, KEYS, 1, 2 * W, add_glimpse);
+    give(sums[1], to + W, D, KEYS, 1, 2 * W, add_glimpse);
   }
-  if (dkey) give(sums[2], dkey + item * KEYS * W + h * D, W, add_key);
+  if (dkey) give(sums[2], dkey + item * KEYS * W + h * D, D, KEYS, 1, W, add_key);
+  if (POINT_CONTEXT) {
+    give(state_sums, partial + item * STATES * W + h * D, STATES, D, W, 1, 0);
+    if (dquery) give(known_sums, dquery + item * (KEYS + 1) * W + h * D, KEYS + 1, D, W, 1, add_query);
+  }
 }

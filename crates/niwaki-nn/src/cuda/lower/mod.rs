@@ -115,6 +115,8 @@ pub(crate) struct Lowering<'a> {
     sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     totalled: Vec<bool>,
+    /// Ops that a pointer does in its own kernels.
+    folded: Vec<bool>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     summed: Vec<Option<Value>>,
 }
@@ -142,6 +144,7 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
+            folded: point::folded(tools.graph, tools.plan.outputs()),
             summed: index::summed_embeddings(tools.graph, tools.plan),
         }
     }
@@ -233,6 +236,7 @@ impl<'a> Lowering<'a> {
         let graph = self.tools.graph;
         let op = &graph.ops()[position];
         match op {
+            _ if self.folded[position] => Ok(()),
             Op::Linear { .. } => self.linear_forward(position),
             Op::LayerNorm { .. } | Op::RmsNorm { .. } => self.norm_forward(position),
             Op::Attention { attention, output } => self.attention_forward(position, attention, *output),
@@ -251,6 +255,7 @@ impl<'a> Lowering<'a> {
         let graph = self.tools.graph;
         let op = &graph.ops()[step.op];
         match op {
+            _ if self.folded[step.op] => Ok(()),
             Op::Linear { .. } => self.linear_backward(step),
             Op::LayerNorm { .. } | Op::RmsNorm { .. } => self.norm_backward(step),
             Op::Attention { attention, output } => self.attention_backward(step, attention, *output),

@@ -1,11 +1,12 @@
 //! `point`: glimpse and pointer in one kernel each way, and whole constructions.
 
-use super::{Lowering, SCALAR};
+use super::{Lowering, Partial, SCALAR};
 use crate::cuda::blas::Precision;
 use crate::cuda::kernels::{SHARED_LIMIT, Unit};
-use crate::cuda::tape::arguments;
+use crate::cuda::tape::{Arguments, arguments};
 use crate::engine::Constructing;
-use crate::graph::{Graph, Point, Shape, Value};
+use crate::graph::{Activation, Graph, Index, Op, Point, Shape, Value};
+use crate::layout::Param;
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
@@ -24,11 +25,72 @@ const MOST_COLUMNS: usize = 128;
 /// Keys whose being open fits the bits that a lane keeps for them.
 const MOST_KEYS: usize = 128;
 
-/// The kernel files of a pointer's sizes: its passes, and constructions by it.
+/// Widest context that queries are made of in the kernels: more would not leave room for the sums in registers.
+const MOST_CONTEXT: usize = 31;
+
+/// Most keys that queries are made for in the kernels, for the same reason.
+const MOST_MADE: usize = 50;
+
+/// What a pointer's queries are made of: `known[last] + context · weight + bias`.
+#[derive(Clone, Copy)]
+struct Making {
+    /// Positions of the `linear` and of the `gather` before it.
+    ops: [usize; 2],
+    known: Value,
+    last: Index,
+    context: Value,
+    weight: Param,
+    bias: Param,
+}
+
+/// Finds what a pointer's queries are made of, where it alone reads them and its kernels can make them: a `linear` of an
+/// input, onto rows gathered from one for each key and one for none, right before the pointer.
+fn making(graph: &Graph, outputs: &[Value], point: &Point) -> Option<Making> {
+    let alone = |value: Value| {
+        let readers = graph.ops().iter().flat_map(Op::operands).filter(|operand| *operand == value);
+        readers.count() == 1 && !outputs.contains(&value)
+    };
+    let position = |value: Value| graph.ops().iter().position(|op| op.outputs().contains(&value));
+    let at = position(point.query)?;
+    let Op::Linear { input, weight, transposed: false, bias, activation, residual, .. } = graph.ops()[at]
+    else {
+        return None;
+    };
+    let (bias, residual) = (bias?, residual?);
+    let before = position(residual)?;
+    let Op::Gather { input: known, index, .. } = graph.ops()[before] else { return None };
+    let (keys, context) = (graph.shape(point.key).rows, graph.shape(input).width);
+    let given = graph.inputs().iter().any(|named| named.what == input);
+    // Their backward passes then follow each other, so that all may be one.
+    let next = matches!(graph.ops().get(at + 1), Some(Op::Point { point: next, .. }) if next == point);
+    let fits = keys <= MOST_MADE && context <= MOST_CONTEXT && graph.shape(known).rows == keys + 1;
+    let fold = activation == Activation::None
+        && given
+        && next
+        && before + 1 == at
+        && fits
+        && alone(point.query)
+        && alone(residual);
+    fold.then_some(Making { ops: [at, before], known, last: index, context: input, weight, bias })
+}
+
+/// Which ops pointers do in their own kernels, by position.
+pub(super) fn folded(graph: &Graph, outputs: &[Value]) -> Vec<bool> {
+    let mut folded = vec![false; graph.ops().len()];
+    for op in graph.ops() {
+        let Op::Point { point, .. } = op else { continue };
+        for position in making(graph, outputs, point).into_iter().flat_map(|making| making.ops) {
+            folded[position] = true;
+        }
+    }
+    folded
+}
+
+/// Width and heads of a pointer.
 ///
 /// # Errors
 /// If its sizes are beyond the kernels.
-pub(super) fn units(graph: &Graph, point: &Point, precision: Precision) -> Result<[Unit; 2]> {
+fn sizes(graph: &Graph, point: &Point) -> Result<(u8, u8, u8)> {
     let width = graph.shape(point.query).width;
     let keys = graph.shape(point.key).rows;
     if keys > MOST_KEYS {
@@ -40,18 +102,38 @@ pub(super) fn units(graph: &Graph, point: &Point, precision: Precision) -> Resul
             format!("{width} columns of queries; this device takes an even number up to {MOST_COLUMNS}");
         return Err(Error::Unsupported { op: "point", reason });
     }
-    let (width, heads) = (width as u8, point.heads as u8);
-    let split = precision == Precision::F32;
-    Ok([Unit::Point { width, heads, keys: keys as u8, split }, Unit::Construct(width, heads)])
+    Ok((width as u8, point.heads as u8, keys as u8))
 }
 
-/// Scalars of shared memory that a pointer's passes need: the keys of an item, and what a warp of the backward pass
-/// turns its rows in. The file of the kernels says how they lie.
-fn room(key: Shape, heads: usize) -> (usize, usize) {
+/// The kernel file of a pointer's passes.
+///
+/// # Errors
+/// If its sizes are beyond the kernels.
+pub(super) fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -> Result<Unit> {
+    let (width, heads, keys) = sizes(graph, point)?;
+    let context = making(graph, outputs, point).map_or(0, |making| graph.shape(making.context).width as u8);
+    Ok(Unit::Point { width, heads, keys, context, split: precision == Precision::F32 })
+}
+
+/// The kernel file of constructions by a pointer.
+///
+/// # Errors
+/// If its sizes are beyond the kernels.
+pub(super) fn construct_unit(graph: &Graph, point: &Point) -> Result<Unit> {
+    let (width, heads, _) = sizes(graph, point)?;
+    Ok(Unit::Construct(width, heads))
+}
+
+/// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward
+/// pass turns its rows in. The file of the kernels says how they lie.
+fn room(key: Shape, heads: usize, context: Option<usize>) -> (usize, usize) {
     let (tiles, depth) = (key.rows.div_ceil(8), key.width / heads);
-    let keys = 3 * 8 * tiles * (heads * depth.next_multiple_of(8) + 4);
-    let stage = (depth.next_multiple_of(16) + 8 * tiles + 23) / 32 * 32 + 8;
-    (keys, ROWS * stage)
+    let (pitch, head) = (heads * depth.next_multiple_of(8) + 4, depth.next_multiple_of(8));
+    let made = context.map_or(0, |context| (context + 1).next_multiple_of(8) + key.rows + 2);
+    let turned = |columns: usize| (columns + 23) / 32 * 32 + 8;
+    let states = context.map_or(0, |context| turned((context + 1).next_multiple_of(16) + head));
+    let stage = turned(depth.next_multiple_of(16) + 8 * tiles).max(states);
+    ((3 * 8 * tiles + made) * pitch, ROWS * stage)
 }
 
 fn fitting(bytes: usize) -> Result<u32> {
@@ -74,55 +156,98 @@ pub(crate) struct Places {
 }
 
 impl<'a> Lowering<'a> {
+    /// The kernels' first arguments: queries, or what they are made of.
+    fn queries(&self, point: &Point, making: Option<Making>) -> Result<Arguments> {
+        let none: Option<u64> = None;
+        let Some(Making { known, last, context, weight, bias, .. }) = making else {
+            return Ok(arguments![
+                self.base(point.query)?,
+                none,
+                none,
+                none,
+                none,
+                none,
+                self.length(),
+                self.ground.items,
+            ]);
+        };
+        Ok(arguments![
+            none,
+            self.base(known)?,
+            self.ground.indices[last.position()],
+            self.base(context)?,
+            self.param(weight),
+            self.param(bias),
+            self.length(),
+            self.ground.items,
+        ])
+    }
+
     pub(super) fn point_forward(&mut self, point: &Point, output: Value) -> Result<()> {
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
-        let [unit, _] = units(self.tools.graph, point, self.tools.precision)?;
-        let arguments = arguments![
-            self.base(point.query)?,
-            self.base(point.glimpse)?,
-            self.base(point.key)?,
-            self.ground.masks[point.open.position()],
-            self.base(output)?,
-            rows,
-            point.bound as f32,
-        ];
-        let shared = fitting(room(key, point.heads).0 * SCALAR)?;
+        let (graph, outputs) = (self.tools.graph, self.tools.plan.outputs());
+        let making = making(graph, outputs, point);
+        let arguments = self
+            .queries(point, making)?
+            .with(self.base(point.glimpse)?)
+            .with(self.base(point.key)?)
+            .with(self.ground.masks[point.open.position()])
+            .with(self.base(output)?)
+            .with(rows)
+            .with(point.bound as f32);
+        let context = making.map(|making| self.shape(making.context).width);
+        let shared = fitting(room(key, point.heads, context).0 * SCALAR)?;
         // About equally many tiles of rows for each warp.
         let tiles = rows.div_ceil(ROWS);
         let block = 32 * tiles.div_ceil(tiles.div_ceil(MOST_FORWARD)) as u32;
-        self.launch("point", (unit, "point_forward"), (self.items(), 1, 1), block, shared, arguments)
+        let kernel = (unit(graph, outputs, point, self.tools.precision)?, "point_forward");
+        self.launch("point", kernel, (self.items(), 1, 1), block, shared, arguments)
     }
 
     pub(super) fn point_backward(&mut self, step: &Backward, point: &Point, output: Value) -> Result<()> {
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
-        let [unit, _] = units(self.tools.graph, point, self.tools.precision)?;
-        let target = |place: usize, value: Value| match step.writes[place] {
+        let (graph, outputs) = (self.tools.graph, self.tools.plan.outputs());
+        let making = making(graph, outputs, point);
+        let target = |write: Option<Write>, value: Value| match write {
             None => Ok((None, false)),
             Some(write) => Ok::<_, Error>((Some(self.cotangent(value)?), write == Write::Add)),
         };
-        let (dquery, add_query) = target(0, point.query)?;
-        let (dglimpse, add_glimpse) = target(1, point.glimpse)?;
-        let (dkey, add_key) = target(2, point.key)?;
-        let arguments = arguments![
-            self.base(point.query)?,
-            self.base(point.glimpse)?,
-            self.base(point.key)?,
-            self.ground.masks[point.open.position()],
-            self.base(output)?,
-            self.cotangent(output)?,
-            dquery,
-            dglimpse,
-            dkey,
-            add_query,
-            add_glimpse,
-            add_key,
-            rows,
-            point.bound as f32,
-        ];
-        let (keys, stage) = room(key, point.heads);
+        let (dquery, add_query) = match making {
+            None => target(step.writes[0], point.query)?,
+            // What the gather's backward pass would do with it.
+            Some(Making { ops: [_, gather], known, .. }) => {
+                let later = self.tools.plan.backward().iter().find(|step| step.op == gather);
+                target(later.and_then(|step| step.writes[0]), known)?
+            }
+        };
+        let (dglimpse, add_glimpse) = target(step.writes[1], point.glimpse)?;
+        let (dkey, add_key) = target(step.writes[2], point.key)?;
+        let context = making.map(|making| self.shape(making.context).width);
+        let columns = context.map_or(0, |context| (context + 1) * key.width);
+        let partial = self.scratch(self.items() * columns);
+        let arguments = self
+            .queries(point, making)?
+            .with(self.base(point.glimpse)?)
+            .with(self.base(point.key)?)
+            .with(self.ground.masks[point.open.position()])
+            .with(self.base(output)?)
+            .with(self.cotangent(output)?)
+            .with(dquery)
+            .with(partial)
+            .with(dglimpse)
+            .with(dkey)
+            .with(add_query)
+            .with(add_glimpse)
+            .with(add_key)
+            .with(rows)
+            .with(point.bound as f32);
+        let (keys, stage) = room(key, point.heads, context);
         let shared = fitting((keys + point.heads * stage) * SCALAR)?;
-        let block = 32 * point.heads as u32;
-        self.launch("point'", (unit, "point_backward"), (self.items(), 1, 1), block, shared, arguments)
+        let kernel = (unit(graph, outputs, point, self.tools.precision)?, "point_backward");
+        self.launch("point'", kernel, (self.items(), 1, 1), 32 * point.heads as u32, shared, arguments)?;
+        let Some(Making { weight, bias, .. }) = making else { return Ok(()) };
+        let sums = Partial::dense(self.ground.items, columns);
+        self.gather_partials("point'", partial, sums, (weight, columns - key.width), Some(bias))
     }
 
     /// The encoding of all items, then whole constructions.
@@ -170,7 +295,7 @@ impl<'a> Lowering<'a> {
         let weights = key.rows * (3 * key.width + 8) + (key.rows + 1 + inputs + 1) * key.width;
         let own = 2 * key.width + program.point.heads * key.rows + inputs + stations;
         let shared = fitting((weights + warps * own) * SCALAR)?;
-        let [_, unit] = units(tools.graph, &program.point, tools.precision)?;
+        let unit = construct_unit(tools.graph, &program.point)?;
         lowering.launch(
             "construct",
             (unit, "point_construct"),

@@ -4,14 +4,19 @@ use super::{Lowering, attention, norm, point};
 use crate::Result;
 use crate::cuda::blas::Precision;
 use crate::cuda::kernels::Unit;
-use crate::graph::{Graph, Op};
+use crate::graph::{Graph, Op, Value};
 
 impl Lowering<'_> {
     /// The kernel files that a program's passes need.
     ///
     /// # Errors
     /// If a norm is too wide.
-    pub(crate) fn units(graph: &Graph, precision: Precision, hopper: bool) -> Result<Vec<Unit>> {
+    pub(crate) fn units(
+        graph: &Graph,
+        outputs: &[Value],
+        precision: Precision,
+        hopper: bool,
+    ) -> Result<Vec<Unit>> {
         let mut units = vec![Unit::Rows, Unit::Index, Unit::Step];
         if hopper && precision != Precision::F32 {
             units.push(Unit::Hopper);
@@ -28,7 +33,10 @@ impl Lowering<'_> {
                     }
                     units.extend(attention::few(graph, attention));
                 }
-                Op::Point { point, .. } => units.extend(point::units(graph, point, precision)?),
+                Op::Point { point, .. } => {
+                    units.push(point::unit(graph, outputs, point, precision)?);
+                    units.push(point::construct_unit(graph, point)?);
+                }
                 _ => {}
             }
         }
