@@ -140,7 +140,7 @@ mod tests {
             let tile = Tile::new(&offsets[first..=(first + LANES).min(ell.len() / 2)]);
             let abreast = |values: &[f64]| {
                 let mut to = [[0.0; LANES]; 2];
-                tile.fetch::<f64, false>(values, 0, &mut to);
+                tile.fetch::<f64, false>(|at, to| to.copy_from_slice(&values[at]), 0, &mut to);
                 to
             };
             let (ell, advantage, own) = (abreast(ell), abreast(advantage), abreast(own));
@@ -157,7 +157,7 @@ mod tests {
                     advantage: &advantage[only.clone()],
                     own: &own[only],
                 };
-                tally.add(&tile, &columns, &weight);
+                tally.add::<f64, false>(&tile, &columns, &weight);
             }
             tally.end(&tile, &weight);
         }

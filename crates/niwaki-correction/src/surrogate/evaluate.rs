@@ -91,7 +91,12 @@ impl Surrogate {
     ) -> Result<(f64, Rule, Diagnostics), Error> {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("fma")
+            {
                 // SAFETY: the processor has the features that the function is compiled for.
                 return unsafe { self.run_avx512(steps, lane_weight, passes) };
             }
@@ -104,7 +109,7 @@ impl Surrogate {
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,fma")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     fn run_avx512<F: Real>(
         &self,
         steps: &Steps<'_, F>,
