@@ -186,6 +186,38 @@ fn long_ragged_batches_agree_with_plain_loops() {
 }
 
 #[test]
+fn a_trajectory_keeps_its_bits_wherever_it_lies() {
+    // The trajectories of `LONG`, from another one on: other neighbours, other places in squares and tiles.
+    let value = |lane: usize, t: usize, pace: f64| (pace * (lane * 151 + t) as f64).sin();
+    let cotangents = |surrogate: &Surrogate, from: usize| {
+        let order: Vec<usize> = (0..LONG.len()).map(|at| (at + from) % LONG.len()).collect();
+        let mut offsets = vec![0];
+        order.iter().for_each(|&lane| offsets.push(offsets[offsets.len() - 1] + LONG[lane]));
+        let wave = |pace: f64| -> Vec<f64> {
+            order.iter().flat_map(|&lane| (0..LONG[lane]).map(move |t| value(lane, t, pace))).collect()
+        };
+        let (rollout, advantage) = (wave(0.9), wave(0.3));
+        let log_prob: Vec<f64> =
+            rollout.iter().zip(wave(1.7)).map(|(old, shift)| old + 0.2 * shift).collect();
+        let mut workspace = Workspace::default();
+        let batch = Batch::new(Rows::ragged(&offsets), &log_prob, &rollout, &advantage);
+        let came = surrogate.evaluate(&batch, &mut workspace).unwrap().cotangent.to_vec();
+        let mut by_lane = vec![Vec::new(); LONG.len()];
+        for (row, &lane) in offsets.windows(2).zip(&order) {
+            by_lane[lane] = came[row[0]..row[1]].iter().map(|value| value.to_bits()).collect();
+        }
+        by_lane
+    };
+    for loss in ["ppo", "tempered:0.3", "truncated:4", "clipped:0.25,1", "minpro", "gspo", "cispo:0.2,0.1"] {
+        let surrogate: Surrogate = loss.parse().unwrap();
+        let expected = cotangents(&surrogate, 0);
+        for from in [1, 5, 8, 17] {
+            assert_eq!(cotangents(&surrogate, from), expected, "{loss}, from {from}");
+        }
+    }
+}
+
+#[test]
 fn a_prefix_ratio_comes_back_from_where_products_lose_digits() {
     // One trajectory of three falls to e^−700 and climbs back to 1 by step 200: all three weigh the same there.
     let ell = |i: usize| match i {

@@ -291,10 +291,10 @@ impl Step {
     #[inline(always)]
     fn pass(&self, running: &mut Running, half: usize) {
         for lane in 0..WIDTH {
-            let (at, advantage) = (half * WIDTH + lane, self.advantage[lane]);
+            let at = half * WIDTH + lane;
             running.ratio[at] *= self.ratio[lane];
             running.ell[at] += self.ell[lane];
-            running.signal[at] = advantage.larger(-advantage).larger(running.signal[at]);
+            running.signal[at] = self.advantage[lane].abs().larger(running.signal[at]);
         }
     }
 }

@@ -74,8 +74,8 @@ impl Tile {
         to: &mut [Abreast<F>],
     ) {
         for group in 0..LANES / SIDE {
-            for (square, rows) in to.chunks_mut(SIDE).enumerate() {
-                let first = position + square * SIDE;
+            for square in squares(to.len()) {
+                let (first, rows) = (position + square.start, &mut to[square]);
                 if rows.len() < SIDE || first + SIDE > self.shortest[group] {
                     self.fetch_left(&fill, group, first, rows);
                     continue;
@@ -102,8 +102,8 @@ impl Tile {
         to: &mut [F],
     ) {
         for group in 0..LANES / SIDE {
-            for (square, rows) in from.chunks(SIDE).enumerate() {
-                let first = position + square * SIDE;
+            for square in squares(from.len()) {
+                let (first, rows) = (position + square.start, &from[square]);
                 if rows.len() < SIDE || first + SIDE > self.shortest[group] {
                     self.put_back_left(rows, group, first, to);
                     continue;
@@ -126,13 +126,12 @@ impl Tile {
         first: usize,
         rows: &mut [Abreast<F>],
     ) {
-        for (position, row) in (first..).zip(rows) {
-            for lane in group * SIDE..(group + 1) * SIDE {
-                let mut value = [F::ZERO];
-                if position < self.lengths[lane] {
-                    fill(self.step(lane, position)..self.step(lane, position) + 1, &mut value);
-                }
-                [row[lane]] = value;
+        for row in rows.iter_mut() {
+            row.as_chunks_mut().0[group] = [F::ZERO; SIDE];
+        }
+        for lane in group * SIDE..(group + 1) * SIDE {
+            for (step, row) in self.left(lane, first, rows.len()).zip(rows.iter_mut()) {
+                fill(step..step + 1, &mut row[lane..=lane]);
             }
         }
     }
@@ -140,13 +139,18 @@ impl Tile {
     /// Puts back a square that the positions or some trajectories do not fill.
     #[inline(never)]
     fn put_back_left<F: Real>(&self, rows: &[Abreast<F>], group: usize, first: usize, to: &mut [F]) {
-        for (position, row) in (first..).zip(rows) {
-            for lane in group * SIDE..(group + 1) * SIDE {
-                if position < self.lengths[lane] {
-                    to[self.step(lane, position)] = row[lane];
-                }
+        for lane in group * SIDE..(group + 1) * SIDE {
+            for (step, row) in to[self.left(lane, first, rows.len())].iter_mut().zip(rows) {
+                *step = row[lane];
             }
         }
+    }
+
+    /// Where a trajectory's steps from position `first` on, `most` at most, lie in the batch.
+    #[inline(always)]
+    fn left(&self, lane: usize, first: usize, most: usize) -> Range<usize> {
+        let length = self.lengths[lane];
+        self.step(lane, first.min(length))..self.step(lane, (first + most).min(length))
     }
 
     /// Where a trajectory's step lies in the batch.
@@ -154,6 +158,13 @@ impl Tile {
     pub(super) fn step(&self, lane: usize, position: usize) -> usize {
         self.starts[lane] + position
     }
+}
+
+/// Squares that cover some rows: the last lies over the one before it where there are not enough rows for both.
+#[inline(always)]
+fn squares(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let last = rows.saturating_sub(SIDE);
+    (0..rows).step_by(SIDE).map(move |first| first.min(last)..(first.min(last) + SIDE).min(rows))
 }
 
 /// From `first` on, `span` apart.
