@@ -1,7 +1,9 @@
 //! The correction kernel: objective, cotangent, channels and diagnostics of one batch on one core.
 //!
-//! `cargo bench -p niwaki-correction` prints bytes of log-probs per second (current and rollout log-probs both
-//! counted); `copy` beside it is the machine's own limit for moving the same bytes.
+//! `cargo bench -p niwaki-correction` prints, below each time, bytes of log-probs per second (current and rollout
+//! log-probs both counted): the aim is 1 GB/s in the columns `fastest` and `median`. Two limits of the machine stand
+//! beside it and slow down with it when it is shared: `copy` moves the same bytes; `two_exponentials` reads them and
+//! takes the two exponentials that every step needs, in order, with nothing to carry from step to step.
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
@@ -37,6 +39,38 @@ fn f64_kernel(bencher: Bencher, (name, horizon): (&str, usize)) {
 #[divan::bench(args = [("ppo", 8), ("tempered:0.25", 8), ("tempered:0.25", 50), ("tempered:0.25", 1024)])]
 fn f32_kernel(bencher: Bencher, (name, horizon): (&str, usize)) {
     kernel::<f32>(bencher, name, horizon);
+}
+
+/// `factor + ratio` of each step, `e^(ℓ/4) + e^ℓ`: the kernel's exponentials and nothing else.
+#[inline(always)]
+fn exponentials<F: Real>([log_prob, rollout, sums]: [&mut [F]; 3], exp: impl Fn(F) -> F) {
+    let quarter = F::from_f64(0.25);
+    for ((sum, &new), &old) in sums.iter_mut().zip(log_prob.iter()).zip(rollout.iter()) {
+        *sum = exp(quarter * (new - old)) + exp(new - old);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,fma")]
+fn exponentials_avx512<F: Real>(arrays: [&mut [F]; 3]) {
+    exponentials(arrays, |x| x.exp_by(F::fused));
+}
+
+#[divan::bench(types = [f64, f32])]
+fn two_exponentials<F: Real>(bencher: Bencher) {
+    let mut arrays = arrays::<F>(STEPS);
+    bencher.counter(BytesCount::of_many::<F>(2 * STEPS)).bench_local(|| {
+        let [a, b, c] = black_box(&mut arrays);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("fma")
+        {
+            // SAFETY: the processor has the features that the function is compiled for.
+            return unsafe { exponentials_avx512([a, b, c]) };
+        }
+        exponentials([a, b, c], F::exp);
+    });
 }
 
 #[divan::bench]

@@ -102,6 +102,20 @@ fn members_coincide_to_the_bit() {
 }
 
 #[test]
+fn the_cotangent_alone_is_that_of_the_evaluation() {
+    for seed in 0..8 {
+        let case = Case::draw(seed);
+        for surrogate in LOSSES.iter().flat_map(|loss| switched(loss)) {
+            let (mut first, mut second) = (Workspace::default(), Workspace::default());
+            let whole = surrogate.evaluate(&case.batch(), &mut first).unwrap().cotangent;
+            let alone = surrogate.cotangent(&case.batch(), &mut second).unwrap();
+            assert!(whole.iter().zip(alone).all(|(a, b)| a.to_bits() == b.to_bits()), "{surrogate:?}");
+            assert_eq!(whole.len(), alone.len());
+        }
+    }
+}
+
+#[test]
 fn at_the_rollout_policy_every_member_has_ppos_own_channel() {
     // ℓ = 0 everywhere: all factors are 1, and only the routed channel can differ.
     let case = Case::draw(3).at_the_rollout_policy();
@@ -183,6 +197,38 @@ fn long_ragged_batches_agree_with_plain_loops() {
         close(came.diagnostics.bias_witness[t], witness[t] / mass, "witness");
     }
     assert_eq!((came.diagnostics.steps, came.diagnostics.lanes), (steps, 20));
+}
+
+#[test]
+fn a_trajectory_keeps_its_bits_wherever_it_lies() {
+    // The trajectories of `LONG`, from another one on: other neighbours, other places in squares and tiles.
+    let value = |lane: usize, t: usize, pace: f64| (pace * (lane * 151 + t) as f64).sin();
+    let cotangents = |surrogate: &Surrogate, from: usize| {
+        let order: Vec<usize> = (0..LONG.len()).map(|at| (at + from) % LONG.len()).collect();
+        let mut offsets = vec![0];
+        order.iter().for_each(|&lane| offsets.push(offsets[offsets.len() - 1] + LONG[lane]));
+        let wave = |pace: f64| -> Vec<f64> {
+            order.iter().flat_map(|&lane| (0..LONG[lane]).map(move |t| value(lane, t, pace))).collect()
+        };
+        let (rollout, advantage) = (wave(0.9), wave(0.3));
+        let log_prob: Vec<f64> =
+            rollout.iter().zip(wave(1.7)).map(|(old, shift)| old + 0.2 * shift).collect();
+        let mut workspace = Workspace::default();
+        let batch = Batch::new(Rows::ragged(&offsets), &log_prob, &rollout, &advantage);
+        let came = surrogate.evaluate(&batch, &mut workspace).unwrap().cotangent.to_vec();
+        let mut by_lane = vec![Vec::new(); LONG.len()];
+        for (row, &lane) in offsets.windows(2).zip(&order) {
+            by_lane[lane] = came[row[0]..row[1]].iter().map(|value| value.to_bits()).collect();
+        }
+        by_lane
+    };
+    for loss in ["ppo", "tempered:0.3", "truncated:4", "clipped:0.25,1", "minpro", "gspo", "cispo:0.2,0.1"] {
+        let surrogate: Surrogate = loss.parse().unwrap();
+        let expected = cotangents(&surrogate, 0);
+        for from in [1, 5, 8, 17] {
+            assert_eq!(cotangents(&surrogate, from), expected, "{loss}, from {from}");
+        }
+    }
 }
 
 #[test]

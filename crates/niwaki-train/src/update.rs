@@ -5,10 +5,10 @@
 
 use crate::Error;
 use crate::player::{Loss, Player, Seen, Wanted};
-use niwaki_correction::{Batch, Diagnostics, Real, Rows, Rule, Surrogate, Workspace};
+use niwaki_correction::{Batch, Diagnostics, Real, Rows, Surrogate, Workspace};
 use niwaki_nn::Span;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a member's loss is made of.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,8 @@ pub struct Material<F> {
     pub target: Vec<F>,
     /// Log-probabilities of the last pass over the whole batch.
     pub current: Vec<F>,
+    /// Rooms for the correction's passes, reused from epoch to epoch.
+    pub rooms: Arc<Mutex<Vec<Workspace<F>>>>,
 }
 
 impl<F: Real> Material<F> {
@@ -82,6 +84,7 @@ impl<F: Real> Material<F> {
             reference: pick(&self.reference),
             target: pick(&self.target),
             current: pick(&self.current),
+            rooms: self.rooms.clone(),
         }
     }
 
@@ -109,18 +112,18 @@ impl<F: Real> Material<F> {
     ) -> Result<(), Error> {
         let coupled = self.coupled(player, terms, iteration)?;
         let refused: Mutex<Option<(usize, niwaki_correction::Error)>> = Mutex::new(None);
-        let spare: Mutex<Vec<Workspace<F>>> = Mutex::new(Vec::new());
-        let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let rooms = || self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         let loss: &Loss<'_, F> = &|span: Span, seen: Seen<'_, F>, mut wanted: Wanted<'_, F>| {
             let range = self.lanes(&span);
             if let Some(whole) = coupled.get(span.member).filter(|whole| !whole.is_empty()) {
                 let start = self.member(span.member).start;
                 wanted.log_prob.copy_from_slice(&whole[range.start - start..range.end - start]);
             } else {
-                let mut workspace = spare().pop().unwrap_or_default();
+                let mut workspace = rooms().pop().unwrap_or_default();
                 let share = F::from_f64(span.items.len() as f64 / self.lanes as f64);
-                match self.evaluate(&terms[span.member], range.clone(), seen.log_prob, &mut workspace) {
-                    Ok((cotangent, _, _)) => {
+                let batch = self.steps(range.clone(), seen.log_prob);
+                match terms[span.member].surrogate.cotangent(&batch, &mut workspace) {
+                    Ok(cotangent) => {
                         for (wanted, &cotangent) in wanted.log_prob.iter_mut().zip(cotangent) {
                             *wanted = cotangent * share;
                         }
@@ -131,7 +134,7 @@ impl<F: Real> Material<F> {
                         refused.get_or_insert((span.member, error));
                     }
                 }
-                spare().push(workspace);
+                rooms().push(workspace);
             }
             self.add_other_terms(&terms[span.member], range, &seen, &mut wanted);
         };
@@ -159,25 +162,17 @@ impl<F: Real> Material<F> {
                 return Ok(Vec::new());
             }
             let log_prob = player.seen(member).log_prob;
-            self.evaluate(terms, self.member(member), log_prob, &mut workspace)
-                .map(|(cotangent, _, _)| cotangent.to_vec())
-                .map_err(|source| Error::Diverged { iteration, member, source })
+            let batch = self.steps(self.member(member), log_prob);
+            let cotangent = terms.surrogate.cotangent(&batch, &mut workspace);
+            cotangent.map(<[F]>::to_vec).map_err(|source| Error::Diverged { iteration, member, source })
         });
         each.collect()
     }
 
-    /// The correction's cotangent, rule and diagnostics for some steps.
-    fn evaluate<'w>(
-        &self,
-        terms: &Terms,
-        range: Range<usize>,
-        log_prob: &[F],
-        workspace: &'w mut Workspace<F>,
-    ) -> Result<(&'w [F], Rule, Diagnostics), niwaki_correction::Error> {
+    /// Some steps as the correction reads them; before the first pass, the rollout's log-probabilities are these.
+    fn steps<'a>(&'a self, range: Range<usize>, log_prob: &'a [F]) -> Batch<'a, F> {
         let rollout = self.rollout.get(range.clone()).unwrap_or(log_prob);
-        let batch = Batch::new(Rows::uniform(self.horizon), log_prob, rollout, &self.advantage[range]);
-        let evaluation = terms.surrogate.evaluate(&batch, workspace)?;
-        Ok((evaluation.cotangent, evaluation.rule, evaluation.diagnostics))
+        Batch::new(Rows::uniform(self.horizon), log_prob, rollout, &self.advantage[range])
     }
 
     /// What the correction measures on one member's log-probabilities, and the strength that its rule came to.
@@ -193,8 +188,10 @@ impl<F: Real> Material<F> {
     ) -> Result<(Diagnostics, Option<f64>), Error> {
         let mut workspace = Workspace::default();
         let adaptive = terms.surrogate.correction.rule().ess_floor.is_some();
-        self.evaluate(terms, self.member(member), log_prob, &mut workspace)
-            .map(|(_, rule, diagnostics)| (diagnostics, adaptive.then_some(rule.strength)))
+        let batch = self.steps(self.member(member), log_prob);
+        let evaluation = terms.surrogate.evaluate(&batch, &mut workspace);
+        evaluation
+            .map(|found| (found.diagnostics, adaptive.then_some(found.rule.strength)))
             .map_err(|source| Error::Diverged { iteration, member, source })
     }
 

@@ -11,24 +11,13 @@ fn ess(mass: f64, first: f64, second: f64) -> f64 {
 }
 
 impl Tally {
-    fn get(&self, sum: Sum) -> impl Iterator<Item = f64> {
-        self.by_position.iter().map(move |sums| sums[sum as usize])
-    }
-
     fn total(&self, total: Total) -> f64 {
         self.totals[total as usize].iter().sum()
     }
 
-    /// `(Σωx)² / (Σω Σωx²)` at each position.
-    fn ess_by_position(&self, masses: &[f64], first: Sum, second: Sum) -> Vec<f64> {
-        (masses.iter().zip(self.get(first)).zip(self.get(second)))
-            .map(|((&mass, first), second)| ess(mass, first, second))
-            .collect()
-    }
-
     /// Whether the prefix ratios of a position outgrew the plain sums or vanished from them, so that [`prefix_ess_in_log_space`] must stand in.
     pub(crate) fn overflowed(&self) -> bool {
-        self.get(Sum::PrefixSquared).any(|sum| !sum.is_normal())
+        self.by_position.iter().any(|sums| !sums[Sum::PrefixSquared as usize].is_normal())
     }
 
     #[inline(always)]
@@ -42,17 +31,27 @@ impl Tally {
         }
         let lane_mass = above;
         let mass: f64 = masses.iter().sum();
-        // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
-        let spread = (masses.iter().zip(self.get(Sum::Ell)).zip(self.get(Sum::EllSquared)))
-            .map(|((mass, ell), squared)| squared - ell * ell / mass)
-            .sum::<f64>();
-        let step_variance = spread.max(0.0) / mass;
+        let positions = masses.len();
+        let [mut prefix_ess, mut prefix_ess_clamped, mut bias_witness] =
+            [(); 3].map(|()| vec![0.0; positions]);
+        let (mut spread, mut sum_ell, mut dose, mut rollout_dose) = (0.0, 0.0, 0.0, 0.0);
+        let places = prefix_ess.iter_mut().zip(&mut prefix_ess_clamped).zip(&mut bias_witness);
+        for ((sums, &mass), ((prefix_ess, clamped_ess), witness)) in
+            self.by_position.iter().zip(&masses).zip(places)
+        {
+            let of = |sum: Sum| sums[sum as usize];
+            // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
+            spread += of(Sum::EllSquared) - of(Sum::Ell) * of(Sum::Ell) / mass;
+            sum_ell += of(Sum::Ell);
+            *prefix_ess = ess(mass, of(Sum::Prefix), of(Sum::PrefixSquared));
+            *clamped_ess = ess(mass, of(Sum::Clamped), of(Sum::ClampedSquared));
+            *witness = of(Sum::Witness) / mass;
+            dose += witness.abs();
+            rollout_dose += (of(Sum::RolloutWitness) / mass).abs();
+        }
+        let step_variance = f64::max(spread, 0.0) / mass;
+        let mean_ell = sum_ell / mass;
         let (ess_sequence, chi2_sequence) = self.whole_trajectories();
-        let by_mass =
-            |sum: Sum| -> Vec<f64> { self.get(sum).zip(&masses).map(|(sum, mass)| sum / mass).collect() };
-        let size = |values: &[f64]| values.iter().map(|value| value.abs()).sum::<f64>();
-        let bias_witness = by_mass(Sum::Witness);
-        let mean_ell = self.get(Sum::Ell).sum::<f64>() / mass;
         let (ratio, ratio_squared) = (self.total(Total::Ratio), self.total(Total::RatioSquared));
         Diagnostics {
             steps: self.steps,
@@ -67,11 +66,11 @@ impl Tally {
             ess: ess(mass, self.total(Total::Factor), self.total(Total::FactorSquared)),
             ess_step: ess(mass, ratio, ratio_squared),
             ess_sequence,
-            prefix_ess: self.ess_by_position(&masses, Sum::Prefix, Sum::PrefixSquared),
-            prefix_ess_clamped: self.ess_by_position(&masses, Sum::Clamped, Sum::ClampedSquared),
-            dose: size(&bias_witness),
-            rollout_dose: size(&by_mass(Sum::RolloutWitness)),
+            prefix_ess,
+            prefix_ess_clamped,
             bias_witness,
+            dose,
+            rollout_dose,
             zero_signal: sum(&self.silent) / lane_mass,
         }
     }
@@ -140,7 +139,7 @@ mod tests {
             let tile = Tile::new(&offsets[first..=(first + LANES).min(ell.len() / 2)]);
             let abreast = |values: &[f64]| {
                 let mut to = [[0.0; LANES]; 2];
-                tile.fetch::<f64, false>(values, 0, &mut to);
+                tile.fetch::<f64, false>(|at, to| to.copy_from_slice(&values[at]), 0, &mut to);
                 to
             };
             let (ell, advantage, own) = (abreast(ell), abreast(advantage), abreast(own));
@@ -157,7 +156,7 @@ mod tests {
                     advantage: &advantage[only.clone()],
                     own: &own[only],
                 };
-                tally.add(&tile, &columns, &weight);
+                tally.add::<f64, false>(&tile, &columns, &weight);
             }
             tally.end(&tile, &weight);
         }

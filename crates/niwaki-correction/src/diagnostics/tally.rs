@@ -3,6 +3,7 @@
 use super::CLAMP;
 use crate::Real;
 use crate::surrogate::tile::{Abreast, LANES, Tile};
+use crate::surrogate::turn::{SIDE, row_sums};
 
 /// Some positions of a tile as the surrogate left them, `[steps]` each.
 pub(crate) struct Columns<'a, F> {
@@ -33,8 +34,6 @@ pub(crate) struct Tally {
     /// Trajectories that have steps, and the weight of those that have no signal; in parts.
     pub(super) lanes: Abreast<usize>,
     pub(super) silent: Abreast<f64>,
-    /// `[steps]` of the columns in hand.
-    prefix_ratio: Vec<Abreast<f64>>,
     tile: Running,
 }
 
@@ -52,7 +51,7 @@ pub(super) enum Sum {
 }
 
 /// How many [`Sum`]s there are.
-pub(super) const SUMS: usize = 8;
+pub(super) const SUMS: usize = SIDE;
 
 /// What is summed over all steps: the step ratio, the member's factor, and their squares; the flat steps.
 #[derive(Clone, Copy)]
@@ -67,7 +66,10 @@ pub(super) enum Total {
 const TOTALS: usize = 5;
 
 /// Sums of one vector of the widest kind.
-const WIDTH: usize = 8;
+const WIDTH: usize = SIDE;
+
+/// Below e to this power, and above its inverse, products lose digits that later factors could bring back.
+const FAR: f64 = 660.0;
 
 /// What a tile's earlier columns amount to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,67 +99,82 @@ impl Tally {
 
     /// Adds the next positions of a tile.
     #[inline(always)]
-    pub(crate) fn add<F: Real>(&mut self, tile: &Tile, columns: &Columns<'_, F>, weight: &Abreast<f64>) {
-        self.run_along(columns);
+    pub(crate) fn add<F: Real, const FUSED: bool>(
+        &mut self,
+        tile: &Tile,
+        columns: &Columns<'_, F>,
+        weight: &Abreast<f64>,
+    ) {
+        if self.stays_near(columns) {
+            self.add_positions::<F, FUSED>(tile, columns, weight, |running, half| {
+                *vector(&running.ratio, half)
+            });
+        } else {
+            self.tile.ratio = [1.0; LANES];
+            self.add_positions::<F, FUSED>(tile, columns, weight, |running, half| {
+                let mut ratio = *vector(&running.ell, half);
+                ratio.iter_mut().for_each(|ratio| *ratio = ratio.exp());
+                ratio
+            });
+            self.tile.ratio = self.tile.ell.map(Real::exp);
+        }
+    }
+
+    /// Whether the prefix ratios of the next positions can be had as products, none of them [`FAR`] off.
+    #[inline(always)]
+    fn stays_near<F: Real>(&self, columns: &Columns<'_, F>) -> bool {
+        let mut way = [F::ZERO; LANES];
+        for ell in columns.ell {
+            for lane in 0..LANES {
+                way[lane] += ell[lane].larger(-ell[lane]);
+            }
+        }
+        let mut near = true;
+        for lane in 0..LANES {
+            near &= self.tile.ell[lane].abs() + way[lane].to_f64() < FAR;
+        }
+        near
+    }
+
+    /// Adds the next positions of a tile; `prefix_ratio` finds the prefix ratios of a vector's worth of lanes.
+    #[inline(always)]
+    fn add_positions<F: Real, const FUSED: bool>(
+        &mut self,
+        tile: &Tile,
+        columns: &Columns<'_, F>,
+        weight: &Abreast<f64>,
+        prefix_ratio: impl Fn(&Running, usize) -> [f64; WIDTH],
+    ) {
         let steps = columns.ell.len();
-        let prefix_ratio = &self.prefix_ratio[..steps];
         let (ratio, factor) = (&columns.ratio[..steps], &columns.factor[..steps]);
         let (advantage, own) = (&columns.advantage[..steps], &columns.own[..steps]);
         let by_position = &mut self.by_position[columns.first..][..steps];
-        let even = tile.even;
-        let mut totals = self.totals;
+        let (mut totals, mut running) = (self.totals, self.tile);
         for t in 0..steps {
             let mut sums = [[0.0; WIDTH]; SUMS];
             for half in 0..LANES / WIDTH {
                 let mut weight = *vector(weight, half);
-                if !even {
+                if !tile.even {
                     weight = at_step(columns.first + t, vector(&tile.lengths, half), &weight);
                 }
-                let advantage = vector(&advantage[t], half);
-                let ratio = vector(&ratio[t], half);
-                let (ell, prefix) = (vector(&columns.ell[t], half), vector(&prefix_ratio[t], half));
-                add_position(&mut sums, &weight, ell, ratio, prefix, advantage);
-                let (factor, own) = (vector(&factor[t], half), vector(&own[t], half));
-                add_totals(&mut totals, &weight, ratio, factor, own, advantage);
+                let step = Step {
+                    weight,
+                    ell: widened(vector(&columns.ell[t], half)),
+                    ratio: widened(vector(&ratio[t], half)),
+                    prefix: prefix_ratio(&running, half),
+                    advantage: widened(vector(&advantage[t], half)),
+                };
+                step.add_to::<FUSED>(&mut sums);
+                let (factor, own) = (widened(vector(&factor[t], half)), vector(&own[t], half));
+                step.add_to_totals::<F, FUSED>(&mut totals, &factor, own);
+                step.pass(&mut running, half);
             }
-            let sums = sum_each(&sums);
+            let sums = row_sums::<FUSED>(&sums);
             for sum in 0..SUMS {
                 by_position[t][sum] += sums[sum];
             }
         }
-        self.totals = totals;
-    }
-
-    /// Prefix ratios of the next positions, and what they amount to.
-    #[inline(always)]
-    fn run_along<F: Real>(&mut self, columns: &Columns<'_, F>) {
-        let steps = columns.ell.len();
-        self.prefix_ratio.resize(steps.max(self.prefix_ratio.len()), [0.0; LANES]);
-        let prefix_ratio = &mut self.prefix_ratio[..steps];
-        let mut running = self.tile;
-        let (mut least, mut most) = ([1.0; LANES], [1.0; LANES]);
-        for t in 0..steps {
-            prefix_ratio[t] = running.ratio;
-            for lane in 0..LANES {
-                least[lane] = running.ratio[lane].smaller(least[lane]);
-                most[lane] = running.ratio[lane].larger(most[lane]);
-                running.ratio[lane] *= columns.ratio[t][lane].to_f64();
-                running.ell[lane] += columns.ell[t][lane].to_f64();
-                let advantage = columns.advantage[t][lane].to_f64();
-                running.signal[lane] = advantage.larger(-advantage).larger(running.signal[lane]);
-            }
-        }
-        // Outside these a product has lost digits that later factors could bring back: from the logs, then.
-        let lost = |least: f64, most: f64| (least < 1e-290) | (most > 1e290);
-        if (0..LANES).any(|lane| lost(least[lane], most[lane])) {
-            let mut log = self.tile.ell;
-            for t in 0..steps {
-                prefix_ratio[t] = log.map(Real::exp);
-                (0..LANES).for_each(|lane| log[lane] += columns.ell[t][lane].to_f64());
-            }
-            running.ratio = log.map(Real::exp);
-        }
-        self.tile = running;
+        (self.totals, self.tile) = (totals, running);
     }
 
     /// Ends a tile: all its positions were added. Empty trajectories weigh nothing.
@@ -201,75 +218,85 @@ fn at_step(step: usize, lengths: &[usize; WIDTH], weight: &[f64; WIDTH]) -> [f64
     kept
 }
 
-/// Adds one position of some trajectories.
+/// The same values as `f64`.
 #[inline(always)]
-fn add_position<F: Real>(
-    sums: &mut [[f64; WIDTH]; SUMS],
-    weight: &[f64; WIDTH],
-    ell: &[F; WIDTH],
-    ratio: &[F; WIDTH],
-    prefix: &[f64; WIDTH],
-    advantage: &[F; WIDTH],
-) {
+fn widened<F: Real>(values: &[F; WIDTH]) -> [f64; WIDTH] {
+    let mut wide = [0.0; WIDTH];
     for lane in 0..WIDTH {
-        let (ell, prefix, weight) = (ell[lane].to_f64(), prefix[lane], weight[lane]);
-        let clamped = prefix.smaller(CLAMP);
-        let excess = weight * (prefix - 1.0) * advantage[lane].to_f64();
-        sums[Sum::Ell as usize][lane] += weight * ell;
-        sums[Sum::EllSquared as usize][lane] += weight * ell * ell;
-        sums[Sum::Prefix as usize][lane] += weight * prefix;
-        sums[Sum::PrefixSquared as usize][lane] += weight * prefix * prefix;
-        sums[Sum::Clamped as usize][lane] += weight * clamped;
-        sums[Sum::ClampedSquared as usize][lane] += weight * clamped * clamped;
-        sums[Sum::Witness as usize][lane] += excess * ratio[lane].to_f64();
-        sums[Sum::RolloutWitness as usize][lane] += excess;
+        wide[lane] = values[lane].to_f64();
     }
+    wide
 }
 
-/// Adds some steps to the totals, each to a part of its own.
+/// `sum + a·b`, fused where the processor is known to fuse.
 #[inline(always)]
-fn add_totals<F: Real>(
-    totals: &mut [[f64; WIDTH]; TOTALS],
-    weight: &[f64; WIDTH],
-    ratio: &[F; WIDTH],
-    factor: &[F; WIDTH],
-    own: &[F; WIDTH],
-    advantage: &[F; WIDTH],
-) {
-    for lane in 0..WIDTH {
-        let weighted = weight[lane] * ratio[lane].to_f64();
-        totals[Total::Ratio as usize][lane] += weighted;
-        totals[Total::RatioSquared as usize][lane] += weighted * ratio[lane].to_f64();
-    }
-    for lane in 0..WIDTH {
-        let weighted = weight[lane] * factor[lane].to_f64();
-        totals[Total::Factor as usize][lane] += weighted;
-        totals[Total::FactorSquared as usize][lane] += weighted * factor[lane].to_f64();
-    }
-    for lane in 0..WIDTH {
-        let flat = (own[lane] == F::ZERO) & (advantage[lane] != F::ZERO);
-        totals[Total::Flat as usize][lane] += if flat { weight[lane] } else { 0.0 };
-    }
+fn plus<const FUSED: bool>(sum: f64, a: f64, b: f64) -> f64 {
+    if FUSED { a.mul_add(b, sum) } else { sum + a * b }
 }
 
-/// Adds neighbours `span` apart: the sums of the first vector and of the second take turns, `span` at a time.
-#[inline(always)]
-fn halve(span: usize, a: &[f64; WIDTH], b: &[f64; WIDTH]) -> [f64; WIDTH] {
-    let mut halves = [0.0; WIDTH];
-    for at in 0..WIDTH {
-        let from = at / (2 * span) * (2 * span) + at % span;
-        halves[at] =
-            if (at / span).is_multiple_of(2) { a[from] + a[from + span] } else { b[from] + b[from + span] };
-    }
-    halves
+/// One position of some trajectories.
+struct Step {
+    weight: [f64; WIDTH],
+    ell: [f64; WIDTH],
+    ratio: [f64; WIDTH],
+    prefix: [f64; WIDTH],
+    advantage: [f64; WIDTH],
 }
 
-/// The sum of each of eight vectors.
-#[inline(always)]
-fn sum_each([a, b, c, d, e, f, g, h]: &[[f64; WIDTH]; SUMS]) -> [f64; SUMS] {
-    let (ab, cd, ef, gh) = (halve(1, a, b), halve(1, c, d), halve(1, e, f), halve(1, g, h));
-    let (abcd, efgh) = (halve(2, &ab, &cd), halve(2, &ef, &gh));
-    halve(4, &abcd, &efgh)
+impl Step {
+    /// Adds to the position's sums.
+    #[inline(always)]
+    fn add_to<const FUSED: bool>(&self, sums: &mut [[f64; WIDTH]; SUMS]) {
+        for lane in 0..WIDTH {
+            let (weight, ell, prefix) = (self.weight[lane], self.ell[lane], self.prefix[lane]);
+            let clamped = prefix.smaller(CLAMP);
+            let excess = weight * (prefix - 1.0) * self.advantage[lane];
+            let mut add = |sum: Sum, a: f64, b: f64| {
+                sums[sum as usize][lane] = plus::<FUSED>(sums[sum as usize][lane], a, b);
+            };
+            add(Sum::Ell, weight, ell);
+            add(Sum::EllSquared, weight * ell, ell);
+            add(Sum::Prefix, weight, prefix);
+            add(Sum::PrefixSquared, weight * prefix, prefix);
+            add(Sum::Clamped, weight, clamped);
+            add(Sum::ClampedSquared, weight * clamped, clamped);
+            add(Sum::Witness, excess, self.ratio[lane]);
+            add(Sum::RolloutWitness, excess, 1.0);
+        }
+    }
+
+    /// Adds to the sums over all steps, each lane to a part of its own.
+    #[inline(always)]
+    fn add_to_totals<F: Real, const FUSED: bool>(
+        &self,
+        totals: &mut [[f64; WIDTH]; TOTALS],
+        factor: &[f64; WIDTH],
+        own: &[F; WIDTH],
+    ) {
+        for lane in 0..WIDTH {
+            let (weight, ratio, factor) = (self.weight[lane], self.ratio[lane], factor[lane]);
+            let mut add = |total: Total, a: f64, b: f64| {
+                totals[total as usize][lane] = plus::<FUSED>(totals[total as usize][lane], a, b);
+            };
+            add(Total::Ratio, weight, ratio);
+            add(Total::RatioSquared, weight * ratio, ratio);
+            add(Total::Factor, weight, factor);
+            add(Total::FactorSquared, weight * factor, factor);
+            let flat = (own[lane] == F::ZERO) & (self.advantage[lane] != 0.0);
+            totals[Total::Flat as usize][lane] += if flat { weight } else { 0.0 };
+        }
+    }
+
+    /// Passes on to the next position.
+    #[inline(always)]
+    fn pass(&self, running: &mut Running, half: usize) {
+        for lane in 0..WIDTH {
+            let at = half * WIDTH + lane;
+            running.ratio[at] *= self.ratio[lane];
+            running.ell[at] += self.ell[lane];
+            running.signal[at] = self.advantage[lane].abs().larger(running.signal[at]);
+        }
+    }
 }
 
 /// The sum over the lanes.

@@ -47,6 +47,33 @@ impl Surrogate {
         batch: &Batch<'_, F>,
         workspace: &'w mut Workspace<F>,
     ) -> Result<Evaluation<'w, F>, Error> {
+        let (objective, rule, diagnostics) = self.pass::<F, true>(batch, workspace)?;
+        let Passes { cotangent, own, routed, .. } = &workspace.passes;
+        Ok(Evaluation { objective, cotangent, own, routed, rule, diagnostics })
+    }
+
+    /// The cotangent alone, `[steps]`: that of [`Surrogate::evaluate`] bit for bit, without the diagnostics, which cost
+    /// about as much again.
+    ///
+    /// # Errors
+    /// As [`Surrogate::evaluate`].
+    ///
+    /// Paper: `alg:tempered` (lines 4 to 7)
+    pub fn cotangent<'w, F: Real>(
+        &self,
+        batch: &Batch<'_, F>,
+        workspace: &'w mut Workspace<F>,
+    ) -> Result<&'w [F], Error> {
+        self.pass::<F, false>(batch, workspace)?;
+        Ok(&workspace.passes.cotangent)
+    }
+
+    /// Leaves cotangent and channels in the workspace; diagnostics are empty unless they are `MEASURED`.
+    fn pass<F: Real, const MEASURED: bool>(
+        &self,
+        batch: &Batch<'_, F>,
+        workspace: &mut Workspace<F>,
+    ) -> Result<(f64, Rule, Diagnostics), Error> {
         let Workspace { packed, passes } = workspace;
         batch.check(&mut passes.offsets)?;
         let steps = match batch.mask {
@@ -68,7 +95,7 @@ impl Surrogate {
                 }
             }
         };
-        let (objective, rule, diagnostics) = self.on_widest_vectors(&steps, batch.lane_weight, passes)?;
+        let found = self.on_widest_vectors::<F, MEASURED>(&steps, batch.lane_weight, passes)?;
         if batch.behaviour_log_prob.is_some() || !passes.probe.iter().all(|probe| probe.is_finite()) {
             batch.check_values()?;
         }
@@ -77,13 +104,12 @@ impl Surrogate {
                 packed.unpack(values, batch.log_prob.len());
             }
         }
-        let Passes { cotangent, own, routed, .. } = passes;
-        Ok(Evaluation { objective, cotangent, own, routed, rule, diagnostics })
+        Ok(found)
     }
 
     /// Runs the passes compiled for the widest vectors that the processor has. Exponentials are fused where the
     /// processor can: kinds of processors may differ in the last digit, runs on one never do.
-    fn on_widest_vectors<F: Real>(
+    fn on_widest_vectors<F: Real, const MEASURED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
@@ -91,43 +117,48 @@ impl Surrogate {
     ) -> Result<(f64, Rule, Diagnostics), Error> {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("fma")
+            {
                 // SAFETY: the processor has the features that the function is compiled for.
-                return unsafe { self.run_avx512(steps, lane_weight, passes) };
+                return unsafe { self.run_avx512::<F, MEASURED>(steps, lane_weight, passes) };
             }
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: as above.
-                return unsafe { self.run_avx2(steps, lane_weight, passes) };
+                return unsafe { self.run_avx2::<F, MEASURED>(steps, lane_weight, passes) };
             }
         }
-        self.run::<F, false>(steps, lane_weight, passes)
+        self.run::<F, false, MEASURED>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,fma")]
-    fn run_avx512<F: Real>(
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+    fn run_avx512<F: Real, const MEASURED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run::<F, true>(steps, lane_weight, passes)
+        self.run::<F, true, MEASURED>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    fn run_avx2<F: Real>(
+    fn run_avx2<F: Real, const MEASURED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run::<F, true>(steps, lane_weight, passes)
+        self.run::<F, true, MEASURED>(steps, lane_weight, passes)
     }
 
     /// The passes, on packed steps. Inlined, like all it calls, into the versions above.
     #[inline(always)]
-    fn run<F: Real, const FUSED: bool>(
+    fn run<F: Real, const FUSED: bool, const MEASURED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
@@ -149,7 +180,9 @@ impl Surrogate {
         let lanes = offsets.len() - 1;
         let firsts = (0..lanes).step_by(LANES);
         let mut objective = 0.0;
-        passes.tally.reset(longest);
+        if MEASURED {
+            passes.tally.reset(longest);
+        }
         // A member that looks at the whole batch needs every reading before the first factor.
         if rule.self_normalised || rule.ess_floor.is_some() {
             let mut tiles: Vec<_> =
@@ -166,7 +199,7 @@ impl Surrogate {
                 passes.fill_normaliser(&rule, &tiles);
             }
             for placed in &tiles {
-                objective += passes.terms::<FUSED>(&rule, steps, placed);
+                objective += passes.terms::<FUSED, MEASURED>(&rule, steps, placed);
             }
             if rule.self_normalised {
                 passes.share_credit(&rule, &tiles);
@@ -177,15 +210,18 @@ impl Surrogate {
             for lane in firsts {
                 let placed = self.place(&offsets, lane, lane_weight, whole);
                 passes.read::<FUSED>(&rule, steps, &placed);
-                objective += passes.terms::<FUSED>(&rule, steps, &placed);
+                objective += passes.terms::<FUSED, MEASURED>(&rule, steps, &placed);
                 passes.pull_back::<FUSED>(&rule, &placed, self.routing);
             }
         }
-        let mut diagnostics = passes.tally.finish();
-        if passes.tally.overflowed() {
-            let ell = |step: usize| steps.log_prob[step].to_f64() - steps.rollout_log_prob[step].to_f64();
-            let weight = |lane| weight_of(lane_weight, lane);
-            diagnostics.prefix_ess = prefix_ess_in_log_space(ell, &offsets, longest, weight);
+        let mut diagnostics = Diagnostics::default();
+        if MEASURED {
+            diagnostics = passes.tally.finish();
+            if passes.tally.overflowed() {
+                let ell = |step: usize| steps.log_prob[step].to_f64() - steps.rollout_log_prob[step].to_f64();
+                let weight = |lane| weight_of(lane_weight, lane);
+                diagnostics.prefix_ess = prefix_ess_in_log_space(ell, &offsets, longest, weight);
+            }
         }
         passes.offsets = offsets;
         Ok((objective, rule, diagnostics))

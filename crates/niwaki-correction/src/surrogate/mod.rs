@@ -5,18 +5,20 @@
 //! | `batch.rs` | what goes in: trajectories, masks, weights; how a masked batch is packed |
 //! | `evaluate.rs` | what comes out, and the order of the passes |
 //! | `tile.rs` | how trajectories lie side by side while they are worked on |
+//! | `column.rs` | the memory that they lie in |
 //! | `turn.rs` | squares of steps turned over, which brings them there |
 //! | `passes.rs` | the passes over a tile of trajectories |
 //! | `coupled.rs` | the passes over a whole batch, for members that look at all of it |
 //! | `pull_back.rs` | how credit flows from a step's term to the log-probs it was read from |
 
 mod batch;
+mod column;
 mod coupled;
 mod evaluate;
 mod passes;
 mod pull_back;
 pub(crate) mod tile;
-mod turn;
+pub(crate) mod turn;
 
 pub use batch::Batch;
 pub use evaluate::{Evaluation, Workspace};

@@ -3,6 +3,7 @@
 //! A tile's passes run over a few positions at a time, so that what they hand on stays in cache. Loops run over
 //! vectors of equal length, without branches.
 
+use super::column::Column;
 use super::pull_back::route;
 use super::tile::{Abreast, LANES, Tile};
 use crate::Real;
@@ -43,20 +44,20 @@ pub(super) struct Passes<F> {
     pub(super) routed: Vec<F>,
     pub(super) cotangent: Vec<F>,
     /// Positions of the tile in hand, or of all tiles for members that look at the whole batch.
-    pub(super) ell: Vec<Abreast<F>>,
-    pub(super) reading: Vec<Abreast<F>>,
+    pub(super) ell: Column<F>,
+    pub(super) reading: Column<F>,
     attained: Vec<Abreast<usize>>,
-    pub(super) credit: Vec<Abreast<F>>,
+    pub(super) credit: Column<F>,
     /// `[longest]`: the clip range, and the log of the batch mean of the factors.
     pub(super) low: Vec<F>,
     pub(super) high: Vec<F>,
     pub(super) dual: F,
     pub(super) normaliser: Vec<F>,
     /// `[POSITIONS]`; the last is the own channel.
-    advantage: Vec<Abreast<F>>,
-    factor: Vec<Abreast<F>>,
-    ratio: Vec<Abreast<F>>,
-    term: Vec<Abreast<F>>,
+    advantage: Column<F>,
+    factor: Column<F>,
+    ratio: Column<F>,
+    term: Column<F>,
     /// Zero times every value that came in: finite exactly where all of them are.
     pub(super) probe: Abreast<F>,
     pub(super) tally: Tally,
@@ -69,11 +70,11 @@ impl<F: Real> Passes<F> {
             buffer.resize(steps, F::ZERO);
         }
         for buffer in [&mut self.ell, &mut self.reading, &mut self.credit] {
-            buffer.resize(rows, [F::ZERO; LANES]);
+            buffer.resize(rows);
         }
         self.attained.resize(rows, [0; LANES]);
         for buffer in [&mut self.advantage, &mut self.factor, &mut self.ratio, &mut self.term] {
-            buffer.resize(POSITIONS, [F::ZERO; LANES]);
+            buffer.resize(POSITIONS);
         }
         self.normaliser.clear();
         self.normaliser.resize(longest, F::ZERO);
@@ -83,18 +84,20 @@ impl<F: Real> Passes<F> {
     /// Fetches the log-ratios of a tile, and what the member reads off them.
     #[inline(always)]
     pub(super) fn read<const FUSED: bool>(&mut self, rule: &Rule, steps: &Steps<'_, F>, placed: &Placed<F>) {
-        let (tile, rows, span) = (&placed.tile, placed.rows.clone(), placed.tile.span.clone());
+        let (tile, rows) = (&placed.tile, placed.rows.clone());
         let ell = &mut self.ell[rows.clone()];
         let reading = &mut self.reading[rows.clone()];
-        // The cotangent's place is free until the end.
-        let (rollout, in_line) = (&steps.rollout_log_prob[span.clone()], &mut self.cotangent);
+        let rollout = steps.rollout_log_prob;
+        let current =
+            |at: Range<usize>, to: &mut [F]| log_ratios(&steps.log_prob[at.clone()], &rollout[at], to);
         // A weight from outside compares rollout with behaviour where the batch knows both.
         let mismatch = steps.behaviour_log_prob.filter(|_| rule.form == Form::Weigh);
         match mismatch {
-            Some(behaviour) => log_ratios(rollout, &behaviour[span.clone()], &mut in_line[span.clone()]),
-            None => log_ratios(&steps.log_prob[span.clone()], rollout, &mut in_line[span.clone()]),
+            Some(behaviour) => {
+                tile.fetch::<F, FUSED>(|at, to| log_ratios(&rollout[at.clone()], &behaviour[at], to), 0, ell);
+            }
+            None => tile.fetch::<F, FUSED>(current, 0, ell),
         }
-        tile.fetch::<F, FUSED>(in_line, 0, ell);
         match rule.reads {
             Reads::Prefix => _ = exclusive_prefixes(ell, reading),
             Reads::Window(window) => windowed_prefixes(ell, window, reading),
@@ -118,14 +121,13 @@ impl<F: Real> Passes<F> {
             }
         }
         if mismatch.is_some() {
-            log_ratios(&steps.log_prob[span.clone()], rollout, &mut in_line[span]);
-            tile.fetch::<F, FUSED>(in_line, 0, ell);
+            tile.fetch::<F, FUSED>(current, 0, ell);
         }
     }
 
-    /// Factors, terms and diagnostics of a tile; returns its share of the objective.
+    /// Factors and terms of a tile, and its diagnostics where they are `MEASURED`; returns its share of the objective.
     #[inline(always)]
-    pub(super) fn terms<const FUSED: bool>(
+    pub(super) fn terms<const FUSED: bool, const MEASURED: bool>(
         &mut self,
         rule: &Rule,
         steps: &Steps<'_, F>,
@@ -137,23 +139,28 @@ impl<F: Real> Passes<F> {
             let positions = first..(first + POSITIONS).min(placed.tile.horizon);
             let rows = placed.rows.start + positions.start..placed.rows.start + positions.end;
             let advantage = &mut self.advantage[..rows.len()];
-            placed.tile.fetch::<F, FUSED>(steps.advantage, first, advantage);
+            let fill = |at: Range<usize>, to: &mut [F]| to.copy_from_slice(&steps.advantage[at]);
+            placed.tile.fetch::<F, FUSED>(fill, first, advantage);
             self.factors::<FUSED>(rule, positions.clone(), rows.clone());
             self.probe(rows.clone());
             let clipped = self.clip(rule, steps, placed, positions.clone(), rows.clone());
             add(&mut value, &clipped);
-            let columns = Columns {
-                first,
-                ell: &self.ell[rows.clone()],
-                ratio: &self.ratio[..rows.len()],
-                factor: &self.factor[..rows.len()],
-                advantage: &self.advantage[..rows.len()],
-                own: &self.term[..rows.len()],
-            };
-            self.tally.add(&placed.tile, &columns, &weight);
+            if MEASURED {
+                let columns = Columns {
+                    first,
+                    ell: &self.ell[rows.clone()],
+                    ratio: &self.ratio[..rows.len()],
+                    factor: &self.factor[..rows.len()],
+                    advantage: &self.advantage[..rows.len()],
+                    own: &self.term[..rows.len()],
+                };
+                self.tally.add::<F, FUSED>(&placed.tile, &columns, &weight);
+            }
             placed.tile.put_back::<F, FUSED>(&self.term[..rows.len()], first, &mut self.own);
         }
-        self.tally.end(&placed.tile, &weight);
+        if MEASURED {
+            self.tally.end(&placed.tile, &weight);
+        }
         value.into_iter().map(F::to_f64).sum()
     }
 
@@ -161,7 +168,7 @@ impl<F: Real> Passes<F> {
     #[inline(always)]
     fn probe(&mut self, rows: Range<usize>) {
         let mut probe = self.probe;
-        for (ell, advantage) in self.ell[rows].iter().zip(&self.advantage) {
+        for (ell, advantage) in self.ell[rows].iter().zip(self.advantage.iter()) {
             for lane in 0..LANES {
                 probe[lane] += (ell[lane] + advantage[lane]) * F::ZERO;
             }

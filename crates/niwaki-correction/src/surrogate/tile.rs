@@ -4,7 +4,7 @@
 //! trajectories make every pass a loop over vectors, whatever their length. Owns where steps lie, and the way in and
 //! out; knows nothing of what they mean.
 
-use super::turn::{SIDE, turned};
+use super::turn::{SIDE, turn};
 use crate::Real;
 use std::ops::Range;
 
@@ -13,10 +13,6 @@ pub(crate) const LANES: usize = 16;
 
 /// One position of [`LANES`] trajectories.
 pub(crate) type Abreast<F> = [F; LANES];
-
-/// Squares that are fetched from a trajectory before the next has its turn: sixteen `f32` fill a cache line, and lines
-/// of equally long trajectories drive each other out of the cache.
-const LINE: usize = 2;
 
 /// Up to [`LANES`] trajectories, next to one another in the batch. Missing ones count as empty.
 #[derive(Clone, Debug)]
@@ -66,36 +62,31 @@ impl Tile {
         kept
     }
 
-    /// Fetches some positions of `from`, zero where a trajectory has ended.
+    /// Fetches some positions, zero where a trajectory has ended. `fill` writes the values at some steps of the batch
+    /// that follow one another.
     ///
-    /// Shapes: `from [steps of the batch]`, `to [positions]`, the first of them at `position`.
+    /// Shapes: `to [positions]`, the first of them at `position`.
     #[inline(always)]
-    pub(crate) fn fetch<F: Real, const AVX: bool>(&self, from: &[F], position: usize, to: &mut [Abreast<F>]) {
-        let (squares, rest) = to.as_chunks_mut::<SIDE>();
-        let left = position + squares.len() * SIDE;
-        for (line, squares) in squares.chunks_mut(LINE).enumerate() {
-            for group in 0..LANES / SIDE {
-                for (square, rows) in squares.iter_mut().enumerate() {
-                    let first = position + (line * LINE + square) * SIDE;
-                    let mut lanes = [[F::ZERO; SIDE]; SIDE];
-                    if first + SIDE <= self.shortest[group] {
-                        for lane in 0..SIDE {
-                            let start = self.starts[group * SIDE + lane] + first;
-                            lanes[lane].copy_from_slice(&from[start..start + SIDE]);
-                        }
-                    } else {
-                        self.fetch_left(from, group, first, &mut lanes);
-                    }
-                    let steps = turned::<F, AVX>(&lanes);
-                    for t in 0..SIDE {
-                        rows[t].as_chunks_mut().0[group] = steps[t];
-                    }
+    pub(crate) fn fetch<F: Real, const AVX: bool>(
+        &self,
+        fill: impl Fn(Range<usize>, &mut [F]),
+        position: usize,
+        to: &mut [Abreast<F>],
+    ) {
+        for group in 0..LANES / SIDE {
+            for square in squares(to.len()) {
+                let (first, rows) = (position + square.start, &mut to[square]);
+                if rows.len() < SIDE || first + SIDE > self.shortest[group] {
+                    self.fetch_left(&fill, group, first, rows);
+                    continue;
                 }
-            }
-        }
-        for (t, row) in (left..).zip(rest) {
-            for lane in 0..LANES {
-                row[lane] = if t < self.lengths[lane] { from[self.step(lane, t)] } else { F::ZERO };
+                let mut lanes = [[F::ZERO; SIDE]; SIDE];
+                for lane in 0..SIDE {
+                    let start = self.step(group * SIDE + lane, first);
+                    fill(start..start + SIDE, &mut lanes[lane]);
+                }
+                let (lanes, rows) = (lanes.as_flattened(), rows.as_flattened_mut());
+                turn::<F, AVX>(lanes, &every(0, SIDE), rows, &every(group * SIDE, LANES));
             }
         }
     }
@@ -110,52 +101,56 @@ impl Tile {
         position: usize,
         to: &mut [F],
     ) {
-        let (squares, rest) = from.as_chunks::<SIDE>();
-        for (line, squares) in squares.chunks(LINE).enumerate() {
-            for group in 0..LANES / SIDE {
-                for (square, rows) in squares.iter().enumerate() {
-                    let first = position + (line * LINE + square) * SIDE;
-                    let mut steps = [[F::ZERO; SIDE]; SIDE];
-                    for t in 0..SIDE {
-                        steps[t] = rows[t].as_chunks().0[group];
-                    }
-                    let lanes = turned::<F, AVX>(&steps);
-                    if first + SIDE <= self.shortest[group] {
-                        for lane in 0..SIDE {
-                            let start = self.starts[group * SIDE + lane] + first;
-                            to[start..start + SIDE].copy_from_slice(&lanes[lane]);
-                        }
-                    } else {
-                        self.put_back_left(&lanes, group, first, to);
-                    }
+        for group in 0..LANES / SIDE {
+            for square in squares(from.len()) {
+                let (first, rows) = (position + square.start, &from[square]);
+                if rows.len() < SIDE || first + SIDE > self.shortest[group] {
+                    self.put_back_left(rows, group, first, to);
+                    continue;
                 }
-            }
-        }
-        for (t, row) in (position + squares.len() * SIDE..).zip(rest) {
-            for lane in 0..LANES {
-                if t < self.lengths[lane] {
-                    to[self.step(lane, t)] = row[lane];
+                let mut starts = [0; SIDE];
+                for lane in 0..SIDE {
+                    starts[lane] = self.step(group * SIDE + lane, first);
                 }
+                turn::<F, AVX>(rows.as_flattened(), &every(group * SIDE, LANES), to, &starts);
             }
         }
     }
 
-    /// Fetches a square that some trajectories do not fill.
+    /// Fetches a square that the positions or some trajectories do not fill.
     #[inline(never)]
-    fn fetch_left<F: Real>(&self, from: &[F], group: usize, first: usize, lanes: &mut [[F; SIDE]; SIDE]) {
-        for (lane, values) in lanes.iter_mut().enumerate() {
-            let left = self.left(group * SIDE + lane, first);
-            values[..left.len()].copy_from_slice(&from[left]);
+    fn fetch_left<F: Real>(
+        &self,
+        fill: impl Fn(Range<usize>, &mut [F]),
+        group: usize,
+        first: usize,
+        rows: &mut [Abreast<F>],
+    ) {
+        for row in rows.iter_mut() {
+            row.as_chunks_mut().0[group] = [F::ZERO; SIDE];
+        }
+        for lane in group * SIDE..(group + 1) * SIDE {
+            for (step, row) in self.left(lane, first, rows.len()).zip(rows.iter_mut()) {
+                fill(step..step + 1, &mut row[lane..=lane]);
+            }
         }
     }
 
-    /// Puts back a square that some trajectories do not fill.
+    /// Puts back a square that the positions or some trajectories do not fill.
     #[inline(never)]
-    fn put_back_left<F: Real>(&self, lanes: &[[F; SIDE]; SIDE], group: usize, first: usize, to: &mut [F]) {
-        for (lane, values) in lanes.iter().enumerate() {
-            let left = self.left(group * SIDE + lane, first);
-            to[left.clone()].copy_from_slice(&values[..left.len()]);
+    fn put_back_left<F: Real>(&self, rows: &[Abreast<F>], group: usize, first: usize, to: &mut [F]) {
+        for lane in group * SIDE..(group + 1) * SIDE {
+            for (step, row) in to[self.left(lane, first, rows.len())].iter_mut().zip(rows) {
+                *step = row[lane];
+            }
         }
+    }
+
+    /// Where a trajectory's steps from position `first` on, `most` at most, lie in the batch.
+    #[inline(always)]
+    fn left(&self, lane: usize, first: usize, most: usize) -> Range<usize> {
+        let length = self.lengths[lane];
+        self.step(lane, first.min(length))..self.step(lane, (first + most).min(length))
     }
 
     /// Where a trajectory's step lies in the batch.
@@ -163,12 +158,25 @@ impl Tile {
     pub(super) fn step(&self, lane: usize, position: usize) -> usize {
         self.starts[lane] + position
     }
+}
 
-    /// Where a trajectory's steps, from position `first` to the end of the square, lie in the batch.
-    fn left(&self, lane: usize, first: usize) -> Range<usize> {
-        let length = self.lengths[lane];
-        self.step(lane, first.min(length))..self.step(lane, (first + SIDE).min(length))
+/// Squares that cover some rows: the last lies over the one before it where there are not enough rows for both.
+#[inline(always)]
+fn squares(rows: usize) -> impl Iterator<Item = Range<usize>> {
+    let last = rows.saturating_sub(SIDE);
+    (0..rows).step_by(SIDE).map(move |first| first.min(last)..(first.min(last) + SIDE).min(rows))
+}
+
+/// From `first` on, `span` apart.
+#[inline(always)]
+const fn every(first: usize, span: usize) -> [usize; SIDE] {
+    let mut starts = [first; SIDE];
+    let mut row = 1;
+    while row < SIDE {
+        starts[row] = starts[row - 1] + span;
+        row += 1;
     }
+    starts
 }
 
 #[cfg(test)]
@@ -185,8 +193,9 @@ mod tests {
             let values: Vec<f64> = (0..tile.span.end).map(|step| step as f64 + 1.0).collect();
             let mut rows = vec![[-1.0; LANES]; tile.horizon];
             let (first, rest) = rows.split_at_mut(tile.horizon.min(SIDE));
-            tile.fetch::<f64, false>(&values, 0, first);
-            tile.fetch::<f64, false>(&values, first.len(), rest);
+            let fill = |steps: Range<usize>, to: &mut [f64]| to.copy_from_slice(&values[steps]);
+            tile.fetch::<f64, false>(fill, 0, first);
+            tile.fetch::<f64, false>(fill, first.len(), rest);
             for (t, row) in rows.iter().enumerate() {
                 for lane in 0..LANES {
                     let there = lane < lengths.len() && t < lengths[lane];

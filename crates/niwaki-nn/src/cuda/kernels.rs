@@ -11,6 +11,30 @@ use std::path::Path;
 
 const COMMON: &str = include_str!("kernels/common.cu");
 
+/// The sizes of attention to few keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Heads {
+    pub(crate) heads: u8,
+    /// Columns of a head.
+    pub(crate) depth: u8,
+    pub(crate) keys: u8,
+    /// Whether products keep what rounding their operands loses.
+    pub(crate) split: bool,
+}
+
+impl Heads {
+    fn name(self) -> String {
+        let Self { heads, depth, keys, split } = self;
+        format!("{heads}-{depth}-{keys}{}", if split { "-split" } else { "" })
+    }
+
+    fn constants(self) -> String {
+        let Self { heads, depth, keys, split } = self;
+        let values = [("HEADS", heads), ("DEPTH", depth), ("KEYS", keys), ("SPLIT", u8::from(split))];
+        values.iter().map(|(name, value)| format!("#define TENSOR_{name} {value}\n")).collect()
+    }
+}
+
 /// A kernel file, with its constants where it has some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unit {
@@ -22,25 +46,14 @@ pub(crate) enum Unit {
     Step,
     /// Attention of 8 rows and 32 columns.
     AttentionSmall,
-    /// Attention of few rows: columns of a head.
-    AttentionFew(u8),
+    /// Attention to few keys.
+    AttentionFew(Heads),
     /// Attention of any shape.
     AttentionAny,
     /// Products on Hopper's tensor cores.
     Hopper,
-    /// Pointers.
-    Point {
-        /// Columns of a query.
-        width: u8,
-        /// Heads of the glimpse.
-        heads: u8,
-        /// Keys of an item.
-        keys: u8,
-        /// Columns of the context that queries are made of; none where queries are read.
-        context: u8,
-        /// Whether products keep what rounding their operands loses.
-        split: bool,
-    },
+    /// Pointers: their glimpse, and columns of the context that queries are made of (none where queries are read).
+    Point(Heads, u8),
     /// Whole constructions: width, heads.
     Construct(u8, u8),
     /// Norms: accesses per lane, floats per access.
@@ -60,12 +73,10 @@ impl Unit {
             Self::Index => "index".to_owned(),
             Self::Step => "step".to_owned(),
             Self::AttentionSmall => "attention-small".to_owned(),
-            Self::AttentionFew(width) => format!("attention-few-{width}"),
+            Self::AttentionFew(heads) => format!("attention-few-{}", heads.name()),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
-            Self::Point { width, heads, keys, context, split } => {
-                format!("point-{width}-{heads}-{keys}-{context}{}", if split { "-split" } else { "" })
-            }
+            Self::Point(heads, context) => format!("point-{}-{context}", heads.name()),
             Self::Construct(width, heads) => format!("construct-{width}-{heads}"),
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
         }
@@ -77,16 +88,14 @@ impl Unit {
             Self::Index => (String::new(), include_str!("kernels/index.cu")),
             Self::Step => (String::new(), include_str!("kernels/step.cu")),
             Self::AttentionSmall => (String::new(), include_str!("kernels/attention_small.cu")),
-            Self::AttentionFew(width) => {
-                (format!("#define FEW_WIDTH {width}\n"), include_str!("kernels/attention_few.cu"))
-            }
+            Self::AttentionFew(heads) => (
+                heads.constants(),
+                concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/attention_few.cu")),
+            ),
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
-            Self::Point { width, heads, keys, context, split } => (
-                format!(
-                    "#define POINT_WIDTH {width}\n#define POINT_HEADS {heads}\n#define POINT_KEYS {keys}\n#define POINT_CONTEXT {context}\n#define TENSOR_SPLIT {}\n",
-                    u8::from(split)
-                ),
+            Self::Point(heads, context) => (
+                format!("{}#define POINT_CONTEXT {context}\n", heads.constants()),
                 concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/point.cu")),
             ),
             Self::Construct(width, heads) => (
@@ -148,7 +157,7 @@ impl Unit {
                 ("attention_any_backward", SHARED_LIMIT),
             ],
             Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
-            Self::Point { .. } => &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
+            Self::Point(..) => &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
             Self::Construct(..) => &[("point_construct", SHARED_LIMIT)],
             Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
         }
@@ -236,8 +245,9 @@ mod tests {
     fn every_kernel_named_is_in_its_source() {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        let point = Unit::Point { width: 64, heads: 4, keys: 20, context: 14, split: false };
-        let sized = [Unit::Norm(1, 4), point, Unit::Construct(64, 4), Unit::AttentionFew(16)];
+        let heads = Heads { heads: 4, depth: 16, keys: 20, split: false };
+        let sized =
+            [Unit::Norm(1, 4), Unit::Point(heads, 14), Unit::Construct(64, 4), Unit::AttentionFew(heads)];
         for unit in units.into_iter().chain(sized) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.

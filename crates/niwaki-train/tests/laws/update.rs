@@ -70,7 +70,7 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
         advantage: (0..steps).map(|place| wave(7 * place, 1.0)).collect(),
         reference: (0..steps).map(|place| -1.2 + wave(3 * place, 0.3)).collect(),
         target: (0..steps).map(|place| wave(5 * place, 0.5)).collect(),
-        current: Vec::new(),
+        ..Material::default()
     };
     let at = parameters(&player, &path);
     let edges = Process::new(4, HORIZON).unwrap().edges();

@@ -1,141 +1,89 @@
-// Attention of few rows in narrow heads: a block per item, a thread per (head, row), so that a query and its result are
-// registers. FEW_WIDTH is the columns of a head. Keys and values of the item stand in shared memory; threads of a warp are
-// rows of one head as a rule, so they read the same key at the same time.
+// Attention of few rows to few keys: a block per item, a warp per head. Rows of queries, keys, values and results are qp,
+// kp, vp and op scalars apart.
 
-#define D FEW_WIDTH
+#define STAGE STAGE_FOR(16 * BANDS + 8 * TILES)
 
-struct Item {
-  const float *k, *v;  // [keys, heads * D] each
-  int width;
-};
-
-__device__ __forceinline__ Item share_item(const float* key, long kp, const float* value, long vp, long item, int keys,
-                                           int heads, float* room) {
-  const int width = heads * D;
-  for (int i = threadIdx.x; i < keys * width; i += blockDim.x) {
-    const long row = item * keys + i / width;
-    room[i] = key[row * kp + i % width];
-    room[keys * width + i] = value[row * vp + i % width];
-  }
-  return {room, room + keys * width, width};
+// One head's columns of this warp's rows, in the order of sums.
+__device__ __forceinline__ void read_rows(const float* from, long pitch, const long (&row)[2], float (&c)[STEPS][4]) {
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float2 x = pair<D>(from + row[i] * pitch, 8 * k + 2 * t);
+      c[k][2 * i] = x.x;
+      c[k][2 * i + 1] = x.y;
+    }
 }
 
-// Four sums side by side: one alone would wait for itself at every step.
-__device__ __forceinline__ float dot(const float* a, const float* b) {
-  float sums[4] = {0.f, 0.f, 0.f, 0.f};
+// Writes or adds one head's columns of this warp's rows, those below `rows` of the item.
+__device__ __forceinline__ void write_rows(const float (&c)[STEPS][4], float* to, long pitch, const long (&row)[2], int first,
+                                           int rows, int add) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
-  for (int i = 0; i < D; ++i) sums[i % 4] = fmaf(a[i], b[i], sums[i % 4]);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (int i = 0; i < 2; ++i)
+#pragma unroll
+    for (int k = 0; k < STEPS; ++k)
+      if (first + g + 8 * i < rows) put_pair<D>(to + row[i] * pitch, 8 * k + 2 * t, c[k][2 * i], c[k][2 * i + 1], add);
 }
 
-// The weights are exp(score - top) * share over the visible keys.
-__device__ __forceinline__ void look(const float* q, const Item& it, int head, const unsigned char* seen, int keys,
-                                     float scale, float* out, float& top, float& share) {
-  top = -3.0e38f;
-#pragma unroll 4
-  for (int s = 0; s < keys; ++s) {
-    const float score = scale * dot(q, it.k + s * it.width + head * D);
-    if (!seen || seen[s]) top = fmaxf(top, score);
-  }
-  float total = 0.f;
-#pragma unroll
-  for (int i = 0; i < D; ++i) out[i] = 0.f;
-#pragma unroll 4
-  for (int s = 0; s < keys; ++s) {
-    const int at = s * it.width + head * D;
-    const float weight = !seen || seen[s] ? __expf(scale * dot(q, it.k + at) - top) : 0.f;
-    total += weight;
-#pragma unroll
-    for (int i = 0; i < D; ++i) out[i] = fmaf(weight, it.v[at + i], out[i]);
-  }
-  share = total > 0.f ? 1.f / total : 0.f;
-#pragma unroll
-  for (int i = 0; i < D; ++i) out[i] *= share;
-}
-
-extern "C" __global__ void attention_few_forward(const float* query, long qp, const float* key, long kp, const float* value,
-                                                 long vp, float* out, long op, const unsigned char* mask, int heads,
-                                                 int rows, int keys, float scale) {
+extern "C" __global__ void __launch_bounds__(32 * H)
+    attention_few_forward(const float* query, long qp, const float* key, long kp, const float* value, long vp, float* out,
+                          long op, const unsigned char* mask, int rows, float scale) {
   extern __shared__ __align__(16) float room[];
   const long item = blockIdx.x;
-  const Item it = share_item(key, kp, value, vp, item, keys, heads, room);
+  const int h = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+  share_rows(key + item * KEYS * kp, kp, room);
+  share_rows(value + item * KEYS * vp, vp, room + 8 * TILES * PITCH);
   __syncthreads();
-  for (int place = threadIdx.x; place < heads * rows; place += blockDim.x) {
-    const int head = place / rows;
-    const long row = item * rows + place % rows;
-    float q[D], g[D], top, share;
-#pragma unroll
-    for (int i = 0; i < D; ++i) q[i] = query[row * qp + head * D + i];
-    look(q, it, head, mask ? mask + row * keys : 0, keys, scale, g, top, share);
-#pragma unroll
-    for (int i = 0; i < D; ++i) out[row * op + head * D + i] = g[i];
+  for (int first = 0; first < rows; first += 16) {
+    const long row[2] = {item * rows + min(first + g, rows - 1), item * rows + min(first + g + 8, rows - 1)};
+    float q[STEPS][4], p[TILES][4], seen[STEPS][4];
+    read_rows(query + h * D, qp, row, q);
+    look(q, room + h * HEAD, open_bits(mask, row), scale, p, seen);
+    write_rows(seen, out + h * D, op, row, first, rows, 0);
   }
 }
 
-// Shared memory: keys and values, queries and cotangents of the output [rows, heads * D], then weights and cotangents of
-// the scores [heads, rows, keys].
-extern "C" __global__ void attention_few_backward(const float* query, long qp, const float* key, long kp,
-                                                  const float* value, long vp, const float* dout, long op,
-                                                  const unsigned char* mask, float* dquery, float* dkey, float* dvalue,
-                                                  int add_query, int add_key, int add_value, int heads, int rows, int keys,
-                                                  float scale) {
+// Shared memory: keys and values, then a stage for each warp.
+extern "C" __global__ void __launch_bounds__(32 * H)
+    attention_few_backward(const float* query, long qp, const float* key, long kp, const float* value, long vp,
+                           const float* dout, long op, const unsigned char* mask, float* dquery, float* dkey, float* dvalue,
+                           int add_query, int add_key, int add_value, int rows, float scale) {
   extern __shared__ __align__(16) float room[];
   const long item = blockIdx.x;
-  const Item it = share_item(key, kp, value, vp, item, keys, heads, room);
-  const int width = heads * D;
-  float* rq = room + 2 * keys * width;
-  float* rd = rq + rows * width;
-  float* p = rd + rows * width;
-  float* ds = p + heads * rows * keys;
-  for (int i = threadIdx.x; i < rows * width; i += blockDim.x) {
-    const long row = item * rows + i / width;
-    rq[i] = query[row * qp + i % width];
-    rd[i] = dout[row * op + i % width];
-  }
+  const int h = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
+  share_rows(key + item * KEYS * kp, kp, room);
+  share_rows(value + item * KEYS * vp, vp, room + 8 * TILES * PITCH);
   __syncthreads();
-  for (int place = threadIdx.x; place < heads * rows; place += blockDim.x) {
-    const int head = place / rows, r = place % rows;
-    const long row = item * rows + r;
-    const unsigned char* seen = mask ? mask + row * keys : 0;
-    float q[D], d[D], g[D], top, share, centre = 0.f;
+  const float* keys = room + h * HEAD;
+  const float* values = keys + 8 * TILES * PITCH;
+  float* stage = room + 2 * 8 * TILES * PITCH + h * 16 * STAGE;
+  float key_sums[BANDS][TILES][4], value_sums[BANDS][TILES][4];
 #pragma unroll
-    for (int i = 0; i < D; ++i) {
-      q[i] = rq[r * width + head * D + i];
-      d[i] = rd[r * width + head * D + i];
-    }
-    look(q, it, head, seen, keys, scale, g, top, share);
-#pragma unroll
-    for (int i = 0; i < D; ++i) {
-      centre = fmaf(g[i], d[i], centre);
-      g[i] = 0.f;
-    }
-#pragma unroll 4
-    for (int s = 0; s < keys; ++s) {
-      const int at = s * width + head * D;
-      const float weight = !seen || seen[s] ? __expf(scale * dot(q, it.k + at) - top) * share : 0.f;
-      const float slope = scale * weight * (dot(d, it.v + at) - centre);
-      p[place * keys + s] = weight;
-      ds[place * keys + s] = slope;
-#pragma unroll
-      for (int i = 0; i < D; ++i) g[i] = fmaf(slope, it.k[at + i], g[i]);
-    }
-    if (dquery)
-#pragma unroll
-      for (int i = 0; i < D; ++i) {
-        float* to = dquery + row * qp + head * D + i;
-        *to = add_query ? *to + g[i] : g[i];
-      }
+  for (int m = 0; m < BANDS; ++m) {
+    clear(key_sums[m]);
+    clear(value_sums[m]);
   }
-  __syncthreads();
-  for (int i = threadIdx.x; i < keys * width; i += blockDim.x) {
-    const int s = i / width, c = i % width, first = c / D * rows;
-    float one = 0.f, two = 0.f;
-    for (int r = 0; r < rows; ++r) {
-      one = fmaf(ds[(first + r) * keys + s], rq[r * width + c], one);
-      two = fmaf(p[(first + r) * keys + s], rd[r * width + c], two);
-    }
-    const long row = item * keys + s;
-    if (dkey) dkey[row * kp + c] = add_key ? dkey[row * kp + c] + one : one;
-    if (dvalue) dvalue[row * vp + c] = add_value ? dvalue[row * vp + c] + two : two;
+  for (int first = 0; first < rows; first += 16) {
+    const long row[2] = {item * rows + min(first + g, rows - 1), item * rows + min(first + g + 8, rows - 1)};
+    float q[STEPS][4], p[TILES][4], seen[STEPS][4], d[STEPS][4], ds[TILES][4], dq[STEPS][4];
+    read_rows(query + h * D, qp, row, q);
+    look(q, keys, open_bits(mask, row), scale, p, seen);
+    read_rows(dout + h * D, op, row, d);
+    // Rows beyond the last one repeat it and ask for nothing.
+#pragma unroll
+    for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) d[k][j] = first + g + 8 * (j / 2) < rows ? d[k][j] : 0.f;
+    add_products(d, p, stage, STAGE, value_sums);
+    pull_scores(d, seen, p, values, scale, ds);
+    add_products(q, ds, stage, STAGE, key_sums);
+    if (!dquery) continue;
+    clear(dq);
+    multiply_by_columns(dq, ds, keys);
+    write_rows(dq, dquery + h * D, qp, row, first, rows, add_query);
   }
+  if (dkey) give(key_sums, dkey + item * KEYS * kp + h * D, D, KEYS, 1, kp, add_key);
+  if (dvalue) give(value_sums, dvalue + item * KEYS * vp + h * D, D, KEYS, 1, vp, add_value);
 }

@@ -1,25 +1,11 @@
-// A glimpse and a pointer in one: many queries on few keys, on the tensor cores. POINT_WIDTH, POINT_HEADS and POINT_KEYS
-// are constants of the file.
-// Where POINT_CONTEXT is not zero, queries are not read but made: known[last] + context weight + bias, so that nothing of
-// [rows, width] goes through memory in either pass.
+// A glimpse and a pointer in one: many queries on few keys. Where the constant POINT_CONTEXT is not zero, queries are not
+// read but made: known[last] + context weight + bias, so that nothing of [rows, width] goes through memory in either pass.
 
-#define W POINT_WIDTH
-#define H POINT_HEADS
-#define D (W / H)
-#define KEYS POINT_KEYS
-#define TILES ((KEYS + 7) / 8)  // of eight keys
-#define STEPS ((D + 7) / 8)     // of eight columns of a head
-#define BANDS ((D + 15) / 16)   // of sixteen columns of a head
-// A head's columns, padded with zeros; rows of keys are four apart so that lanes read them from different banks.
-#define HEAD (8 * STEPS)
-#define PITCH (H * HEAD + 4)
 // Of a step's context, and a one that the bias is the weight of.
 #define STATES (POINT_CONTEXT + 1)
 #define STATE_STEPS ((STATES + 7) / 8)
 #define STATE_BANDS ((STATES + 15) / 16)
 #define KNOWN_BANDS ((KEYS + 16) / 16)  // of a row for each key, and one for none
-// Room to turn 16 rows of two sets of columns: eight banks from row to row.
-#define STAGE_FOR(columns) (((columns) + 23) / 32 * 32 + 8)
 #define TURNED_KEYS STAGE_FOR(16 * BANDS + 8 * TILES)
 #define TURNED_STATES (POINT_CONTEXT ? STAGE_FOR(16 * STATE_BANDS + 8 * STEPS) : 0)
 #define STAGE (TURNED_KEYS > TURNED_STATES ? TURNED_KEYS : TURNED_STATES)
@@ -27,44 +13,11 @@
 #define MAKING (3 * 8 * TILES * PITCH)
 #define MADE (POINT_CONTEXT ? (8 * STATE_STEPS + KEYS + 2) * PITCH : 0)
 
-// c[n] += a m^T for the tiles of m's rows, m [8 * TILES, PITCH] with eight columns from `m` on.
-__device__ __forceinline__ void multiply_by_keys(float (&c)[TILES][4], const Piece (&a)[4], const float* m) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int n = 0; n < TILES; ++n) {
-    const float2 x = *(const float2*)(m + (8 * n + g) * PITCH + 2 * t);
-    const Piece b[2] = {piece(x.x), piece(x.y)};
-    multiply(c[n], a, b);
-  }
-}
-
-// c += (the tiles of left) m, m [8 * K, PITCH] with a head's columns from `m` on.
-template <int K>
-__device__ __forceinline__ void multiply_by_columns(float (&c)[STEPS][4], const float (&left)[K][4], const float* m) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int k = 0; k < K; ++k) {
-    Piece a[4];
-    take_left(left[k], a);
-#pragma unroll
-    for (int n = 0; n < STEPS; ++n) {
-      const float* at = m + (8 * k + 2 * t) * PITCH + 8 * n + g;
-      const Piece b[2] = {piece(at[0]), piece(at[PITCH])};
-      multiply(c[n], a, b);
-    }
-  }
-}
-
-// Copies an item's keys, values and pointer keys to shared memory, [3, 8 * TILES, PITCH].
+// Copies an item's keys, values and pointer keys to shared memory.
 __device__ __forceinline__ void share_keys(const float* glimpse, const float* key, long item, float* room) {
-  for (int i = threadIdx.x; i < 3 * 8 * TILES * H * HEAD; i += blockDim.x) {
-    const int place = i % (H * HEAD), row = i / (H * HEAD), s = row % (8 * TILES), which = row / (8 * TILES);
-    const int column = place / HEAD * D + place % HEAD;
-    float x = 0.f;
-    if (s < KEYS && place % HEAD < D)
-      x = which < 2 ? glimpse[(item * KEYS + s) * 2 * W + which * W + column] : key[(item * KEYS + s) * W + column];
-    room[row * PITCH + place] = settled(x);
-  }
+  share_rows(glimpse + item * KEYS * 2 * W, 2 * W, room);
+  share_rows(glimpse + item * KEYS * 2 * W + W, 2 * W, room + 8 * TILES * PITCH);
+  share_rows(key + item * KEYS * W, W, room + 2 * 8 * TILES * PITCH);
 }
 
 // Where queries come from: read, or made of what follows.
@@ -136,68 +89,6 @@ __device__ __forceinline__ void find_queries(const Queries& from, const State& s
     }
 }
 
-// Which keys this lane's two rows may see: four bits for each tile of keys, in the order of its sums.
-__device__ __forceinline__ unsigned long long open_bits(const unsigned char* open, const long (&row)[2]) {
-  const int t = threadIdx.x % 4;
-  unsigned long long bits = 0;
-#pragma unroll
-  for (int n = 0; n < TILES; ++n)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int s = 8 * n + 2 * t;
-      const unsigned char* at = open + row[i] * KEYS + s;
-      unsigned two = 0;
-      if (KEYS % 2 == 0) {
-        if (s < KEYS) {
-          const uchar2 x = *(const uchar2*)at;
-          two = (x.x != 0) | (x.y != 0) << 1;
-        }
-      } else {
-        two = (s < KEYS && at[0] != 0) | (s + 1 < KEYS && at[1] != 0) << 1;
-      }
-      bits |= (unsigned long long)two << (4 * n + 2 * i);
-    }
-  return bits;
-}
-
-// One head's glimpse of this warp's rows: weights (zero where closed) and the weighted values. `keys` points at the head's
-// columns of the shared keys; the values lie behind them.
-__device__ __forceinline__ void look(const float (&q)[STEPS][4], const float* keys, unsigned long long open,
-                                     float (&p)[TILES][4], float (&glimpse)[STEPS][4]) {
-  clear(p);
-#pragma unroll
-  for (int k = 0; k < STEPS; ++k) {
-    Piece a[4];
-    take_left(q[k], a);
-    multiply_by_keys(p, a, keys + 8 * k);
-  }
-  const float scale = rsqrtf((float)D);
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    float top = -3.0e38f, total = 0.f;
-#pragma unroll
-    for (int n = 0; n < TILES; ++n)
-#pragma unroll
-      for (int j = 2 * i; j < 2 * i + 2; ++j) top = fmaxf(top, open >> (4 * n + j) & 1 ? p[n][j] : -3.0e38f);
-    top = row_max(top);
-#pragma unroll
-    for (int n = 0; n < TILES; ++n)
-#pragma unroll
-      for (int j = 2 * i; j < 2 * i + 2; ++j) {
-        p[n][j] = open >> (4 * n + j) & 1 ? __expf(scale * (p[n][j] - top)) : 0.f;
-        total += p[n][j];
-      }
-    total = row_sum(total);
-    const float share = total > 0.f ? 1.f / total : 0.f;
-#pragma unroll
-    for (int n = 0; n < TILES; ++n)
-#pragma unroll
-      for (int j = 2 * i; j < 2 * i + 2; ++j) p[n][j] *= share;
-  }
-  clear(glimpse);
-  multiply_by_columns(glimpse, p, keys + 8 * TILES * PITCH);
-}
-
 // Logits [item, rows, keys]; a block per item, a warp per 16 rows.
 extern "C" __global__ void __launch_bounds__(256)
     point_forward(const float* query, const float* known, const int* last, const float* context, const float* weight,
@@ -220,13 +111,13 @@ extern "C" __global__ void __launch_bounds__(256)
     if (POINT_CONTEXT) read_state(queries, row, state);
 #pragma unroll 2
     for (int h = 0; h < H; ++h) {
-      float q[STEPS][4], p[TILES][4], seen_values[STEPS][4];
+      float q[STEPS][4], p[TILES][4], looked[STEPS][4];
       find_queries(queries, state, row, h, room + MAKING, q);
-      look(q, room + h * HEAD, seen, p, seen_values);
+      look(q, room + h * HEAD, seen, rsqrtf((float)D), p, looked);
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
         Piece a[4];
-        take_left(seen_values[k], a);
+        take_left(looked[k], a);
         multiply_by_keys(z, a, room + 2 * 8 * TILES * PITCH + h * HEAD + 8 * k);
       }
     }
@@ -244,53 +135,6 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Puts 16 rows of sums into the stage, from a column on.
-template <int N> __device__ __forceinline__ void put_away(const float (&c)[N][4], float* stage) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int n = 0; n < N; ++n)
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      *(float2*)(stage + (g + 8 * i) * STAGE + 8 * n + 2 * t) =
-          make_float2(settled(c[n][2 * i]), settled(c[n][2 * i + 1]));
-}
-
-// A right operand of eight of this warp's rows, from a column of the stage on.
-__device__ __forceinline__ void take_turned(const float* stage, int k, int column, Piece (&b)[2]) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  const float* at = stage + (8 * k + t) * STAGE + column + g;
-  b[0] = piece(at[0]);
-  b[1] = piece(at[4 * STAGE]);
-}
-
-// sums[i, j] += the sum over this warp's 16 rows of left[row, i] * right[row, j].
-template <int L, int R>
-__device__ __forceinline__ void add_products(const float (&left)[L][4], const float (&right)[R][4], float* stage,
-                                             float (&sums)[(L + 1) / 2][R][4]) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  constexpr int behind = 16 * ((L + 1) / 2);
-  __syncwarp();
-  put_away(left, stage);
-  put_away(right, stage + behind);
-  __syncwarp();
-#pragma unroll
-  for (int k = 0; k < 2; ++k)
-#pragma unroll
-    for (int m = 0; m < (L + 1) / 2; ++m) {
-      const float* at = stage + (8 * k + t) * STAGE + 16 * m + g;
-      // Where there are no such columns, nothing was put.
-      const bool second = 2 * m + 1 < L;
-      const Piece a[4] = {piece(at[0]), piece(second ? at[8] : 0.f), piece(at[4 * STAGE]),
-                          piece(second ? at[4 * STAGE + 8] : 0.f)};
-#pragma unroll
-      for (int n = 0; n < R; ++n) {
-        Piece b[2];
-        take_turned(stage, k, behind + 8 * n, b);
-        multiply(sums[m][n], a, b);
-      }
-    }
-}
-
 // sums[s, j] += the sum of right[row, j] over those of this warp's rows whose last choice was s; what `add_products` has
 // just put away is the right side.
 __device__ __forceinline__ void add_by_last(const int (&last)[2], const float* stage, float (&sums)[KNOWN_BANDS][STEPS][4]) {
@@ -305,30 +149,11 @@ __device__ __forceinline__ void add_by_last(const int (&last)[2], const float* s
 #pragma unroll
       for (int n = 0; n < STEPS; ++n) {
         Piece b[2];
-        take_turned(stage, k, 16 * STATE_BANDS + 8 * n, b);
+        take_turned(stage, STAGE, k, 16 * STATE_BANDS + 8 * n, b);
         multiply(sums[m][n], a, b);
       }
     }
   }
-}
-
-// Writes or adds sums [i, j] to `to[i * down + j * across]`, for i < rows and j < columns.
-template <int M, int N>
-__device__ __forceinline__ void give(const float (&sums)[M][N][4], float* to, int rows, int columns, int down, int across,
-                                     int add) {
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int m = 0; m < M; ++m)
-#pragma unroll
-    for (int n = 0; n < N; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const int row = 16 * m + g + 8 * (j / 2), column = 8 * n + 2 * t + j % 2;
-        if (row < rows && column < columns) {
-          float* place = to + row * down + column * across;
-          *place = add ? *place + sums[m][n][j] : sums[m][n][j];
-        }
-      }
 }
 
 // Cotangents of queries and keys, written or added; a block per item, a warp per head. Where queries are made, `dquery` is
@@ -371,11 +196,11 @@ extern "C" __global__ void __launch_bounds__(32 * H)
   for (int first = 0; asked && first < rows; first += 16) {
     const long row[2] = {item * rows + min(first + g, rows - 1), item * rows + min(first + g + 8, rows - 1)};
     const unsigned long long seen = open_bits(open, row);
-    float q[STEPS][4], p[TILES][4], seen_values[STEPS][4], dz[TILES][4], d[STEPS][4], ds[TILES][4], dq[STEPS][4];
+    float q[STEPS][4], p[TILES][4], looked[STEPS][4], dz[TILES][4], d[STEPS][4], ds[TILES][4], dq[STEPS][4];
     State state;
     if (POINT_CONTEXT) read_state(queries, row, state);
     find_queries(queries, state, row, h, room + MAKING, q);
-    look(q, keys, seen, p, seen_values);
+    look(q, keys, seen, inner, p, looked);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const bool here = first + g + 8 * i < rows;
@@ -387,32 +212,17 @@ extern "C" __global__ void __launch_bounds__(32 * H)
         dz[n][2 * i + 1] = here ? slope.y * scale * (bound - __fdividef(y.y * y.y, bound)) : 0.f;
       }
     }
-    add_products(seen_values, dz, stage, sums[2]);
+    add_products(looked, dz, stage, STAGE, sums[2]);
     clear(d);
     multiply_by_columns(d, dz, pointer);
-    add_products(d, p, stage, sums[1]);
-    clear(ds);
-    float centre[2] = {0.f, 0.f};
-#pragma unroll
-    for (int k = 0; k < STEPS; ++k) {
-      Piece a[4];
-      take_left(d[k], a);
-      multiply_by_keys(ds, a, values + 8 * k);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) centre[j / 2] = fmaf(seen_values[k][j], d[k][j], centre[j / 2]);
-    }
-    centre[0] = row_sum(centre[0]);
-    centre[1] = row_sum(centre[1]);
-#pragma unroll
-    for (int n = 0; n < TILES; ++n)
-#pragma unroll
-      for (int j = 0; j < 4; ++j) ds[n][j] = inner * p[n][j] * (ds[n][j] - centre[j / 2]);
-    add_products(q, ds, stage, sums[0]);
+    add_products(d, p, stage, STAGE, sums[1]);
+    pull_scores(d, looked, p, values, inner, ds);
+    add_products(q, ds, stage, STAGE, sums[0]);
     if (!POINT_CONTEXT && !dquery) continue;
     clear(dq);
     multiply_by_columns(dq, ds, keys);
     if (POINT_CONTEXT) {
-      add_products(state.context, dq, stage, state_sums);
+      add_products(state.context, dq, stage, STAGE, state_sums);
       add_by_last(state.last, stage, known_sums);
     } else {
 #pragma unroll

@@ -1,7 +1,8 @@
-//! `attention`: the fused kernel for 8 rows of 32-wide heads, and the general one.
+//! `attention`: the kernel for 8 rows of 32-wide heads, the one for few keys on the tensor cores, and the general one.
 
 use super::{Lowering, SCALAR, visible_code};
-use crate::cuda::kernels::{SHARED_LIMIT, Unit};
+use crate::cuda::blas::Precision;
+use crate::cuda::kernels::{Heads, SHARED_LIMIT, Unit};
 use crate::cuda::tape::arguments;
 use crate::graph::{Attention, Columns, Graph, Value, Visible};
 use crate::plan::Backward;
@@ -23,23 +24,45 @@ pub(super) fn is_small(graph: &Graph, attention: &Attention) -> bool {
         })
 }
 
-/// The kernel file for few rows of narrow heads, where it serves this attention.
-pub(super) fn few(graph: &Graph, attention: &Attention) -> Option<Unit> {
-    let (rows, keys) = (graph.shape(attention.query.value).rows, graph.shape(attention.key.value).rows);
-    let narrow = attention.head_width <= 32 && attention.heads == attention.key_heads;
-    let fits = few_shared(attention, rows, keys) <= SHARED_LIMIT as usize / 2;
-    let serves = narrow && fits && attention.visible != Visible::Causal && !is_small(graph, attention);
-    serves.then_some(Unit::AttentionFew(attention.head_width as u8))
+/// Rows that a warp takes at a time on the tensor cores.
+pub(super) const ROWS: usize = 16;
+
+/// Scalars from one key to the next in the shared memory of kernels on the tensor cores; `tensor.cu` says why.
+pub(super) fn pitch(heads: usize, depth: usize) -> usize {
+    heads * depth.next_multiple_of(8) + 4
 }
 
-/// Bytes that the backward pass of few rows keeps in shared memory.
-fn few_shared(a: &Attention, rows: usize, keys: usize) -> usize {
-    (2 * (rows + keys) * a.heads * a.head_width + 2 * a.heads * rows * keys) * SCALAR
+/// Scalars that a warp of those kernels needs to turn its rows of two sets of columns.
+pub(super) fn stage(left: usize, right: usize) -> usize {
+    ROWS * ((left.next_multiple_of(ROWS) + right.next_multiple_of(8) + 23) / 32 * 32 + 8)
 }
 
-/// Threads of a block for few rows.
-fn few_threads(a: &Attention, rows: usize) -> u32 {
-    (a.heads * rows).next_multiple_of(32).min(256) as u32
+/// Keys, heads and columns of a head up to which the sums of the kernel for few keys stay in registers.
+const FEW: (usize, usize, usize) = (64, 16, 32);
+
+/// The kernel file for few keys and narrow heads, where it serves this attention.
+pub(super) fn few(graph: &Graph, attention: &Attention, precision: Precision) -> Option<Unit> {
+    let Attention { heads, head_width: depth, .. } = *attention;
+    let keys = graph.shape(attention.key.value).rows;
+    let fits = keys <= FEW.0 && heads <= FEW.1 && depth <= FEW.2 && heads == attention.key_heads;
+    // Columns of an even number are read in pairs.
+    let paired = [attention.query, attention.key, attention.value]
+        .iter()
+        .all(|columns| columns.start.is_multiple_of(2) && graph.shape(columns.value).width.is_multiple_of(2));
+    let serves = fits
+        && (paired || !depth.is_multiple_of(2))
+        && few_shared(heads, depth, keys).1 <= SHARED_LIMIT as usize
+        && attention.visible != Visible::Causal
+        && !is_small(graph, attention);
+    let split = precision == Precision::F32;
+    let heads = Heads { heads: heads as u8, depth: depth as u8, keys: keys as u8, split };
+    serves.then_some(Unit::AttentionFew(heads))
+}
+
+/// Bytes of shared memory of attention to few keys: keys and values, and in the backward pass a stage for each head.
+fn few_shared(heads: usize, depth: usize, keys: usize) -> (usize, usize) {
+    let both = 2 * keys.next_multiple_of(8) * pitch(heads, depth);
+    (both * SCALAR, (both + heads * stage(depth, keys)) * SCALAR)
 }
 
 fn too_large(shared: usize) -> Error {
@@ -81,11 +104,10 @@ impl Lowering<'_> {
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
         let mask = self.mask_of(a);
-        if let Some(unit) = few(self.tools.graph, a).filter(|_| self.row.is_none()) {
-            let arguments =
-                arguments![query, q, key, k, value, v, out, width, mask, a.heads, rows, keys, scale];
-            let shared = (2 * keys * a.heads * a.head_width * SCALAR) as u32;
-            let (kernel, block) = ((unit, "attention_few_forward"), few_threads(a, rows));
+        if let Some(unit) = few(self.tools.graph, a, self.tools.precision).filter(|_| self.row.is_none()) {
+            let arguments = arguments![query, q, key, k, value, v, out, width, mask, rows, scale];
+            let shared = few_shared(a.heads, a.head_width, keys).0 as u32;
+            let (kernel, block) = ((unit, "attention_few_forward"), 32 * a.heads as u32);
             return self.launch("attention", kernel, (self.items(), 1, 1), block, shared, arguments);
         }
         if let Some(row) = self.row.filter(|_| a.visible == Visible::Causal && a.head_width <= ROW_WIDTH) {
@@ -182,7 +204,7 @@ impl Lowering<'_> {
             return self.launch("attention'", kernel, grid, 128, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
-        if let Some(unit) = few(self.tools.graph, a) {
+        if let Some(unit) = few(self.tools.graph, a, self.tools.precision) {
             let mask = self.mask_of(a);
             let arguments = arguments![
                 query,
@@ -200,13 +222,11 @@ impl Lowering<'_> {
                 add(0),
                 add(1),
                 add(2),
-                a.heads,
                 rows,
-                keys,
                 scale,
             ];
-            let (kernel, block) = ((unit, "attention_few_backward"), few_threads(a, rows));
-            let shared = few_shared(a, rows, keys) as u32;
+            let (kernel, block) = ((unit, "attention_few_backward"), 32 * a.heads as u32);
+            let shared = few_shared(a.heads, a.head_width, keys).1 as u32;
             return self.launch("attention'", kernel, (self.items(), 1, 1), block, shared, arguments);
         }
         let shared = ((4 * keys + 2 * rows) * (a.head_width + 1) + rows * keys) * SCALAR;

@@ -1,17 +1,15 @@
 //! `point`: glimpse and pointer in one kernel each way, and whole constructions.
 
+use super::attention::{ROWS, pitch, stage};
 use super::{Lowering, Partial, SCALAR};
 use crate::cuda::blas::Precision;
-use crate::cuda::kernels::{SHARED_LIMIT, Unit};
+use crate::cuda::kernels::{Heads, SHARED_LIMIT, Unit};
 use crate::cuda::tape::{Arguments, arguments};
 use crate::engine::Constructing;
 use crate::graph::{Activation, Graph, Index, Op, Point, Shape, Value};
 use crate::layout::Param;
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
-
-/// Rows that a warp takes at a time.
-const ROWS: usize = 16;
 
 /// Warps of a block of the forward pass.
 const MOST_FORWARD: usize = 8;
@@ -86,11 +84,11 @@ pub(super) fn folded(graph: &Graph, outputs: &[Value]) -> Vec<bool> {
     folded
 }
 
-/// Width and heads of a pointer.
+/// The sizes of a pointer's glimpse.
 ///
 /// # Errors
-/// If its sizes are beyond the kernels.
-fn sizes(graph: &Graph, point: &Point) -> Result<(u8, u8, u8)> {
+/// If they are beyond the kernels.
+fn heads(graph: &Graph, point: &Point, precision: Precision) -> Result<Heads> {
     let width = graph.shape(point.query).width;
     let keys = graph.shape(point.key).rows;
     if keys > MOST_KEYS {
@@ -102,7 +100,8 @@ fn sizes(graph: &Graph, point: &Point) -> Result<(u8, u8, u8)> {
             format!("{width} columns of queries; this device takes an even number up to {MOST_COLUMNS}");
         return Err(Error::Unsupported { op: "point", reason });
     }
-    Ok((width as u8, point.heads as u8, keys as u8))
+    let (heads, depth) = (point.heads as u8, (width / point.heads) as u8);
+    Ok(Heads { heads, depth, keys: keys as u8, split: precision == Precision::F32 })
 }
 
 /// The kernel file of a pointer's passes.
@@ -110,9 +109,8 @@ fn sizes(graph: &Graph, point: &Point) -> Result<(u8, u8, u8)> {
 /// # Errors
 /// If its sizes are beyond the kernels.
 pub(super) fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -> Result<Unit> {
-    let (width, heads, keys) = sizes(graph, point)?;
     let context = making(graph, outputs, point).map_or(0, |making| graph.shape(making.context).width as u8);
-    Ok(Unit::Point { width, heads, keys, context, split: precision == Precision::F32 })
+    Ok(Unit::Point(heads(graph, point, precision)?, context))
 }
 
 /// The kernel file of constructions by a pointer.
@@ -120,20 +118,18 @@ pub(super) fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: P
 /// # Errors
 /// If its sizes are beyond the kernels.
 pub(super) fn construct_unit(graph: &Graph, point: &Point) -> Result<Unit> {
-    let (width, heads, _) = sizes(graph, point)?;
-    Ok(Unit::Construct(width, heads))
+    let Heads { heads, depth, .. } = heads(graph, point, Precision::F32)?;
+    Ok(Unit::Construct(heads * depth, heads))
 }
 
 /// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward
-/// pass turns its rows in. The file of the kernels says how they lie.
+/// pass turns its rows in.
 fn room(key: Shape, heads: usize, context: Option<usize>) -> (usize, usize) {
-    let (tiles, depth) = (key.rows.div_ceil(8), key.width / heads);
-    let (pitch, head) = (heads * depth.next_multiple_of(8) + 4, depth.next_multiple_of(8));
+    let depth = key.width / heads;
     let made = context.map_or(0, |context| (context + 1).next_multiple_of(8) + key.rows + 2);
-    let turned = |columns: usize| (columns + 23) / 32 * 32 + 8;
-    let states = context.map_or(0, |context| turned((context + 1).next_multiple_of(16) + head));
-    let stage = turned(depth.next_multiple_of(16) + 8 * tiles).max(states);
-    ((3 * 8 * tiles + made) * pitch, ROWS * stage)
+    let states = context.map_or(0, |context| stage(context + 1, depth));
+    let rows = 3 * key.rows.next_multiple_of(8) + made;
+    (rows * pitch(heads, depth), stage(depth, key.rows).max(states))
 }
 
 fn fitting(bytes: usize) -> Result<u32> {

@@ -31,7 +31,7 @@ impl Lowering<'_> {
                     if attention::is_small(graph, attention) {
                         units.push(Unit::AttentionSmall);
                     }
-                    units.extend(attention::few(graph, attention));
+                    units.extend(attention::few(graph, attention, precision));
                 }
                 Op::Point { point, .. } => {
                     units.push(point::unit(graph, outputs, point, precision)?);
