@@ -2,7 +2,7 @@
 //!
 //! Knows rows, columns and members; nothing of ops.
 
-use super::device::{Buffer, Device, refused};
+use super::device::{Buffer, Device, alone, refused};
 use crate::Result;
 use cudarc::cublaslt::{result, sys};
 use std::ffi::c_void;
@@ -82,7 +82,10 @@ fn fail(what: &'static str) -> impl Fn(result::CublasError) -> crate::Error {
 impl Blas {
     /// Opens the library on `device`.
     pub(crate) fn open(device: &Device) -> Result<Self> {
-        let handle = result::create_handle().map_err(fail("create"))?;
+        let handle = {
+            let _alone = alone();
+            result::create_handle().map_err(fail("create"))?
+        };
         Ok(Self { handle, workspace: device.allocate(WORKSPACE)? })
     }
 

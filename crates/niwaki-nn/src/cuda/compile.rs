@@ -3,7 +3,7 @@
 //! A cache file is named by a hash of source, options, architecture, driver and NVRTC version, and carries a checksum;
 //! one that fails it, or that the driver refuses, is rebuilt. Writes go to a temporary file and are renamed.
 
-use super::device::refused;
+use super::device::{alone, refused};
 use crate::Result;
 use cudarc::driver::{result, sys};
 use cudarc::nvrtc;
@@ -144,6 +144,7 @@ fn nvrtc_version() -> Result<(i32, i32)> {
 }
 
 fn load_image(image: &[u8]) -> Result<sys::CUmodule> {
+    let _alone = alone();
     // SAFETY: the image is a whole cubin (checked by its sum, or fresh from NVRTC).
     unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }
         .map_err(|error| refused(format!("module refused: {error}")))

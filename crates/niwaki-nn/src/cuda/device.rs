@@ -7,6 +7,7 @@ use crate::{Error, Result};
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The one error of this engine: the device's name and a line with the mend.
 pub(crate) fn refused(reason: impl Into<String>) -> Error {
@@ -25,6 +26,13 @@ impl<T> Named<T> for std::result::Result<T, result::DriverError> {
     fn named(self, call: &'static str) -> Result<T> {
         self.map_err(|error| refused(format!("{call} failed: {error:?}")))
     }
+}
+
+/// Sets up alone: of several engines in a process one at a time takes or gives memory, loads kernels or captures. What
+/// waits for the whole device breaks the captures of other threads.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static SETTING_UP: Mutex<()> = Mutex::new(());
+    SETTING_UP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Folders beside the loader's own path in which CUDA's libraries are looked for.
@@ -149,6 +157,7 @@ impl Device {
                 "{bytes} bytes of memory needed, {free} free; use fewer members or lanes"
             )));
         }
+        let _alone = alone();
         // SAFETY: a plain allocation in the current context; freed by `Buffer`.
         let at = unsafe { result::malloc_sync(bytes.max(256)).named("cuMemAlloc")? };
         Ok(Buffer { at })
@@ -275,6 +284,7 @@ pub(crate) struct Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        let _alone = alone();
         // SAFETY: allocated in `Device::allocate`, freed once.
         unsafe {
             let _ = result::free_sync(self.at);
@@ -300,6 +310,7 @@ impl<T: Copy + Default> Pinned<T> {
     /// If the host has no room.
     pub(crate) fn new(count: usize) -> Result<Self> {
         let bytes = (count * size_of::<T>()).max(64);
+        let _alone = alone();
         // SAFETY: a fresh allocation of `bytes` in the current context, freed in drop.
         let at = unsafe { result::malloc_host(bytes, 0).named("cuMemHostAlloc")? }.cast::<T>();
         for index in 0..count {
@@ -324,6 +335,7 @@ impl<T: Copy + Default> Pinned<T> {
 
 impl<T> Drop for Pinned<T> {
     fn drop(&mut self) {
+        let _alone = alone();
         // SAFETY: allocated in `new`, freed once.
         unsafe {
             let _ = result::free_host(self.at.cast());

@@ -3,7 +3,7 @@
 //! Knows addresses and launch shapes; nothing of ops or members.
 
 use super::blas::{Blas, Places, Product};
-use super::device::{Device, Named, refused};
+use super::device::{Device, Named, alone, refused};
 use crate::Result;
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
@@ -80,6 +80,8 @@ enum Work {
 #[derive(Default)]
 pub(crate) struct Tape {
     works: Vec<(&'static str, Work)>,
+    /// Whether everything was queued once.
+    queued: bool,
     graph: Option<Captured>,
 }
 
@@ -138,16 +140,20 @@ impl Tape {
         self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, None, work))
     }
 
-    /// Queues everything: as a CUDA graph, captured on the first call.
+    /// Queues everything: work by work on the first call, then as a CUDA graph. The libraries load their kernels when
+    /// these are first queued, which waits for the whole device and so breaks any capture under way.
     pub(crate) fn replay(&mut self, device: &Device, blas: &Blas) -> Result<()> {
         if self.works.is_empty() {
             return Ok(());
         }
         if self.graph.is_none() {
-            let captured = Captured::record(device, || {
-                self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, Some(blas), work))
-            })?;
-            self.graph = Some(captured);
+            let _alone = alone();
+            let mut each =
+                || self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, Some(blas), work));
+            if !std::mem::replace(&mut self.queued, true) {
+                return each();
+            }
+            self.graph = Some(Captured::record(device, each)?);
         }
         match &self.graph {
             Some(graph) => graph.launch(device),

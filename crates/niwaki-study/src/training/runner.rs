@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Cohorts that share a GPU.
-const AT_ONCE: usize = 3;
+/// Cohorts that share a GPU. On an H200 six made 3,360 to 3,390 run-iterations per second of 216 hard flow shops, three
+/// 2,950 to 3,190.
+const AT_ONCE: usize = 6;
 
 /// How the runs of a plan are made.
 pub struct Runner<'a> {

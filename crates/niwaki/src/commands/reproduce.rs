@@ -35,7 +35,7 @@ pub(crate) struct Reproduce {
     /// Train nothing; report what the folder holds.
     #[arg(long)]
     report_only: bool,
-    /// Most runs that train as one program on a GPU; where absent, a third of all, as three programs share it.
+    /// Most runs that train as one program on a GPU; where absent, a sixth of all, as six programs share it.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
     #[command(flatten)]

@@ -9,6 +9,8 @@
 #define TURNED_KEYS STAGE_FOR(16 * BANDS + 8 * TILES)
 #define TURNED_STATES (POINT_CONTEXT ? STAGE_FOR(16 * STATE_BANDS + 8 * STEPS) : 0)
 #define STAGE (TURNED_KEYS > TURNED_STATES ? TURNED_KEYS : TURNED_STATES)
+// Blocks of the backward pass that share a multiprocessor: 16 warps where their sums leave registers for that many.
+#define CROWD (KEYS <= 24 && H <= 16 ? 16 / H : 1)
 // Where what makes queries begins in shared memory: behind keys, values and pointer keys.
 #define MAKING (3 * 8 * TILES * PITCH)
 #define MADE (POINT_CONTEXT ? (8 * STATE_STEPS + KEYS + 2) * PITCH : 0)
@@ -159,7 +161,7 @@ __device__ __forceinline__ void add_by_last(const int (&last)[2], const float* s
 // Cotangents of queries and keys, written or added; a block per item, a warp per head. Where queries are made, `dquery` is
 // the cotangent of the known rows, and `partial` [item, STATES, W] takes the item's part of those of weight and bias.
 // Shared memory: the keys, what makes queries, then a stage for each warp.
-extern "C" __global__ void __launch_bounds__(32 * H)
+extern "C" __global__ void __launch_bounds__(32 * H, CROWD)
     point_backward(const float* query, const float* known, const int* last, const float* context, const float* weight,
                    const float* bias, long stride, int items, const float* glimpse, const float* key,
                    const unsigned char* open, const float* out, const float* dout, float* dquery, float* partial,
