@@ -25,6 +25,7 @@ pub enum Device {
 impl Device {
     /// The same device for `count` cohorts that train on it at the same time.
     #[must_use]
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "cores are shared out as they come"))]
     pub fn shared_by(&self, count: usize) -> Self {
         match self {
             Self::Cpu => Self::Cpu,
