@@ -5,8 +5,8 @@
 //! [`kernels`] knows which files a program needs. [`lower`] writes each op's passes down on a [`tape`], which replays as
 //! one CUDA graph; [`blas`] plans the products. [`session`] lays out memory for a number of items and splits a cohort
 //! that exceeds it; [`pull_back`] is one gradient, [`construct`] whole constructions, [`engine`] what a policy sees;
-//! [`update`] is the optimiser; [`check`] compares every op with
-//! the CPU engine on the device at hand; [`limits`] is what the device can do at best.
+//! [`update`] is the optimiser; [`check`] compares every op with the CPU engine on the device at hand; [`limits`] is what
+//! the device can do at best.
 
 mod blas;
 pub mod check;
