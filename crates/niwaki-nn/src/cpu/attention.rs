@@ -1,7 +1,7 @@
 //! Softmax attention within one item, and a pointer's scores. Rows are few, so each score is one short sum.
 
 use super::Real;
-use super::kernels::{LANES, add_scaled, dot, sum};
+use super::kernels::{LANES, add_scaled, dot, larger, largest, sum};
 use super::simd::vectorised;
 use std::ops::Range;
 
@@ -132,11 +132,6 @@ fn fold<F: Real>(lanes: [F; LANES], join: impl Fn(F, F) -> F) -> F {
     join(join(lanes[0], lanes[2]), join(lanes[1], lanes[3]))
 }
 
-#[inline(always)]
-fn larger<F: Real>(a: F, b: F) -> F {
-    if b > a { b } else { a }
-}
-
 /// `exp(score − highest)`, and 0 where the score is −∞.
 #[inline(always)]
 fn unscaled_weight<F: Real>(score: F, highest: F) -> F {
@@ -152,7 +147,7 @@ fn one_over<F: Real>(total: F) -> F {
 /// Turns scores into the weights of a softmax; a score of −∞ has weight 0.
 #[inline(always)]
 fn soften<F: Real>(scores: &mut [F]) {
-    let highest = scores.iter().fold(F::LOWEST, |highest, &score| larger(highest, score));
+    let highest = largest(scores);
     for score in &mut *scores {
         *score = unscaled_weight(*score, highest);
     }

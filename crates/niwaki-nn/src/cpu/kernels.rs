@@ -22,7 +22,7 @@ pub(crate) fn dot<F: Real>(a: &[F], b: &[F]) -> F {
             sums[lane] += a[lane] * b[lane];
         }
     }
-    fold(sums) + rest
+    fold(sums, |a, b| a + b) + rest
 }
 
 /// `Σ a`, in an order that depends on the length alone.
@@ -39,23 +39,45 @@ pub(crate) fn sum<F: Real>(a: &[F]) -> F {
             sums[lane] += a[lane];
         }
     }
-    fold(sums) + rest
+    fold(sums, |a, b| a + b) + rest
 }
 
-/// Adds up the accumulators. The black box puts them into memory first: otherwise the compiler splits them to suit
-/// these few additions, and the long loop before runs two by two instead of sixteen by sixteen.
+/// The largest of the numbers; −∞ if there is none.
 #[inline(always)]
-fn fold<F: Real>(sums: [F; LANES]) -> F {
-    let mut sums = std::hint::black_box(sums);
+pub(crate) fn largest<F: Real>(a: &[F]) -> F {
+    let (chunks, rest) = a.as_chunks::<LANES>();
+    let rest = rest.iter().fold(F::LOWEST, |highest, &a| larger(highest, a));
+    if chunks.is_empty() {
+        return rest;
+    }
+    let mut highest = [F::LOWEST; LANES];
+    for a in chunks {
+        for lane in 0..LANES {
+            highest[lane] = larger(highest[lane], a[lane]);
+        }
+    }
+    larger(fold(highest, larger), rest)
+}
+
+/// The larger number: `a` where `b` is not one.
+#[inline(always)]
+pub(crate) fn larger<F: Real>(a: F, b: F) -> F {
+    if b > a { b } else { a }
+}
+
+/// Joins the accumulators. The black box puts them into memory first: otherwise the compiler splits them to suit these
+/// few steps, and the long loop before runs two by two instead of sixteen by sixteen.
+#[inline(always)]
+fn fold<F: Real>(lanes: [F; LANES], join: impl Fn(F, F) -> F) -> F {
+    let mut lanes = std::hint::black_box(lanes);
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
-            let other = sums[lane + half];
-            sums[lane] += other;
+            lanes[lane] = join(lanes[lane], lanes[lane + half]);
         }
         half /= 2;
     }
-    sums[0]
+    lanes[0]
 }
 
 /// `y += factor · x`.

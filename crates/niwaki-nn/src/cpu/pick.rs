@@ -1,23 +1,24 @@
 //! Masked log-softmax, the chosen entry's log-probability and the entropy.
 
 use super::Real;
-use super::kernels::sum;
+use super::kernels::{largest, sum};
 use super::simd::vectorised;
 
-/// Log-sum-exp of the visible logits; `exponentials` receives `e^{logit − maximum}`, zero where hidden.
+/// Log-sum-exp of the visible logits; `exponentials` receives `e^{logit − maximum}`, zero where hidden, and their sum
+/// comes second.
 #[inline(always)]
-fn log_sum<F: Real>(logits: &[F], mask: Option<&[u8]>, exponentials: &mut [F]) -> F {
+fn log_sum<F: Real>(logits: &[F], mask: Option<&[u8]>, exponentials: &mut [F]) -> [F; 2] {
     let visible = |place: usize| mask.is_none_or(|mask| mask[place] != 0);
-    let mut highest = F::LOWEST;
-    for (place, &logit) in logits.iter().enumerate() {
-        if visible(place) && logit > highest {
-            highest = logit;
-        }
-    }
     for (place, (&logit, out)) in logits.iter().zip(exponentials.iter_mut()).enumerate() {
-        *out = if visible(place) { (logit - highest).exponential() } else { F::ZERO };
+        *out = if visible(place) { logit } else { F::LOWEST };
     }
-    highest + sum(exponentials).logarithm()
+    let highest = largest(exponentials);
+    for (place, out) in exponentials.iter_mut().enumerate() {
+        let exponential = (*out - highest).exponential();
+        *out = if visible(place) { exponential } else { F::ZERO };
+    }
+    let all = sum(exponentials);
+    [highest + all.logarithm(), all]
 }
 
 vectorised! {
@@ -26,7 +27,7 @@ vectorised! {
     ///
     /// Shapes: all three `[choices]`.
     pub fn log_softmax<F: Real>(logits: &[F], mask: Option<&[u8]>, out: &mut [F]) {
-        let total = log_sum(logits, mask, out);
+        let [total, _] = log_sum(logits, mask, out);
         for (place, (&logit, out)) in logits.iter().zip(out).enumerate() {
             *out = if mask.is_none_or(|mask| mask[place] != 0) { logit - total } else { F::LOWEST };
         }
@@ -38,14 +39,13 @@ vectorised! {
             return [F::ZERO; 3];
         }
         let scratch = &mut scratch[..logits.len()];
-        let total = log_sum(logits, mask, scratch);
-        let mut entropy = F::ZERO;
-        for (place, &logit) in logits.iter().enumerate() {
-            if mask.is_none_or(|mask| mask[place] != 0) {
-                let log_prob = logit - total;
-                entropy = entropy - log_prob.exponential() * log_prob;
-            }
+        let [total, all] = log_sum(logits, mask, scratch);
+        // −Σ p log p, with p the exponentials' shares; nothing visible has none.
+        for (term, &logit) in scratch.iter_mut().zip(logits) {
+            let share = *term * (total - logit);
+            *term = if *term > F::ZERO { share } else { F::ZERO };
         }
+        let entropy = if all == F::ZERO { F::ZERO } else { sum(scratch) / all };
         let chosen = action as usize;
         let visible = mask.is_none_or(|mask| mask[chosen] != 0);
         [if visible { logits[chosen] - total } else { F::LOWEST }, entropy, total]

@@ -1,7 +1,6 @@
 //! A glimpse and a pointer in one: many queries on few keys, so sixteen rows are worked side by side, one per lane.
 //!
-//! Lanes never mix before the keys' cotangents are summed at an item's end, so a row's result does not depend on the
-//! rows beside it.
+//! Lanes mix only in the sums of the keys' cotangents, so a row's result does not depend on the rows beside it.
 
 use super::Real;
 use super::kernels::LANES;
@@ -31,16 +30,15 @@ impl Sizes {
         self.width / self.heads
     }
 
-    /// Lanes that a tile's passes need: queries, glimpse, its cotangent, the weights of all heads, scores and theirs.
+    /// Lanes that a tile's passes need: queries, glimpse, its cotangent, one of them by rows, the weights of all heads,
+    /// scores and theirs.
     const fn tile(&self) -> usize {
-        3 * self.width + self.heads * self.keys + 3 * self.keys
+        4 * self.width + self.heads * self.keys + 3 * self.keys
     }
 
-    /// Scalars of scratch: a tile's, the transposed keys, and the cotangents of keys, values and pointer keys lane by
-    /// lane.
+    /// Scalars of scratch: a tile's and the transposed keys.
     pub(crate) const fn scratch(&self) -> usize {
-        let each = self.keys * self.width;
-        LANES * (self.tile() + (3 * each).div_ceil(LANES) + 3 * each)
+        LANES * self.tile() + 3 * self.keys * self.width
     }
 }
 
@@ -82,18 +80,16 @@ impl<'a, F: Real> Turned<'a, F> {
     }
 }
 
-/// A tile's room, an item's turned keys, and the rest of the scratch.
+/// A tile's room and an item's turned keys.
 #[inline(always)]
 fn split<'a, F: Real>(
     sizes: &Sizes,
     item: &Operands<'_, F>,
     scratch: &'a mut [F],
-) -> (Tile<'a, F>, Turned<'a, F>, &'a mut [Lane<F>]) {
-    let each = sizes.keys * sizes.width;
-    let (tile, rest) = scratch.as_chunks_mut::<LANES>().0.split_at_mut(sizes.tile());
-    let (turned, sums) = rest.split_at_mut((3 * each).div_ceil(LANES));
-    let turned = &mut turned.as_flattened_mut()[..3 * each];
-    (Tile::new(sizes, tile), Turned::new(sizes, item, turned), &mut sums[..3 * each])
+) -> (Tile<'a, F>, Turned<'a, F>) {
+    let (tile, turned) = scratch.split_at_mut(LANES * sizes.tile());
+    let turned = &mut turned[..3 * sizes.keys * sizes.width];
+    (Tile::new(sizes, tile.as_chunks_mut().0), Turned::new(sizes, item, turned))
 }
 
 /// The room of a tile.
@@ -101,6 +97,8 @@ struct Tile<'a, F> {
     query: &'a mut [Lane<F>],
     glimpse: &'a mut [Lane<F>],
     d_glimpse: &'a mut [Lane<F>],
+    /// `[16, width]`: the glimpse, then its cotangent.
+    rows: &'a mut [F],
     /// `[heads, keys]`: zero where closed.
     weights: &'a mut [Lane<F>],
     /// `[keys]` each: zero or −∞, then whatever a pass computes.
@@ -115,10 +113,12 @@ impl<'a, F: Real> Tile<'a, F> {
         let (query, room) = room.split_at_mut(sizes.width);
         let (glimpse, room) = room.split_at_mut(sizes.width);
         let (d_glimpse, room) = room.split_at_mut(sizes.width);
+        let (rows, room) = room.split_at_mut(sizes.width);
+        let rows = rows.as_flattened_mut();
         let (weights, room) = room.split_at_mut(sizes.heads * sizes.keys);
         let (closed, room) = room.split_at_mut(sizes.keys);
         let (scores, room) = room.split_at_mut(sizes.keys);
-        Self { query, glimpse, d_glimpse, weights, closed, scores, d_scores: &mut room[..sizes.keys] }
+        Self { query, glimpse, d_glimpse, rows, weights, closed, scores, d_scores: &mut room[..sizes.keys] }
     }
 }
 
@@ -181,14 +181,77 @@ fn mix<F: Real>(lanes: &[Lane<F>], matrix: Matrix<'_, F>, out: &mut [Lane<F>]) {
     }
 }
 
-/// `sums[s, d] += left[s] · right[d]`, lane by lane.
+/// `out[s, d] += Σ_l left[s][l] · right[l, d]` for `rows` lanes: a tile's share in the cotangents of keys.
 #[inline(always)]
-fn add_products<F: Real>(left: &[Lane<F>], right: &[Lane<F>], sums: &mut [Lane<F>], stride: usize) {
-    for (left, sums) in left.iter().zip(sums.chunks_mut(stride)) {
-        for (right, sum) in right.iter().zip(sums) {
-            for l in 0..LANES {
-                sum[l] = left[l].fused(right[l], sum[l]);
+fn add_products<F: Real>(
+    left: &[Lane<F>],
+    right: Matrix<'_, F>,
+    [rows, columns]: [usize; 2],
+    out: &mut [F],
+    stride: usize,
+) {
+    let mut column = 0;
+    while column + LANES <= columns {
+        add_columns::<F, LANES>(left, right, rows, column, out, stride);
+        column += LANES;
+    }
+    while column < columns {
+        add_columns::<F, 1>(left, right, rows, column, out, stride);
+        column += 1;
+    }
+}
+
+/// [`add_products`] for `COLUMNS` columns from `column` on.
+#[inline(always)]
+fn add_columns<F: Real, const COLUMNS: usize>(
+    left: &[Lane<F>],
+    right: Matrix<'_, F>,
+    rows: usize,
+    column: usize,
+    out: &mut [F],
+    stride: usize,
+) {
+    let (tens, rest) = left.as_chunks::<10>();
+    let (fives, ones) = rest.as_chunks::<5>();
+    let mut place = column;
+    for left in tens {
+        add_block::<F, 10, COLUMNS>(left, right, rows, column, &mut out[place..], stride);
+        place += 10 * stride;
+    }
+    for left in fives {
+        add_block::<F, 5, COLUMNS>(left, right, rows, column, &mut out[place..], stride);
+        place += 5 * stride;
+    }
+    for left in ones.as_chunks::<1>().0 {
+        add_block::<F, 1, COLUMNS>(left, right, rows, column, &mut out[place..], stride);
+        place += stride;
+    }
+}
+
+/// [`add_products`] for sums that stay in registers while the rows run. Eight keys would be as good, but of those the
+/// compiler makes vectors that it has to gather.
+#[inline(always)]
+fn add_block<F: Real, const KEYS: usize, const COLUMNS: usize>(
+    left: &[Lane<F>; KEYS],
+    right: Matrix<'_, F>,
+    rows: usize,
+    column: usize,
+    out: &mut [F],
+    stride: usize,
+) {
+    let mut sums = [[F::ZERO; COLUMNS]; KEYS];
+    for lane in 0..rows.min(LANES) {
+        let Some(right) = right.data[lane * right.stride + column..].first_chunk::<COLUMNS>() else { return };
+        for key in 0..KEYS {
+            for i in 0..COLUMNS {
+                sums[key][i] = left[key][lane].fused(right[i], sums[key][i]);
             }
+        }
+    }
+    for key in 0..KEYS {
+        let Some(out) = out[key * stride..].first_chunk_mut::<COLUMNS>() else { return };
+        for i in 0..COLUMNS {
+            out[i] += sums[key][i];
         }
     }
 }
@@ -251,7 +314,7 @@ vectorised! {
     pub(crate) fn point<F: Real>(sizes: &Sizes, item: &Operands<'_, F>, scratch: &mut [F], out: &mut [F]) {
         let Sizes { keys, width, bound, .. } = *sizes;
         let (bound, scale) = (F::from_f64(bound), F::from_f64(1.0 / (width as f64).sqrt()));
-        let (mut tile, turned, _) = split(sizes, item, scratch);
+        let (mut tile, turned) = split(sizes, item, scratch);
         for first in (0..item.query.len() / width).step_by(LANES) {
             look(sizes, item, &turned, first, &mut tile);
             mix(tile.glimpse, Matrix { data: turned.pointer, stride: keys }, tile.scores);
@@ -264,8 +327,9 @@ vectorised! {
         }
     }
 
-    /// One item's backward pass from its logits and their cotangent, `[rows, keys]` each: writes or adds the query's,
-    /// and adds the others' at the end. An empty slice is a cotangent that nobody wants.
+    /// One item's backward pass from its logits and their cotangent, `[rows, keys]` each: writes or adds the query's
+    /// and adds those of the glimpse's keys and values, side by side, and of the pointer's. An empty slice is a
+    /// cotangent that nobody wants.
     pub(crate) fn point_backward<F: Real>(
         sizes: &Sizes,
         item: &Operands<'_, F>,
@@ -274,7 +338,7 @@ vectorised! {
         scratch: &mut [F],
         d_query: &mut [F],
         accumulate: bool,
-        d_glimpse: &mut [F],
+        d_pairs: &mut [F],
         d_key: &mut [F],
     ) {
         let Sizes { keys, width, bound, heads } = *sizes;
@@ -289,10 +353,10 @@ vectorised! {
         let head_width = sizes.head_width();
         let inner = F::from_f64(1.0 / (head_width as f64).sqrt());
         let rate = F::ONE / bound;
-        let (mut tile, turned, sums) = split(sizes, item, scratch);
-        sums.fill([F::ZERO; LANES]);
-        let (both, pointer) = sums.split_at_mut(2 * keys * width);
-        for first in (0..item.query.len() / width).step_by(LANES) {
+        let (mut tile, turned) = split(sizes, item, scratch);
+        let rows = item.query.len() / width;
+        for first in (0..rows).step_by(LANES) {
+            let rows = LANES.min(rows - first);
             look(sizes, item, &turned, first, &mut tile);
             turn_in(&out[first * keys..], keys, tile.scores);
             turn_in(&d_out[first * keys..], keys, tile.d_scores);
@@ -303,7 +367,14 @@ vectorised! {
                 }
             }
             mix(tile.d_scores, Matrix { data: item.key, stride: width }, tile.d_glimpse);
-            add_products(tile.d_scores, tile.glimpse, pointer, width);
+            if !d_key.is_empty() {
+                turn_out(tile.glimpse, width, tile.rows, false);
+                let glimpse = Matrix { data: tile.rows, stride: width };
+                add_products(tile.d_scores, glimpse, [rows, width], d_key, width);
+            }
+            if !d_pairs.is_empty() {
+                turn_out(tile.d_glimpse, width, tile.rows, false);
+            }
             for head in 0..heads {
                 let columns = head * head_width..(head + 1) * head_width;
                 let weights = &tile.weights[head * keys..(head + 1) * keys];
@@ -322,25 +393,20 @@ vectorised! {
                         d[l] = inner * weight[l] * (d[l] - centre[l]);
                     }
                 }
-                let d_keys = &mut both[columns.start..];
-                add_products(tile.scores, &tile.query[columns.clone()], d_keys, 2 * width);
-                let d_values = &mut both[width + columns.start..];
-                add_products(weights, d_glimpse, d_values, 2 * width);
+                if !d_pairs.is_empty() {
+                    let query = Matrix { data: &item.query[first * width + columns.start..], stride: width };
+                    let d_keys = &mut d_pairs[columns.start..];
+                    add_products(tile.scores, query, [rows, head_width], d_keys, 2 * width);
+                    let d_glimpse = Matrix { data: &tile.rows[columns.start..], stride: width };
+                    let d_values = &mut d_pairs[width + columns.start..];
+                    add_products(weights, d_glimpse, [rows, head_width], d_values, 2 * width);
+                }
                 // The queries of this head are not read again.
                 let matrix = Matrix { data: &item.glimpse[columns.start..], stride: 2 * width };
                 mix(tile.scores, matrix, &mut tile.query[columns]);
             }
             if let Some(rows) = d_query.get_mut(first * width..) {
                 turn_out(tile.query, width, rows, accumulate);
-            }
-        }
-        for (sums, to) in [(both, d_glimpse), (pointer, d_key)] {
-            for (sum, to) in sums.iter().zip(to) {
-                let mut halves = [F::ZERO; LANES / 2];
-                for l in 0..LANES / 2 {
-                    halves[l] = sum[l] + sum[l + LANES / 2];
-                }
-                *to += halves.iter().fold(F::ZERO, |total, &half| total + half);
             }
         }
     }

@@ -101,12 +101,13 @@ fn attention_within_one_value() {
 
 #[test]
 fn point() {
-    for (rows, keys, heads) in [(5, 3, 2), (19, 6, 1), (16, 4, 4)] {
+    // The last has whole blocks of the kernel's sums and what is left over: 10 + 5 + 1 keys, 16 + 2 columns a head.
+    for (rows, keys, width, heads) in [(5, 3, 8, 2), (19, 6, 8, 1), (16, 4, 8, 4), (17, 16, 36, 2)] {
         let mut graph = Graph::new();
         let [query, glimpse, key] = [
-            leaf(&mut graph, "query", rows, 8),
-            leaf(&mut graph, "glimpse", keys, 16),
-            leaf(&mut graph, "key", keys, 8),
+            leaf(&mut graph, "query", rows, width),
+            leaf(&mut graph, "glimpse", keys, 2 * width),
+            leaf(&mut graph, "key", keys, width),
         ];
         let open = graph.mask("open", rows, keys);
         let logits = graph.point(Point { query, glimpse, key, heads, bound: 3.0, open }).unwrap();
