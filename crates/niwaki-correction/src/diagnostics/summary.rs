@@ -128,7 +128,8 @@ pub(crate) fn prefix_ess_in_log_space<F: Real>(
 mod tests {
     use super::*;
     use crate::diagnostics::Columns;
-    use crate::surrogate::tile::Tile;
+    use crate::surrogate::tile::{Source, Tile};
+    use crate::surrogate::turn::PLAIN;
 
     /// Trajectories of two steps, all in one tile or more.
     fn tally(ell: &[f64], advantage: &[f64], own: &[f64]) -> Diagnostics {
@@ -139,7 +140,7 @@ mod tests {
             let tile = Tile::new(&offsets[first..=(first + LANES).min(ell.len() / 2)]);
             let abreast = |values: &[f64]| {
                 let mut to = [[0.0; LANES]; 2];
-                tile.fetch::<f64, false>(|at, to| to.copy_from_slice(&values[at]), 0, &mut to);
+                tile.fetch::<f64, PLAIN>(Source { plus: values, minus: None }, 0, &mut to);
                 to
             };
             let (ell, advantage, own) = (abreast(ell), abreast(advantage), abreast(own));
@@ -156,7 +157,7 @@ mod tests {
                     advantage: &advantage[only.clone()],
                     own: &own[only],
                 };
-                tally.add::<f64, false>(&tile, &columns, &weight);
+                tally.add::<f64, PLAIN>(&tile, &columns, &weight);
             }
             tally.end(&tile, &weight);
         }

@@ -3,7 +3,7 @@
 use super::CLAMP;
 use crate::Real;
 use crate::surrogate::tile::{Abreast, LANES, Tile};
-use crate::surrogate::turn::{SIDE, row_sums};
+use crate::surrogate::turn::{PLAIN, SIDE, row_sums};
 
 /// Some positions of a tile as the surrogate left them, `[steps]` each.
 pub(crate) struct Columns<'a, F> {
@@ -99,19 +99,19 @@ impl Tally {
 
     /// Adds the next positions of a tile.
     #[inline(always)]
-    pub(crate) fn add<F: Real, const FUSED: bool>(
+    pub(crate) fn add<F: Real, const LEVEL: u8>(
         &mut self,
         tile: &Tile,
         columns: &Columns<'_, F>,
         weight: &Abreast<f64>,
     ) {
         if self.stays_near(columns) {
-            self.add_positions::<F, FUSED>(tile, columns, weight, |running, half| {
+            self.add_positions::<F, LEVEL>(tile, columns, weight, |running, half| {
                 *vector(&running.ratio, half)
             });
         } else {
             self.tile.ratio = [1.0; LANES];
-            self.add_positions::<F, FUSED>(tile, columns, weight, |running, half| {
+            self.add_positions::<F, LEVEL>(tile, columns, weight, |running, half| {
                 let mut ratio = *vector(&running.ell, half);
                 ratio.iter_mut().for_each(|ratio| *ratio = ratio.exp());
                 ratio
@@ -138,7 +138,7 @@ impl Tally {
 
     /// Adds the next positions of a tile; `prefix_ratio` finds the prefix ratios of a vector's worth of lanes.
     #[inline(always)]
-    fn add_positions<F: Real, const FUSED: bool>(
+    fn add_positions<F: Real, const LEVEL: u8>(
         &mut self,
         tile: &Tile,
         columns: &Columns<'_, F>,
@@ -151,7 +151,8 @@ impl Tally {
         let by_position = &mut self.by_position[columns.first..][..steps];
         let (mut totals, mut running) = (self.totals, self.tile);
         for t in 0..steps {
-            let mut sums = [[0.0; WIDTH]; SUMS];
+            // Minus zero gives way to whatever is added first.
+            let mut sums = [[-0.0; WIDTH]; SUMS];
             for half in 0..LANES / WIDTH {
                 let mut weight = *vector(weight, half);
                 if !tile.even {
@@ -164,12 +165,13 @@ impl Tally {
                     prefix: prefix_ratio(&running, half),
                     advantage: widened(vector(&advantage[t], half)),
                 };
-                step.add_to::<FUSED>(&mut sums);
+                step.add_to::<LEVEL>(&mut sums);
                 let (factor, own) = (widened(vector(&factor[t], half)), vector(&own[t], half));
-                step.add_to_totals::<F, FUSED>(&mut totals, &factor, own);
+                step.add_to_totals::<F, LEVEL>(&mut totals, &factor, own);
                 step.pass(&mut running, half);
             }
-            let sums = row_sums::<FUSED>(&sums);
+            // SAFETY: the caller is compiled for what the level says.
+            let sums = unsafe { row_sums::<LEVEL>(&sums) };
             for sum in 0..SUMS {
                 by_position[t][sum] += sums[sum];
             }
@@ -230,8 +232,8 @@ fn widened<F: Real>(values: &[F; WIDTH]) -> [f64; WIDTH] {
 
 /// `sum + a·b`, fused where the processor is known to fuse.
 #[inline(always)]
-fn plus<const FUSED: bool>(sum: f64, a: f64, b: f64) -> f64 {
-    if FUSED { a.mul_add(b, sum) } else { sum + a * b }
+fn plus<const LEVEL: u8>(sum: f64, a: f64, b: f64) -> f64 {
+    if LEVEL > PLAIN { a.mul_add(b, sum) } else { sum + a * b }
 }
 
 /// One position of some trajectories.
@@ -246,13 +248,13 @@ struct Step {
 impl Step {
     /// Adds to the position's sums.
     #[inline(always)]
-    fn add_to<const FUSED: bool>(&self, sums: &mut [[f64; WIDTH]; SUMS]) {
+    fn add_to<const LEVEL: u8>(&self, sums: &mut [[f64; WIDTH]; SUMS]) {
         for lane in 0..WIDTH {
             let (weight, ell, prefix) = (self.weight[lane], self.ell[lane], self.prefix[lane]);
             let clamped = prefix.smaller(CLAMP);
             let excess = weight * (prefix - 1.0) * self.advantage[lane];
             let mut add = |sum: Sum, a: f64, b: f64| {
-                sums[sum as usize][lane] = plus::<FUSED>(sums[sum as usize][lane], a, b);
+                sums[sum as usize][lane] = plus::<LEVEL>(sums[sum as usize][lane], a, b);
             };
             add(Sum::Ell, weight, ell);
             add(Sum::EllSquared, weight * ell, ell);
@@ -261,13 +263,13 @@ impl Step {
             add(Sum::Clamped, weight, clamped);
             add(Sum::ClampedSquared, weight * clamped, clamped);
             add(Sum::Witness, excess, self.ratio[lane]);
-            add(Sum::RolloutWitness, excess, 1.0);
+            add(Sum::RolloutWitness, 1.0, excess);
         }
     }
 
     /// Adds to the sums over all steps, each lane to a part of its own.
     #[inline(always)]
-    fn add_to_totals<F: Real, const FUSED: bool>(
+    fn add_to_totals<F: Real, const LEVEL: u8>(
         &self,
         totals: &mut [[f64; WIDTH]; TOTALS],
         factor: &[f64; WIDTH],
@@ -276,7 +278,7 @@ impl Step {
         for lane in 0..WIDTH {
             let (weight, ratio, factor) = (self.weight[lane], self.ratio[lane], factor[lane]);
             let mut add = |total: Total, a: f64, b: f64| {
-                totals[total as usize][lane] = plus::<FUSED>(totals[total as usize][lane], a, b);
+                totals[total as usize][lane] = plus::<LEVEL>(totals[total as usize][lane], a, b);
             };
             add(Total::Ratio, weight, ratio);
             add(Total::RatioSquared, weight * ratio, ratio);

@@ -3,6 +3,9 @@
 use super::batch::{Batch, Packed};
 use super::passes::{Passes, Placed, Steps};
 use super::tile::{LANES, Tile};
+use super::turn::PLAIN;
+#[cfg(target_arch = "x86_64")]
+use super::turn::{AVX2, AVX512};
 use super::{Mean, Surrogate};
 use crate::clip::Bounds;
 use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
@@ -131,7 +134,7 @@ impl Surrogate {
                 return unsafe { self.run_avx2::<F, MEASURED>(steps, lane_weight, passes) };
             }
         }
-        self.run::<F, false, MEASURED>(steps, lane_weight, passes)
+        self.run::<F, PLAIN, MEASURED>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -142,7 +145,7 @@ impl Surrogate {
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run::<F, true, MEASURED>(steps, lane_weight, passes)
+        self.run::<F, AVX512, MEASURED>(steps, lane_weight, passes)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -153,12 +156,12 @@ impl Surrogate {
         lane_weight: Option<&[F]>,
         passes: &mut Passes<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
-        self.run::<F, true, MEASURED>(steps, lane_weight, passes)
+        self.run::<F, AVX2, MEASURED>(steps, lane_weight, passes)
     }
 
     /// The passes, on packed steps. Inlined, like all it calls, into the versions above.
     #[inline(always)]
-    fn run<F: Real, const FUSED: bool, const MEASURED: bool>(
+    fn run<F: Real, const LEVEL: u8, const MEASURED: bool>(
         &self,
         steps: &Steps<'_, F>,
         lane_weight: Option<&[F]>,
@@ -193,25 +196,29 @@ impl Surrogate {
                 rows = placed.rows.end;
             }
             passes.resize(steps.log_prob.len(), longest, rows);
-            tiles.iter().for_each(|placed| passes.read::<FUSED>(&rule, steps, placed));
+            tiles.iter().for_each(|placed| passes.read::<LEVEL>(&rule, steps, placed));
             rule = rule.resolve(|strength| passes.ess_at(strength, &tiles));
             if rule.self_normalised {
                 passes.fill_normaliser(&rule, &tiles);
             }
             for placed in &tiles {
-                objective += passes.terms::<FUSED, MEASURED>(&rule, steps, placed);
+                objective += passes.terms::<LEVEL, MEASURED>(&rule, steps, placed);
             }
             if rule.self_normalised {
                 passes.share_credit(&rule, &tiles);
             }
-            tiles.iter().for_each(|placed| passes.pull_back::<FUSED>(&rule, placed, self.routing));
+            tiles.iter().for_each(|placed| passes.pull_back::<LEVEL>(&rule, placed, self.routing));
         } else {
             passes.resize(steps.log_prob.len(), longest, longest);
+            let mut placed = self.place(&offsets, 0, lane_weight, whole);
             for lane in firsts {
-                let placed = self.place(&offsets, lane, lane_weight, whole);
-                passes.read::<FUSED>(&rule, steps, &placed);
-                objective += passes.terms::<FUSED, MEASURED>(&rule, steps, &placed);
-                passes.pull_back::<FUSED>(&rule, &placed, self.routing);
+                let same = lane_weight.is_none() && placed.tile.follow(&offsets[lane..]);
+                if lane > 0 && !same {
+                    placed = self.place(&offsets, lane, lane_weight, whole);
+                }
+                passes.read::<LEVEL>(&rule, steps, &placed);
+                objective += passes.terms::<LEVEL, MEASURED>(&rule, steps, &placed);
+                passes.pull_back::<LEVEL>(&rule, &placed, self.routing);
             }
         }
         let mut diagnostics = Diagnostics::default();
@@ -244,8 +251,11 @@ impl Surrogate {
         }
         for at in 0..LANES {
             let length = tile.lengths[at];
-            let share = self.part(length) / (length.max(1) as f64);
             weight[at] = if length > 0 { weight[at] } else { F::ZERO };
+            let share = match self.mean {
+                Mean::Steps => 1.0,
+                Mean::Trajectories => 1.0 / (length.max(1) as f64),
+            };
             scale[at] = F::from_f64(weight[at].to_f64() * share / whole);
         }
         Placed { rows: 0..tile.horizon, tile, weight, scale }

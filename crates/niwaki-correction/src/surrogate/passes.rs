@@ -5,12 +5,13 @@
 
 use super::column::Column;
 use super::pull_back::route;
-use super::tile::{Abreast, LANES, Tile};
+use super::tile::{Abreast, LANES, Source, Tile};
+use super::turn::PLAIN;
 use crate::Real;
 use crate::clip::Bounds;
 use crate::diagnostics::{Columns, Tally};
 use crate::family::{Form, Reads, Rule};
-use crate::log_ratio::{add, exclusive_prefixes, log_ratios, running_minima, windowed_prefixes};
+use crate::log_ratio::{add, exclusive_prefixes, running_minima, windowed_prefixes};
 use std::ops::Range;
 
 /// Positions that are factored, clipped and counted together.
@@ -83,20 +84,19 @@ impl<F: Real> Passes<F> {
 
     /// Fetches the log-ratios of a tile, and what the member reads off them.
     #[inline(always)]
-    pub(super) fn read<const FUSED: bool>(&mut self, rule: &Rule, steps: &Steps<'_, F>, placed: &Placed<F>) {
+    pub(super) fn read<const LEVEL: u8>(&mut self, rule: &Rule, steps: &Steps<'_, F>, placed: &Placed<F>) {
         let (tile, rows) = (&placed.tile, placed.rows.clone());
         let ell = &mut self.ell[rows.clone()];
         let reading = &mut self.reading[rows.clone()];
-        let rollout = steps.rollout_log_prob;
-        let current =
-            |at: Range<usize>, to: &mut [F]| log_ratios(&steps.log_prob[at.clone()], &rollout[at], to);
+        let current = Source { plus: steps.log_prob, minus: Some(steps.rollout_log_prob) };
         // A weight from outside compares rollout with behaviour where the batch knows both.
         let mismatch = steps.behaviour_log_prob.filter(|_| rule.form == Form::Weigh);
         match mismatch {
-            Some(behaviour) => {
-                tile.fetch::<F, FUSED>(|at, to| log_ratios(&rollout[at.clone()], &behaviour[at], to), 0, ell);
+            Some(_) => {
+                let source = Source { plus: steps.rollout_log_prob, minus: mismatch };
+                tile.fetch::<F, LEVEL>(source, 0, ell);
             }
-            None => tile.fetch::<F, FUSED>(current, 0, ell),
+            None => tile.fetch::<F, LEVEL>(current, 0, ell),
         }
         match rule.reads {
             Reads::Prefix => _ = exclusive_prefixes(ell, reading),
@@ -121,13 +121,13 @@ impl<F: Real> Passes<F> {
             }
         }
         if mismatch.is_some() {
-            tile.fetch::<F, FUSED>(current, 0, ell);
+            tile.fetch::<F, LEVEL>(current, 0, ell);
         }
     }
 
     /// Factors and terms of a tile, and its diagnostics where they are `MEASURED`; returns its share of the objective.
     #[inline(always)]
-    pub(super) fn terms<const FUSED: bool, const MEASURED: bool>(
+    pub(super) fn terms<const LEVEL: u8, const MEASURED: bool>(
         &mut self,
         rule: &Rule,
         steps: &Steps<'_, F>,
@@ -139,9 +139,9 @@ impl<F: Real> Passes<F> {
             let positions = first..(first + POSITIONS).min(placed.tile.horizon);
             let rows = placed.rows.start + positions.start..placed.rows.start + positions.end;
             let advantage = &mut self.advantage[..rows.len()];
-            let fill = |at: Range<usize>, to: &mut [F]| to.copy_from_slice(&steps.advantage[at]);
-            placed.tile.fetch::<F, FUSED>(fill, first, advantage);
-            self.factors::<FUSED>(rule, positions.clone(), rows.clone());
+            let source = Source { plus: steps.advantage, minus: None };
+            placed.tile.fetch::<F, LEVEL>(source, first, advantage);
+            self.factors::<LEVEL>(rule, positions.clone(), rows.clone());
             self.probe(rows.clone());
             let clipped = self.clip(rule, steps, placed, positions.clone(), rows.clone());
             add(&mut value, &clipped);
@@ -154,9 +154,9 @@ impl<F: Real> Passes<F> {
                     advantage: &self.advantage[..rows.len()],
                     own: &self.term[..rows.len()],
                 };
-                self.tally.add::<F, FUSED>(&placed.tile, &columns, &weight);
+                self.tally.add::<F, LEVEL>(&placed.tile, &columns, &weight);
             }
-            placed.tile.put_back::<F, FUSED>(&self.term[..rows.len()], first, &mut self.own);
+            placed.tile.put_back::<F, LEVEL>(&self.term[..rows.len()], first, &mut self.own);
         }
         if MEASURED {
             self.tally.end(&placed.tile, &weight);
@@ -178,7 +178,7 @@ impl<F: Real> Passes<F> {
 
     /// The member's factors and the steps' own ratios.
     #[inline(always)]
-    fn factors<const FUSED: bool>(&mut self, rule: &Rule, positions: Range<usize>, rows: Range<usize>) {
+    fn factors<const LEVEL: u8>(&mut self, rule: &Rule, positions: Range<usize>, rows: Range<usize>) {
         let rule = *rule;
         let reading = self.reading[rows.clone()].as_flattened();
         let log_factor = self.factor[..rows.len()].as_flattened_mut();
@@ -191,11 +191,11 @@ impl<F: Real> Passes<F> {
             }
         }
         for factor in self.factor[..rows.len()].as_flattened_mut() {
-            *factor = exp::<F, FUSED>(*factor);
+            *factor = exp::<F, LEVEL>(*factor);
         }
         let ratio = self.ratio[..rows.len()].as_flattened_mut();
         for (ratio, &ell) in ratio.iter_mut().zip(self.ell[rows].as_flattened()) {
-            *ratio = exp::<F, FUSED>(ell);
+            *ratio = exp::<F, LEVEL>(ell);
         }
     }
 
@@ -210,7 +210,6 @@ impl<F: Real> Passes<F> {
         rows: Range<usize>,
     ) -> Abreast<F> {
         let length = rows.len();
-        let (factor, ratio) = (&self.factor[..length], &self.ratio[..length]);
         let clip = Clip {
             rule: *rule,
             low: &self.low[positions.clone()][..length],
@@ -219,35 +218,33 @@ impl<F: Real> Passes<F> {
             scale: &placed.scale,
             reading: &self.reading[rows.clone()][..length],
             advantage: &self.advantage[..length],
+            factor: &self.factor[..length],
+            ratio: &self.ratio[..length],
         };
         let (term, credit) = (&mut self.term[..length], &mut self.credit[rows][..length]);
         match rule.form {
-            Form::Multiply => {
-                let corrected = |t: usize, lane: usize| {
-                    // A dropped or vanished side wins over an infinite one.
-                    let (factor, ratio) = (factor[t][lane], ratio[t][lane]);
-                    let none = (factor == F::ZERO) | (ratio == F::ZERO);
-                    (if none { F::ZERO } else { factor * ratio }, F::ONE)
-                };
-                clip.terms(term, credit, corrected)
-            }
-            Form::Replace => clip.terms(term, credit, |t, lane| (factor[t][lane], F::ONE)),
+            Form::Multiply => clip.terms(term, credit, |factor, ratio| {
+                // A dropped or vanished side wins over an infinite one.
+                let none = (factor == F::ZERO) | (ratio == F::ZERO);
+                (if none { F::ZERO } else { factor * ratio }, F::ONE)
+            }),
+            Form::Replace => clip.terms(term, credit, |factor, _| (factor, F::ONE)),
             Form::Weigh if steps.behaviour_log_prob.is_some() => {
-                clip.terms(term, credit, |t, lane| (ratio[t][lane], factor[t][lane]))
+                clip.terms(term, credit, |factor, ratio| (ratio, factor))
             }
-            Form::Weigh => clip.terms(term, credit, |t, lane| (F::ONE, factor[t][lane])),
+            Form::Weigh => clip.terms(term, credit, |factor, _| (F::ONE, factor)),
         }
     }
 
     /// The routed channel and the cotangent of a tile, back in the batch's own order.
     #[inline(always)]
-    pub(super) fn pull_back<const FUSED: bool>(&mut self, rule: &Rule, placed: &Placed<F>, routing: bool) {
+    pub(super) fn pull_back<const LEVEL: u8>(&mut self, rule: &Rule, placed: &Placed<F>, routing: bool) {
         let (tile, rows, span) = (&placed.tile, placed.rows.clone(), placed.tile.span.clone());
         if routing && rule.form != Form::Weigh {
             // The reading has served.
             let routed = &mut self.reading[rows.clone()];
             route(rule.reads, &self.credit[rows.clone()], &self.attained[rows], &tile.lengths, routed);
-            tile.put_back::<F, FUSED>(routed, 0, &mut self.routed);
+            tile.put_back::<F, LEVEL>(routed, 0, &mut self.routed);
             if rule.form == Form::Replace {
                 // The step's own ratio is not in the term: all credit comes through the reading.
                 for (routed, &own) in self.routed[span.clone()].iter_mut().zip(&self.own[span.clone()]) {
@@ -273,33 +270,39 @@ struct Clip<'a, F> {
     scale: &'a Abreast<F>,
     reading: &'a [Abreast<F>],
     advantage: &'a [Abreast<F>],
+    factor: &'a [Abreast<F>],
+    ratio: &'a [Abreast<F>],
 }
 
 impl<F: Real> Clip<'_, F> {
     /// Fills the own channel and the credit that its factors earn; returns the sums of the objective's terms.
     ///
-    /// `parts` gives the ratio inside the clip and the weight outside it.
+    /// `parts` makes the ratio inside the clip and the weight outside it of a step's factor and ratio.
     #[inline(always)]
     fn terms(
         &self,
         own: &mut [Abreast<F>],
         credit: &mut [Abreast<F>],
-        parts: impl Fn(usize, usize) -> (F, F),
+        parts: impl Fn(F, F) -> (F, F),
     ) -> Abreast<F> {
         let mut sums = [F::ZERO; LANES];
         let (rule, scale, dual) = (self.rule, *self.scale, self.dual);
         for t in 0..own.len() {
             let bounds = Bounds { low: self.low[t], high: self.high[t], dual };
+            // By value, so that nothing read can be what is written.
+            let (advantage, reading) = (self.advantage[t], self.reading[t]);
+            let (factor, ratio) = (self.factor[t], self.ratio[t]);
+            let (mut live, mut earned) = ([F::ZERO; LANES], [F::ZERO; LANES]);
             for lane in 0..LANES {
-                let (ratio, weight) = parts(t, lane);
-                let (term, live) = bounds.term(ratio, self.advantage[t][lane]);
+                let (ratio, weight) = parts(factor[lane], ratio[lane]);
+                let (term, alive) = bounds.term(ratio, advantage[lane]);
                 let value = scale[lane] * weight * term;
                 sums[lane] += value;
                 // A live term is its own derivative with respect to the log of its ratio.
-                let live = if live { value } else { F::ZERO };
-                own[t][lane] = live;
-                credit[t][lane] = rule.factor(self.reading[t][lane]).slope * live;
+                live[lane] = if alive { value } else { F::ZERO };
+                earned[lane] = rule.factor(reading[lane]).slope * live[lane];
             }
+            (own[t], credit[t]) = (live, earned);
         }
         sums
     }
@@ -307,6 +310,6 @@ impl<F: Real> Clip<'_, F> {
 
 /// eˣ, fused where the processor is known to fuse.
 #[inline(always)]
-fn exp<F: Real, const FUSED: bool>(x: F) -> F {
-    if FUSED { x.exp_by(F::fused) } else { x.exp() }
+fn exp<F: Real, const LEVEL: u8>(x: F) -> F {
+    if LEVEL > PLAIN { x.exp_by(F::fused) } else { x.exp() }
 }

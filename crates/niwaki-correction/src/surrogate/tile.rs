@@ -6,6 +6,7 @@
 
 use super::turn::{SIDE, turn};
 use crate::Real;
+use crate::log_ratio::log_ratios;
 use std::ops::Range;
 
 /// Trajectories side by side.
@@ -13,6 +14,24 @@ pub(crate) const LANES: usize = 16;
 
 /// One position of [`LANES`] trajectories.
 pub(crate) type Abreast<F> = [F; LANES];
+
+/// What is fetched: the steps' values in one slice, or what is left of them without those in another.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a, F> {
+    pub(crate) plus: &'a [F],
+    pub(crate) minus: Option<&'a [F]>,
+}
+
+impl<F: Real> Source<'_, F> {
+    /// The values at some steps.
+    #[inline(always)]
+    fn fill(&self, steps: Range<usize>, to: &mut [F]) {
+        match self.minus {
+            Some(minus) => log_ratios(&self.plus[steps.clone()], &minus[steps], to),
+            None => to.copy_from_slice(&self.plus[steps]),
+        }
+    }
+}
 
 /// Up to [`LANES`] trajectories, next to one another in the batch. Missing ones count as empty.
 #[derive(Clone, Debug)]
@@ -31,25 +50,53 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// The trajectories `offsets[n]..offsets[n + 1]`.
+    /// The trajectories `offsets[n]..offsets[n + 1]`; the offsets never fall.
     ///
     /// Shapes: `offsets [lanes + 1]`, from 2 to [`LANES`]` + 1` of them.
     #[inline(always)]
     pub(crate) fn new(offsets: &[usize]) -> Self {
-        let lanes = offsets.len() - 1;
-        let (mut starts, mut lengths) = ([0; LANES], [0; LANES]);
-        starts[..lanes].copy_from_slice(&offsets[..lanes]);
-        let mut horizon = 0;
-        for lane in 0..lanes {
-            lengths[lane] = offsets[lane + 1] - offsets[lane];
-            horizon = horizon.max(lengths[lane]);
+        let span = offsets[0]..offsets[offsets.len() - 1];
+        let mut starts = [span.end; LANES];
+        let mut ends = starts;
+        if let Some(whole) = offsets.first_chunk::<{ LANES + 1 }>() {
+            for lane in 0..LANES {
+                (starts[lane], ends[lane]) = (whole[lane], whole[lane + 1]);
+            }
+        } else {
+            for (lane, row) in offsets.windows(2).take(LANES).enumerate() {
+                (starts[lane], ends[lane]) = (row[0], row[1]);
+            }
         }
-        let mut shortest = [usize::MAX; LANES / SIDE];
+        let (mut lengths, mut within) = ([0; LANES], true);
         for lane in 0..LANES {
-            shortest[lane / SIDE] = shortest[lane / SIDE].min(lengths[lane]);
+            within &= (starts[lane] <= ends[lane]) & (ends[lane] <= span.end);
+            lengths[lane] = ends[lane].wrapping_sub(starts[lane]);
         }
+        // What is read and written without a look at lengths relies on it.
+        assert!(within, "offsets fall");
+        let horizon = lengths.iter().fold(0, |longest, &length| length.max(longest));
+        let shortest = std::array::from_fn(|group| {
+            lengths[group * SIDE..(group + 1) * SIDE]
+                .iter()
+                .fold(usize::MAX, |least, &length| length.min(least))
+        });
         let even = lengths.iter().fold(true, |even, &length| even & ((length == 0) | (length == horizon)));
-        Self { starts, lengths, horizon, shortest, even, span: offsets[0]..offsets[lanes] }
+        Self { starts, lengths, horizon, shortest, even, span }
+    }
+
+    /// Goes on to trajectories of the same lengths; stays, and says so, if the next ones' are others.
+    #[inline(always)]
+    pub(crate) fn follow(&mut self, offsets: &[usize]) -> bool {
+        let Some(offsets) = offsets.first_chunk::<{ LANES + 1 }>() else { return false };
+        let mut same = offsets[0] == self.span.end;
+        for lane in 0..LANES {
+            same &= offsets[lane + 1].wrapping_sub(offsets[lane]) == self.lengths[lane];
+        }
+        if same {
+            self.starts.copy_from_slice(&offsets[..LANES]);
+            self.span = offsets[0]..offsets[LANES];
+        }
+        same
     }
 
     /// `values` where a trajectory has the step, zero elsewhere.
@@ -62,31 +109,44 @@ impl Tile {
         kept
     }
 
-    /// Fetches some positions, zero where a trajectory has ended. `fill` writes the values at some steps of the batch
-    /// that follow one another.
+    /// Fetches some positions, zero where a trajectory has ended.
     ///
     /// Shapes: `to [positions]`, the first of them at `position`.
     #[inline(always)]
-    pub(crate) fn fetch<F: Real, const AVX: bool>(
+    pub(crate) fn fetch<F: Real, const LEVEL: u8>(
         &self,
-        fill: impl Fn(Range<usize>, &mut [F]),
+        source: Source<'_, F>,
         position: usize,
         to: &mut [Abreast<F>],
     ) {
+        let Source { plus, minus } = source;
+        let shortest = minus.map_or(plus.len(), |minus| plus.len().min(minus.len()));
+        assert!(self.span.end <= shortest, "a trajectory lies outside of the batch");
         for group in 0..LANES / SIDE {
+            let starts = &self.starts.as_chunks::<SIDE>().0[group];
             for square in squares(to.len()) {
                 let (first, rows) = (position + square.start, &mut to[square]);
                 if rows.len() < SIDE || first + SIDE > self.shortest[group] {
-                    self.fetch_left(&fill, group, first, rows);
+                    self.fetch_left(source, group, first, rows);
                     continue;
                 }
-                let mut lanes = [[F::ZERO; SIDE]; SIDE];
-                for lane in 0..SIDE {
-                    let start = self.step(group * SIDE + lane, first);
-                    fill(start..start + SIDE, &mut lanes[lane]);
+                let to = rows.as_flattened_mut()[group * SIDE..].as_mut_ptr();
+                // SAFETY: `SIDE` steps from `first` on are each trajectory's, hence in both slices; there are as many
+                // rows, and the lanes of a group in each. The caller says what the processor has.
+                unsafe {
+                    let column = |position: usize| to.add(position * LANES);
+                    let plus = |lane: usize| plus.as_ptr().add(starts[lane] + first);
+                    let Some(minus) = minus else {
+                        turn::<F, LEVEL>(plus, column);
+                        continue;
+                    };
+                    let mut lanes = [[F::ZERO; SIDE]; SIDE];
+                    for lane in 0..SIDE {
+                        let minus = &*minus.as_ptr().add(starts[lane] + first).cast::<[F; SIDE]>();
+                        log_ratios(&*plus(lane).cast::<[F; SIDE]>(), minus, &mut lanes[lane]);
+                    }
+                    turn::<F, LEVEL>(|lane| lanes[lane].as_ptr(), column);
                 }
-                let (lanes, rows) = (lanes.as_flattened(), rows.as_flattened_mut());
-                turn::<F, AVX>(lanes, &every(0, SIDE), rows, &every(group * SIDE, LANES));
             }
         }
     }
@@ -95,24 +155,24 @@ impl Tile {
     ///
     /// Shapes: `from [positions]`, the first of them at `position`; `to [steps of the batch]`.
     #[inline(always)]
-    pub(super) fn put_back<F: Real, const AVX: bool>(
+    pub(super) fn put_back<F: Real, const LEVEL: u8>(
         &self,
         from: &[Abreast<F>],
         position: usize,
         to: &mut [F],
     ) {
+        assert!(self.span.end <= to.len(), "a trajectory lies outside of the batch");
         for group in 0..LANES / SIDE {
+            let starts = &self.starts.as_chunks::<SIDE>().0[group];
             for square in squares(from.len()) {
                 let (first, rows) = (position + square.start, &from[square]);
                 if rows.len() < SIDE || first + SIDE > self.shortest[group] {
                     self.put_back_left(rows, group, first, to);
                     continue;
                 }
-                let mut starts = [0; SIDE];
-                for lane in 0..SIDE {
-                    starts[lane] = self.step(group * SIDE + lane, first);
-                }
-                turn::<F, AVX>(rows.as_flattened(), &every(group * SIDE, LANES), to, &starts);
+                let (rows, to) = (rows.as_flattened()[group * SIDE..].as_ptr(), to.as_mut_ptr());
+                // SAFETY: as for `fetch`, the other way round.
+                unsafe { turn::<F, LEVEL>(|row| rows.add(row * LANES), |lane| to.add(starts[lane] + first)) };
             }
         }
     }
@@ -121,7 +181,7 @@ impl Tile {
     #[inline(never)]
     fn fetch_left<F: Real>(
         &self,
-        fill: impl Fn(Range<usize>, &mut [F]),
+        source: Source<'_, F>,
         group: usize,
         first: usize,
         rows: &mut [Abreast<F>],
@@ -130,8 +190,14 @@ impl Tile {
             row.as_chunks_mut().0[group] = [F::ZERO; SIDE];
         }
         for lane in group * SIDE..(group + 1) * SIDE {
-            for (step, row) in self.left(lane, first, rows.len()).zip(rows.iter_mut()) {
-                fill(step..step + 1, &mut row[lane..=lane]);
+            let steps = self.left(lane, first, rows.len());
+            if steps.is_empty() {
+                continue;
+            }
+            let mut values = [F::ZERO; SIDE];
+            source.fill(steps.clone(), &mut values[..steps.len()]);
+            for (row, value) in rows.iter_mut().zip(&values[..steps.len()]) {
+                row[lane] = *value;
             }
         }
     }
@@ -140,7 +206,11 @@ impl Tile {
     #[inline(never)]
     fn put_back_left<F: Real>(&self, rows: &[Abreast<F>], group: usize, first: usize, to: &mut [F]) {
         for lane in group * SIDE..(group + 1) * SIDE {
-            for (step, row) in to[self.left(lane, first, rows.len())].iter_mut().zip(rows) {
+            let steps = self.left(lane, first, rows.len());
+            if steps.is_empty() {
+                continue;
+            }
+            for (step, row) in to[steps].iter_mut().zip(rows) {
                 *step = row[lane];
             }
         }
@@ -167,20 +237,9 @@ fn squares(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(SIDE).map(move |first| first.min(last)..(first.min(last) + SIDE).min(rows))
 }
 
-/// From `first` on, `span` apart.
-#[inline(always)]
-const fn every(first: usize, span: usize) -> [usize; SIDE] {
-    let mut starts = [first; SIDE];
-    let mut row = 1;
-    while row < SIDE {
-        starts[row] = starts[row - 1] + span;
-        row += 1;
-    }
-    starts
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::turn::PLAIN;
     use super::*;
 
     #[test]
@@ -193,9 +252,9 @@ mod tests {
             let values: Vec<f64> = (0..tile.span.end).map(|step| step as f64 + 1.0).collect();
             let mut rows = vec![[-1.0; LANES]; tile.horizon];
             let (first, rest) = rows.split_at_mut(tile.horizon.min(SIDE));
-            let fill = |steps: Range<usize>, to: &mut [f64]| to.copy_from_slice(&values[steps]);
-            tile.fetch::<f64, false>(fill, 0, first);
-            tile.fetch::<f64, false>(fill, first.len(), rest);
+            let source = Source { plus: &values, minus: None };
+            tile.fetch::<f64, PLAIN>(source, 0, first);
+            tile.fetch::<f64, PLAIN>(source, first.len(), rest);
             for (t, row) in rows.iter().enumerate() {
                 for lane in 0..LANES {
                     let there = lane < lengths.len() && t < lengths[lane];
@@ -203,9 +262,25 @@ mod tests {
                 }
             }
             let mut back = vec![0.0; values.len()];
-            tile.put_back::<f64, false>(&rows[..SIDE.min(tile.horizon)], 0, &mut back);
-            tile.put_back::<f64, false>(&rows[SIDE.min(tile.horizon)..], SIDE.min(tile.horizon), &mut back);
+            tile.put_back::<f64, PLAIN>(&rows[..SIDE.min(tile.horizon)], 0, &mut back);
+            tile.put_back::<f64, PLAIN>(&rows[SIDE.min(tile.horizon)..], SIDE.min(tile.horizon), &mut back);
             assert_eq!(back, values);
         }
+    }
+
+    #[test]
+    fn follows_where_lengths_are_the_same() {
+        // Sixteen trajectories of 3 and 1 steps in turn, then the same again, then one that is longer.
+        let mut offsets = vec![0];
+        for lane in 0..48 {
+            offsets.push(offsets[lane] + if lane == 40 { 4 } else { 3 - 2 * (lane % 2) });
+        }
+        let mut tile = Tile::new(&offsets[..=16]);
+        assert!(tile.follow(&offsets[16..]));
+        let placed = Tile::new(&offsets[16..=32]);
+        assert_eq!((tile.starts, tile.span.clone()), (placed.starts, placed.span));
+        assert!(!tile.follow(&offsets[32..]) && tile.span.end == offsets[32]);
+        // Fewer than sixteen are not the same, whatever their lengths.
+        assert!(!tile.follow(&offsets[32..40]));
     }
 }
