@@ -3,7 +3,7 @@
 //! Owns how logits become probabilities and how a score is pulled back into them; knows nothing of rewards.
 
 use crate::tree::{by_width, width};
-use crate::twofold::Twofold;
+use crate::twofold::{ABREAST, Abreast, Twofold};
 use crate::{Error, Process};
 use niwaki_correction::Real;
 
@@ -129,15 +129,10 @@ fn softmax_fused(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), 
     softmax::<true>(vocab, logits, table)
 }
 
-/// Fills a table row by row; fused or not, with the same bits.
+/// Fills a table some rows at a time, side by side; fused or not, with the same bits.
 #[inline(always)]
 fn softmax<const FUSED: bool>(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
-    match vocab {
-        2 => softmax_of::<2, FUSED>(vocab, logits, table),
-        3 => softmax_of::<3, FUSED>(vocab, logits, table),
-        4 => softmax_of::<4, FUSED>(vocab, logits, table),
-        _ => softmax_of::<0, FUSED>(vocab, logits, table),
-    }
+    by_width!(vocab, softmax_of::<_, FUSED>(vocab, logits, table))
 }
 
 #[inline(always)]
@@ -147,27 +142,53 @@ fn softmax_of<const V: usize, const FUSED: bool>(
     table: &mut Table,
 ) -> Result<(), Error> {
     let v = width::<V>(vocab);
-    // Rows of a known width stay in registers.
-    let (mut narrow, mut wide) = ([Twofold::ZERO; V], vec![Twofold::ZERO; if V == 0 { v } else { 0 }]);
-    let grown = if V == 0 { wide.as_mut_slice() } else { narrow.as_mut_slice() };
-    let out = table.prob.chunks_exact_mut(v).zip(table.residue.chunks_exact_mut(v));
-    let out = out.zip(table.log_prob.chunks_exact_mut(v));
-    for (row, (logits, ((prob, residue), log_prob))) in logits.chunks_exact(v).zip(out).enumerate() {
-        let highest = logits.iter().fold(f64::NEG_INFINITY, |high, &logit| logit.larger(high));
-        let lowest = logits.iter().fold(f64::INFINITY, |low, &logit| logit.smaller(low));
-        if highest - lowest >= 700.0 {
-            return Err(Error::Support { row, spread: highest - lowest });
+    let mut grown = vec![Abreast::ZERO; v];
+    let out = table.prob.chunks_mut(v * ABREAST).zip(table.residue.chunks_mut(v * ABREAST));
+    let out = out.zip(table.log_prob.chunks_mut(v * ABREAST));
+    for (block, (logits, ((prob, residue), log_prob))) in logits.chunks(v * ABREAST).zip(out).enumerate() {
+        let (mut highest, mut lowest) = ([0.0; ABREAST], [0.0; ABREAST]);
+        for (row, logits) in logits.chunks_exact(v).enumerate() {
+            highest[row] = logits.iter().fold(f64::NEG_INFINITY, |high, &logit| logit.larger(high));
+            lowest[row] = logits.iter().fold(f64::INFINITY, |low, &logit| logit.smaller(low));
         }
-        let mut total = Twofold::ZERO;
-        for (grown, &logit) in grown.iter_mut().zip(logits) {
-            *grown = Twofold::difference(logit, highest).exp::<FUSED>();
-            total = total.plus(*grown);
+        for row in 0..ABREAST {
+            let spread = highest[row] - lowest[row];
+            if spread >= 700.0 {
+                return Err(Error::Support { row: block * ABREAST + row, spread });
+            }
         }
-        let (share, log_total) = (total.reciprocal::<FUSED>(), total.high.ln());
-        for a in 0..v {
-            let exact = grown[a].times_by::<FUSED>(share);
-            (prob[a], residue[a]) = (exact.high, exact.low);
-            log_prob[a] = (logits[a] - highest) - log_total;
+        let mut total = Abreast::ZERO;
+        for (a, grown) in grown.iter_mut().enumerate() {
+            // Rows that are not there count as even ones.
+            let mut logit = highest;
+            for (row, logits) in logits.chunks_exact(v).enumerate() {
+                logit[row] = logits[a];
+            }
+            let mut below = Abreast::ZERO;
+            for row in 0..ABREAST {
+                below.put(row, Twofold::difference(logit[row], highest[row]));
+            }
+            *grown = below.exp::<FUSED>();
+            for row in 0..ABREAST {
+                total.put(row, total.at(row).plus(grown.at(row)));
+            }
+        }
+        let (mut share, mut log_total) = (Abreast::ZERO, [0.0; ABREAST]);
+        for row in 0..ABREAST {
+            share.put(row, total.at(row).reciprocal::<FUSED>());
+        }
+        for (log_total, total) in log_total.iter_mut().zip(&total.high).take(logits.len() / v) {
+            *log_total = total.ln();
+        }
+        for (a, grown) in grown.iter_mut().enumerate() {
+            for row in 0..ABREAST {
+                grown.put(row, grown.at(row).times_by::<FUSED>(share.at(row)));
+            }
+            for row in 0..logits.len() / v {
+                let edge = row * v + a;
+                (prob[edge], residue[edge]) = (grown.high[row], grown.low[row]);
+                log_prob[edge] = (logits[edge] - highest[row]) - log_total[row];
+            }
         }
     }
     Ok(())

@@ -15,6 +15,14 @@ macro_rules! by_width {
             _ => $function::<0>($($argument),*),
         }
     };
+    ($vocab:expr, $function:ident::<_, $more:ident>($($argument:expr),* $(,)?)) => {
+        match $vocab {
+            2 => $function::<2, $more>($($argument),*),
+            3 => $function::<3, $more>($($argument),*),
+            4 => $function::<4, $more>($($argument),*),
+            _ => $function::<0, $more>($($argument),*),
+        }
+    };
 }
 pub(crate) use by_width;
 

@@ -29,7 +29,7 @@ impl Values {
         }
         let mut exact = vec![Twofold::ZERO; process.prefixes()];
         let mut advantage = vec![0.0; process.edges()];
-        by_width!(process.vocab(), induct_of(table, payoff.terminal(), &mut exact, &mut advantage));
+        induct(table, payoff.terminal(), &mut exact, &mut advantage);
         let value = exact.iter().map(|value| value.value()).collect();
         Ok(Self { process, exact_eta: exact[0], value, advantage })
     }
@@ -79,8 +79,39 @@ impl Values {
     }
 }
 
-/// V and A of every prefix, from the last to the first.
-fn induct_of<const V: usize>(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
+/// V and A of every prefix, from the last to the first; fused where the processor can, with the same bits.
+fn induct(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has the features that the function is compiled for.
+        return unsafe { induct_fused(table, terminal, exact, advantage) };
+    }
+    induct_by::<false>(table, terminal, exact, advantage);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn induct_fused(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
+    induct_by::<true>(table, terminal, exact, advantage);
+}
+
+#[inline(always)]
+fn induct_by<const FUSED: bool>(
+    table: &Table,
+    terminal: &[f64],
+    exact: &mut [Twofold],
+    advantage: &mut [f64],
+) {
+    by_width!(table.process().vocab(), induct_of::<_, FUSED>(table, terminal, exact, advantage));
+}
+
+#[inline(always)]
+fn induct_of<const V: usize, const FUSED: bool>(
+    table: &Table,
+    terminal: &[f64],
+    exact: &mut [Twofold],
+    advantage: &mut [f64],
+) {
     let (v, prefixes) = (width::<V>(table.process().vocab()), exact.len());
     for row in (0..prefixes).rev() {
         let next = |edge: usize| {
@@ -88,8 +119,9 @@ fn induct_of<const V: usize>(table: &Table, terminal: &[f64], exact: &mut [Twofo
             if node < prefixes { exact[node] } else { Twofold::new(terminal[node - prefixes]) }
         };
         let edges = v * row..v * row + v;
-        let value =
-            edges.clone().fold(Twofold::ZERO, |sum, edge| sum.plus(table.exact_prob(edge).times(next(edge))));
+        let value = edges
+            .clone()
+            .fold(Twofold::ZERO, |sum, edge| sum.plus(table.exact_prob(edge).times_by::<FUSED>(next(edge))));
         for edge in edges {
             advantage[edge] = next(edge).minus(value).value();
         }
