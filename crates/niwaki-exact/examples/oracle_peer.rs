@@ -69,8 +69,7 @@ fn measure(process: Process) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> 
     let (mut wall, mut measured) = (f64::INFINITY, vec![]);
     for _ in 0..if process.horizon() > 8 { 5 } else { 40 } {
         let start = Instant::now();
-        let (old, new) = rayon::join(|| Table::new(process, &old), || Table::new(process, &new));
-        let (old, new) = (old?, new?);
+        let (old, new) = (Table::new(process, &old)?, Table::new(process, &new)?);
         let pair = Pair::new(&old, &new, &Reward::TwoBranch.payoff(process)?)?;
         measured = pair.measure_all(&losses)?;
         wall = wall.min(start.elapsed().as_secs_f64());

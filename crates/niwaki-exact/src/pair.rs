@@ -76,7 +76,9 @@ impl<'a> Pair<'a> {
         if new.process() != process {
             return Err(Error::Mismatch { what: "new policy", came: new.process(), expected: process });
         }
-        let (old_values, new_values) = rayon::join(|| Values::new(old, payoff), || Values::new(new, payoff));
+        let (of_old, of_new) = (|| Values::new(old, payoff), || Values::new(new, payoff));
+        let (old_values, new_values) =
+            if process.is_worth_threads() { rayon::join(of_old, of_new) } else { (of_old(), of_new()) };
         let (old_values, new_values) = (old_values?, new_values?);
         let advantages = Advantages::new(source, old, payoff, &old_values);
         let ell: Vec<f64> = new.log_prob().iter().zip(old.log_prob()).map(|(new, old)| new - old).collect();

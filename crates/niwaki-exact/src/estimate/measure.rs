@@ -90,20 +90,22 @@ impl Workspace {
 }
 
 impl Pair<'_> {
-    /// Measures many losses, in parallel; the results do not depend on the threads.
+    /// Measures many losses, in parallel where the process is large enough to be worth waking threads for; the results
+    /// do not depend on them.
     ///
     /// # Errors
     /// As [`Pair::measure`], for the first loss that is refused.
     pub fn measure_all(&self, surrogates: &[Surrogate]) -> Result<Vec<Measurement>, Error> {
+        let share = |share: &[Surrogate]| -> Result<Vec<Measurement>, Error> {
+            let mut work = Workspace::default();
+            share.iter().map(|surrogate| self.measure(surrogate, &mut work)).collect()
+        };
+        if !self.process.is_worth_threads() {
+            return share(surrogates);
+        }
         // One workspace per thread: fresh memory costs more than uneven shares.
-        let share = surrogates.len().div_ceil(rayon::current_num_threads()).max(1);
-        let measured: Result<Vec<Vec<Measurement>>, Error> = surrogates
-            .par_chunks(share)
-            .map(|share| {
-                let mut work = Workspace::default();
-                share.iter().map(|surrogate| self.measure(surrogate, &mut work)).collect()
-            })
-            .collect();
+        let length = surrogates.len().div_ceil(rayon::current_num_threads()).max(1);
+        let measured: Result<Vec<_>, Error> = surrogates.par_chunks(length).map(share).collect();
         Ok(measured?.into_iter().flatten().collect())
     }
 
