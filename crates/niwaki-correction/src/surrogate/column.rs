@@ -4,42 +4,43 @@ use super::tile::{Abreast, LANES};
 use crate::Real;
 use std::ops::{Deref, DerefMut};
 
-/// Bytes of a cache line, and of the widest vector.
-const LINE: usize = 64;
+/// One position, from the start of a cache line on; of f32 it fills one, of f64 two.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line<F>(Abreast<F>);
 
 /// Positions of [`LANES`] trajectories.
 #[derive(Debug, Default)]
 pub(crate) struct Column<F> {
-    data: Vec<F>,
-    start: usize,
-    positions: usize,
+    lines: Vec<Line<F>>,
 }
 
 impl<F: Real> Column<F> {
+    const FILLS_LINES: () = assert!(size_of::<Line<F>>() == size_of::<Abreast<F>>());
+
     /// Makes room for so many positions; what they hold is not said.
     pub(crate) fn resize(&mut self, positions: usize) {
-        let slack = LINE / size_of::<F>();
-        if self.data.len() < positions * LANES + slack {
-            self.data = vec![F::ZERO; positions * LANES + slack];
-            self.start = self.data.as_ptr().align_offset(LINE).min(slack);
-        }
-        self.positions = positions;
+        self.lines.resize(positions, Line([F::ZERO; LANES]));
     }
 }
 
-impl<F> Deref for Column<F> {
+impl<F: Real> Deref for Column<F> {
     type Target = [Abreast<F>];
 
     #[inline(always)]
     fn deref(&self) -> &[Abreast<F>] {
-        self.data[self.start..][..self.positions * LANES].as_chunks().0
+        () = Self::FILLS_LINES;
+        // SAFETY: a line is a position without padding.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len()) }
     }
 }
 
-impl<F> DerefMut for Column<F> {
+impl<F: Real> DerefMut for Column<F> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [Abreast<F>] {
-        self.data[self.start..][..self.positions * LANES].as_chunks_mut().0
+        () = Self::FILLS_LINES;
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.lines.len()) }
     }
 }
 
@@ -53,7 +54,7 @@ mod tests {
         assert!(column.is_empty());
         for positions in [3, 1000, 7] {
             column.resize(positions);
-            assert_eq!((column.len(), column.as_ptr() as usize % LINE), (positions, 0));
+            assert_eq!((column.len(), column.as_ptr() as usize % 64), (positions, 0));
         }
     }
 }

@@ -195,9 +195,12 @@ impl Tile {
                 continue;
             }
             let mut values = [F::ZERO; SIDE];
-            source.fill(steps.clone(), &mut values[..steps.len()]);
-            for (row, value) in rows.iter_mut().zip(&values[..steps.len()]) {
-                row[lane] = *value;
+            match steps.len() {
+                SIDE => source.fill(steps, &mut values),
+                there => source.fill(steps, &mut values[..there]),
+            }
+            for (row, value) in rows.iter_mut().zip(values) {
+                row[lane] = value;
             }
         }
     }
