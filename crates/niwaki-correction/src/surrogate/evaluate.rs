@@ -212,8 +212,7 @@ impl Surrogate {
             passes.resize(steps.log_prob.len(), longest, longest);
             let mut placed = self.place(&offsets, 0, lane_weight, whole);
             for lane in firsts {
-                let same = lane_weight.is_none() && placed.tile.follow(&offsets[lane..]);
-                if lane > 0 && !same {
+                if lane > 0 && (lane_weight.is_some() || !placed.tile.follow(&offsets[lane..])) {
                     placed = self.place(&offsets, lane, lane_weight, whole);
                 }
                 passes.read::<LEVEL>(&rule, steps, &placed);

@@ -196,6 +196,7 @@ impl Tile {
             }
             let mut values = [F::ZERO; SIDE];
             match steps.len() {
+                // A length that the compiler knows.
                 SIDE => source.fill(steps, &mut values),
                 there => source.fill(steps, &mut values[..there]),
             }
