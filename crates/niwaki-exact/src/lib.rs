@@ -27,6 +27,7 @@
 //! | `conditions` | the bias witness, the conditional means, and conditions C1 and C2 |
 //! | `merging` | histories that share a state: the price of the path weight |
 //! | `tree`, `sum`, `twofold` | recursions, pairwise sums, and numbers of 31 digits |
+//! | `wide` | loops compiled for the vectors of the processor |
 //!
 //! # Example
 //!
@@ -59,6 +60,7 @@ mod table;
 mod tree;
 mod twofold;
 mod values;
+mod wide;
 
 pub use advantage::AdvantageSource;
 pub use channels::{Channel, Channels};

@@ -2,9 +2,10 @@
 //!
 //! Owns log-ratios, visitation, drift and the return's gradient; knows nothing of the family.
 
+use crate::estimate::Plain;
 use crate::sum::{norm, sum};
+use crate::wide::exp_all;
 use crate::{AdvantageSource, Error, Payoff, Process, Table, Values, advantage::Advantages};
-use niwaki_correction::Real;
 
 /// Two policies and a reward.
 ///
@@ -25,6 +26,8 @@ pub struct Pair<'a> {
     pub(crate) prefix: Vec<f64>,
     /// `[prefixes]`, visitation of the rollout policy.
     pub(crate) reach: Vec<f64>,
+    /// What a prefix's factor multiplies.
+    pub(crate) plain: Plain,
     eta_gradient: Vec<f64>,
     eta_gradient_norm: f64,
 }
@@ -89,7 +92,10 @@ impl<'a> Pair<'a> {
                 prefix[edge + 1] = prefix[row] + ell[edge];
             }
         }
+        let mut ratio = ell.clone();
+        exp_all(&mut ratio);
         let eta_gradient = new_values.eta_gradient(new, &new.visitation());
+        let plain = Plain::new((old, new), &ratio, &advantages.mean, &eta_gradient);
         Ok(Self {
             process,
             old,
@@ -97,7 +103,8 @@ impl<'a> Pair<'a> {
             old_values,
             new_values,
             advantages,
-            ratio: ell.iter().map(|&ell| Real::exp(ell)).collect(),
+            ratio,
+            plain,
             ell,
             prefix,
             reach: old.visitation(),

@@ -101,6 +101,16 @@ impl Process {
         start(self.vocab, level)..start(self.vocab, level + 1)
     }
 
+    /// The states of the last step.
+    pub(crate) fn last_rows(&self) -> Range<usize> {
+        self.prefixes / self.vocab..self.prefixes
+    }
+
+    /// Number of edges that lead to another choice: those of all steps but the last.
+    pub(crate) const fn inner_edges(&self) -> usize {
+        self.prefixes / self.vocab * self.vocab
+    }
+
     /// The edges that leave the states of step `level`.
     #[must_use]
     pub fn level_edges(&self, level: usize) -> Range<usize> {
@@ -167,6 +177,7 @@ mod tests {
         assert_eq!((process.prefixes(), process.edges(), process.sequences()), (1365, 5460, 4096));
         assert_eq!(process.row(&[2, 1]), 14);
         assert_eq!((process.level(0), process.level(2), process.level(5)), (0..1, 5..21, 341..1365));
+        assert_eq!((process.last_rows(), process.inner_edges()), (341..1365, 4 * 341));
         assert_eq!(process.row(&[0, 0, 0, 0, 0, 3]), 1365 + 3);
         let mut last = vec![];
         process.each_sequence(|index, tokens| {

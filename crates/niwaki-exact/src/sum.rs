@@ -1,5 +1,7 @@
 //! Pairwise sums: the rounding of a million terms stays at a few units in the last place.
 
+use crate::wide::wide;
+use niwaki_correction::Real;
 use std::ops::Range;
 
 /// `Σ term(i)` over a range, summed pairwise in blocks of 128 with four running sums.
@@ -35,16 +37,40 @@ pub(crate) fn dot(x: &[f64], y: &[f64]) -> f64 {
         let middle = (x.len() / 2).next_multiple_of(128);
         return dot(&x[..middle], &y[..middle]) + dot(&x[middle..], &y[middle..]);
     }
-    let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<8>(), y.as_chunks::<8>());
-    let mut running = [0.0; 8];
-    for (x, y) in x.iter().zip(y) {
-        for lane in 0..8 {
-            running[lane] += x[lane] * y[lane];
+    dot_block(x, y)
+}
+
+wide! {
+    /// Σ x·y with sixteen running sums.
+    fn dot_block(x: &[f64], y: &[f64]) -> f64 {
+        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<16>(), y.as_chunks::<16>());
+        let mut running = [0.0; 16];
+        for (x, y) in x.iter().zip(y) {
+            for lane in 0..16 {
+                running[lane] += x[lane] * y[lane];
+            }
         }
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                running[lane] += running[lane + half];
+            }
+        }
+        running[0] + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
     }
-    let rest: f64 = x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum();
-    let halves = [0, 1, 2, 3].map(|lane| running[lane] + running[lane + 4]);
-    (halves[0] + halves[1]) + (halves[2] + halves[3]) + rest
+}
+
+wide! {
+    /// The highest of the values.
+    pub(crate) fn highest(values: &[f64]) -> f64 {
+        let (chunks, rest) = values.as_chunks::<16>();
+        let mut highest = [f64::NEG_INFINITY; 16];
+        for chunk in chunks {
+            for lane in 0..16 {
+                highest[lane] = chunk[lane].larger(highest[lane]);
+            }
+        }
+        rest.iter().chain(&highest).fold(f64::NEG_INFINITY, |high, &value| value.larger(high))
+    }
 }
 
 /// √Σx².
@@ -66,6 +92,9 @@ mod tests {
         for length in [0_usize, 3, 128, 131, 1000] {
             let (x, y) = (vec![2.0; length], (0..length).map(|i| i as f64).collect::<Vec<_>>());
             assert_eq!(dot(&x, &y), (length * length.saturating_sub(1)) as f64);
+        }
+        for length in [1_usize, 15, 16, 40] {
+            assert_eq!(highest(&(0..length).map(|i| i as f64).collect::<Vec<_>>()), (length - 1) as f64);
         }
         // A million times 0.1: a running sum is off by about 1e-6.
         assert!((sum(0..1_000_000, |_| 0.1) - 100_000.0).abs() < 1e-9);

@@ -4,6 +4,7 @@
 //! any other (`V = 0`), so that rows of four become straight code.
 
 use crate::Process;
+use crate::wide::wide;
 
 /// Calls a function that is generic in the width of a row.
 macro_rules! by_width {
@@ -33,7 +34,7 @@ pub(crate) const fn width<const V: usize>(vocab: usize) -> usize {
 }
 
 /// Σ x·y over one row.
-#[inline]
+#[inline(always)]
 fn weigh(x: &[f64], y: &[f64]) -> f64 {
     let mut sum = 0.0;
     for (x, y) in x.iter().zip(y) {
@@ -42,16 +43,19 @@ fn weigh(x: &[f64], y: &[f64]) -> f64 {
     sum
 }
 
-/// `total[p] = own[p] + Σ_a prob[p,a] · total[child]`: the expected sum of `own` from each prefix on.
-///
-/// Shapes: `own`, `total` `[prefixes]`, `prob [prefixes, vocab]`. Summing along the tree is summing pairwise:
-/// the rounding grows with the horizon, not with the number of sequences.
-pub(crate) fn expected_sum(process: Process, prob: &[f64], own: &[f64], total: &mut [f64]) {
-    by_width!(process.vocab(), expected_sum_of(process, prob, own, total));
+wide! {
+    /// `total[p] = own[p] + Σ_a prob[p,a] · total[child]`: the expected sum of `own` from each prefix on.
+    ///
+    /// Shapes: `own`, `total` `[prefixes]`, `prob [prefixes, vocab]`. Summing along the tree is summing pairwise:
+    /// the rounding grows with the horizon, not with the number of sequences.
+    pub(crate) fn expected_sum(process: Process, prob: &[f64], own: &[f64], total: &mut [f64]) {
+        by_width!(process.vocab(), expected_sum_of(process, prob, own, total));
+    }
 }
 
+#[inline(always)]
 fn expected_sum_of<const V: usize>(process: Process, prob: &[f64], own: &[f64], total: &mut [f64]) {
-    let (v, last) = (width::<V>(process.vocab()), last_level(process));
+    let (v, last) = (width::<V>(process.vocab()), process.last_rows().start);
     total[last..].copy_from_slice(&own[last..]);
     for row in (0..last).rev() {
         let first = v * row;
@@ -59,13 +63,16 @@ fn expected_sum_of<const V: usize>(process: Process, prob: &[f64], own: &[f64], 
     }
 }
 
-/// The same with only the `window` nearest levels, each prefix's own included.
-///
-/// `kept` ends as `Σ_{j<window} E[own of the prefix j steps on]`.
-pub(crate) fn windowed_sum(process: Process, prob: &[f64], own: &[f64], window: usize, kept: &mut [f64]) {
-    by_width!(process.vocab(), windowed_sum_of(process, prob, own, window, kept));
+wide! {
+    /// The same with only the `window` nearest levels, each prefix's own included.
+    ///
+    /// `kept` ends as `Σ_{j<window} E[own of the prefix j steps on]`.
+    pub(crate) fn windowed_sum(process: Process, prob: &[f64], own: &[f64], window: usize, kept: &mut [f64]) {
+        by_width!(process.vocab(), windowed_sum_of(process, prob, own, window, kept));
+    }
 }
 
+#[inline(always)]
 fn windowed_sum_of<const V: usize>(
     process: Process,
     prob: &[f64],
@@ -73,7 +80,7 @@ fn windowed_sum_of<const V: usize>(
     window: usize,
     kept: &mut [f64],
 ) {
-    let (v, last) = (width::<V>(process.vocab()), last_level(process));
+    let (v, last) = (width::<V>(process.vocab()), process.last_rows().start);
     if window == 0 {
         kept.fill(0.0);
         return;
@@ -88,11 +95,14 @@ fn windowed_sum_of<const V: usize>(
     }
 }
 
-/// `mean[p] = Σ_a prob[p,a] · value[p,a]` over a stretch of rows.
-pub(crate) fn row_means(vocab: usize, prob: &[f64], value: &[f64], mean: &mut [f64]) {
-    by_width!(vocab, row_means_of(vocab, prob, value, mean));
+wide! {
+    /// `mean[p] = Σ_a prob[p,a] · value[p,a]` over a stretch of rows.
+    pub(crate) fn row_means(vocab: usize, prob: &[f64], value: &[f64], mean: &mut [f64]) {
+        by_width!(vocab, row_means_of(vocab, prob, value, mean));
+    }
 }
 
+#[inline(always)]
 fn row_means_of<const V: usize>(vocab: usize, prob: &[f64], value: &[f64], mean: &mut [f64]) {
     let v = width::<V>(vocab);
     for ((mean, prob), value) in mean.iter_mut().zip(prob.chunks_exact(v)).zip(value.chunks_exact(v)) {
@@ -100,11 +110,14 @@ fn row_means_of<const V: usize>(vocab: usize, prob: &[f64], value: &[f64], mean:
     }
 }
 
-/// `value[p,a] *= by[p]` over a stretch of rows.
-pub(crate) fn scale_rows(vocab: usize, by: &[f64], value: &mut [f64]) {
-    by_width!(vocab, scale_rows_of(vocab, by, value));
+wide! {
+    /// `value[p,a] *= by[p]` over a stretch of rows.
+    pub(crate) fn scale_rows(vocab: usize, by: &[f64], value: &mut [f64]) {
+        by_width!(vocab, scale_rows_of(vocab, by, value));
+    }
 }
 
+#[inline(always)]
 fn scale_rows_of<const V: usize>(vocab: usize, by: &[f64], value: &mut [f64]) {
     for (value, &by) in value.chunks_exact_mut(width::<V>(vocab)).zip(by) {
         value.iter_mut().for_each(|value| *value *= by);
@@ -124,11 +137,27 @@ pub(crate) fn path_moments(
     future: &mut [f64],
     spread: &mut [f64],
 ) -> (f64, f64) {
-    by_width!(process.vocab(), path_moments_of(process, prob, value, rows, future, spread));
-    (future[0], spread[0])
+    by_width!(process.vocab(), last_moments_of(process, prob, value, rows, future, spread));
+    inner_moments(process, prob, value, rows, future, spread)
 }
 
-fn path_moments_of<const V: usize>(
+wide! {
+    /// [`path_moments`] from the last step's rows on, whose moments `future` and `spread` hold and whose values are not
+    /// read.
+    pub(crate) fn inner_moments(
+        process: Process,
+        prob: &[f64],
+        value: &[f64],
+        rows: &[f64],
+        future: &mut [f64],
+        spread: &mut [f64],
+    ) -> (f64, f64) {
+        by_width!(process.vocab(), inner_moments_of(process, prob, value, rows, future, spread));
+        (future[0], spread[0])
+    }
+}
+
+fn last_moments_of<const V: usize>(
     process: Process,
     prob: &[f64],
     value: &[f64],
@@ -136,14 +165,26 @@ fn path_moments_of<const V: usize>(
     future: &mut [f64],
     spread: &mut [f64],
 ) {
-    let (v, last) = (width::<V>(process.vocab()), last_level(process));
-    for row in last..process.prefixes() {
+    let v = width::<V>(process.vocab());
+    for row in process.last_rows() {
         let edges = v * row..v * row + v;
         future[row] = rows[row];
         spread[row] = (prob[edges.clone()].iter().zip(&value[edges]))
             .fold(0.0, |sum, (prob, value)| sum + prob * (value - rows[row]) * (value - rows[row]));
     }
-    for row in (0..last).rev() {
+}
+
+#[inline(always)]
+fn inner_moments_of<const V: usize>(
+    process: Process,
+    prob: &[f64],
+    value: &[f64],
+    rows: &[f64],
+    future: &mut [f64],
+    spread: &mut [f64],
+) {
+    let v = width::<V>(process.vocab());
+    for row in (0..process.last_rows().start).rev() {
         let first = v * row;
         let (prob, value) = (&prob[first..first + v], &value[first..first + v]);
         let mean = rows[row] + weigh(prob, &future[first + 1..first + 1 + v]);
@@ -155,11 +196,6 @@ fn path_moments_of<const V: usize>(
         }
         (future[row], spread[row]) = (mean, sum);
     }
-}
-
-/// The first prefix of the last step.
-fn last_level(process: Process) -> usize {
-    process.level(process.horizon() - 1).start
 }
 
 #[cfg(test)]

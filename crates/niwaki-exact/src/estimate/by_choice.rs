@@ -1,10 +1,10 @@
 //! Members whose factor the prefix (or the choice itself) decides: one term per edge, recursions over the tree.
 
-use super::scores::{BLOCK, Routing, Scores};
+use super::scores::{BLOCK, Routing, Scores, Terms};
 use super::{Moments, Workspace};
 use crate::advantage::Returns;
 use crate::sum::{dot, sum};
-use crate::tree::{path_moments, row_means, scale_rows};
+use crate::tree::{inner_moments, path_moments, row_means, scale_rows};
 use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
@@ -33,22 +33,34 @@ impl Pair<'_> {
         let clip = surrogate.clip.filter(|_| rule.form != Form::Weigh);
         let bounds: Option<Vec<Bounds<f64>>> =
             clip.map(|clip| (0..process.horizon()).map(|t| clip.bounds(t, rule.growing_clip)).collect());
-        work.resize(process, bounds.is_some());
+        let terms = match bounds {
+            Some(_) => Terms::Live,
+            None if rule.reads != Reads::Step && rule.form == Form::Multiply => Terms::Plain,
+            None => Terms::Value,
+        };
+        let in_full = terms != Terms::Plain || self.advantages.returns.is_some();
+        work.resize(process, if in_full { process.edges() } else { process.inner_edges() }, bounds.is_some());
         let of_returns = self
             .advantages
             .returns
             .as_ref()
             .map(|returns| self.moments_of_returns(&rule, bounds.as_deref(), returns, work));
-        self.each_block(|level, rows| {
-            self.ratios(&rule, rows.clone(), work);
-            self.terms(bounds.as_ref().map(|bounds| &bounds[level]), rows, work);
-        });
+        let moments = if terms == Terms::Plain {
+            self.plain_terms(work);
+            inner_moments
+        } else {
+            self.each_block(|level, rows| {
+                self.ratios(&rule, rows.clone(), work);
+                self.terms(bounds.as_ref().map(|bounds| &bounds[level]), rows, work);
+            });
+            path_moments
+        };
         let Workspace { rows, value, future, spread, .. } = work;
         let mean_at: Vec<f64> = (0..process.horizon())
             .map(|level| dot(&self.reach[process.level(level)], &rows[process.level(level)]))
             .collect();
         let (mean, variance) =
-            of_returns.unwrap_or_else(|| path_moments(process, self.old.prob(), value, rows, future, spread));
+            of_returns.unwrap_or_else(|| moments(process, self.old.prob(), value, rows, future, spread));
         let routing = if !surrogate.routing || rule.form == Form::Weigh {
             Routing::Off
         } else if rule.reads == Reads::Step {
@@ -58,7 +70,7 @@ impl Pair<'_> {
             self.route(&rule, work)
         };
         let replaces = rule.form == Form::Replace;
-        work.scores = Scores::FromTerms { clipped: bounds.is_some(), routing, replaces };
+        work.scores = Scores::FromTerms { terms, routing, replaces };
         Ok(Moments { rule, mean, variance, mean_at, factor_at })
     }
 

@@ -51,7 +51,6 @@ pub(crate) struct Moments {
 #[derive(Debug, Default)]
 pub struct Workspace {
     pub(crate) reading: Vec<f64>,
-    pub(crate) log_factor: Vec<f64>,
     pub(crate) factor: Vec<f64>,
     pub(crate) slope: Vec<f64>,
     /// The edge at which the running minimum is attained.
@@ -63,7 +62,8 @@ pub struct Workspace {
     pub(crate) future: Vec<f64>,
     pub(crate) spread: Vec<f64>,
     pub(crate) credit: Vec<f64>,
-    /// `[prefixes, vocab]`: ratio inside the clip, then the term's value.
+    /// `[prefixes, vocab]`: ratio inside the clip, then the term's value. Where a factor multiplies PPO's terms the
+    /// last step's are not made.
     pub(crate) value: Vec<f64>,
     /// `[prefixes, vocab]`: the part of the term that carries a gradient; unused without a clip.
     pub(crate) live: Vec<f64>,
@@ -76,12 +76,12 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Makes room for the terms.
-    pub(super) fn resize(&mut self, process: Process, clipped: bool) {
+    /// Makes room for the terms, and the values of as many edges.
+    pub(super) fn resize(&mut self, process: Process, values: usize, clipped: bool) {
         for buffer in [&mut self.rows, &mut self.future, &mut self.spread] {
             buffer.resize(process.prefixes(), 0.0);
         }
-        self.value.resize(process.edges(), 0.0);
+        self.value.resize(values, 0.0);
         if clipped {
             self.live_rows.resize(process.prefixes(), 0.0);
             self.live.resize(process.edges(), 0.0);
@@ -157,7 +157,9 @@ impl Pair<'_> {
     pub fn gradient(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Vec<f64>, Error> {
         self.moments(surrogate, surrogate.correction.rule(), work)?;
         let mut gradient = vec![0.0; self.process.edges()];
-        self.each_gradient(work, |edges, block| gradient[edges].copy_from_slice(block));
+        self.each_gradient(self.process.prefixes(), work, |edges, block| {
+            gradient[edges].copy_from_slice(block)
+        });
         Ok(gradient)
     }
 

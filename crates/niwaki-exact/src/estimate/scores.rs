@@ -5,7 +5,7 @@
 use super::Workspace;
 use crate::Pair;
 use crate::sum::{dot, sum};
-use crate::tree::{by_width, width};
+use crate::tree::{by_width, scale_rows, width};
 use niwaki_correction::Rule;
 use niwaki_correction::family::Reads;
 use std::ops::Range;
@@ -19,15 +19,26 @@ pub(crate) enum Scores {
     /// `own` and `routed` hold every edge.
     #[default]
     Given,
-    /// The live terms of every edge; `routed` says how credit reaches earlier choices.
+    /// The live terms of every edge; `routing` says how credit reaches earlier choices.
     FromTerms {
-        /// Whether `live` holds the live terms, `value` if not.
-        clipped: bool,
+        /// Where the live terms are.
+        terms: Terms,
         /// How credit reaches earlier choices.
         routing: Routing,
         /// Whether the factor stands in place of the step's ratio: its own weight is then taken back.
         replaces: bool,
     },
+}
+
+/// Where the live terms of a loss are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// Nothing is clipped: `value` holds them.
+    Value,
+    /// `live` holds them.
+    Live,
+    /// PPO's own, times the factor of their row.
+    Plain,
 }
 
 /// How credit reaches earlier choices.
@@ -46,14 +57,21 @@ impl Pair<'_> {
     pub(crate) fn weights(&self, rows: Range<usize>, work: &Workspace, own: &mut [f64], routed: &mut [f64]) {
         let vocab = self.process.vocab();
         let edges = vocab * rows.start..vocab * rows.end;
-        let Scores::FromTerms { clipped, routing, replaces } = work.scores else {
+        let Scores::FromTerms { terms, routing, replaces } = work.scores else {
             own.copy_from_slice(&work.own[edges.clone()]);
             routed.copy_from_slice(&work.routed[edges]);
             return;
         };
-        let live = &(if clipped { &work.live } else { &work.value })[edges.clone()];
         let (reach, prob) = (&self.reach[rows.clone()], &self.old.prob()[edges.clone()]);
-        by_width!(vocab, weigh_of(vocab, reach, prob, live, own));
+        let live = match terms {
+            Terms::Value => &work.value,
+            Terms::Live => &work.live,
+            Terms::Plain => &self.plain.term,
+        };
+        by_width!(vocab, weigh_of(vocab, reach, prob, &live[edges.clone()], own));
+        if terms == Terms::Plain {
+            scale_rows(vocab, &work.factor[rows.clone()], own);
+        }
         let inner = self.process.prefixes() / vocab;
         match routing {
             Routing::Scattered => routed.copy_from_slice(&work.routed[edges]),
@@ -71,13 +89,18 @@ impl Pair<'_> {
         }
     }
 
-    /// The gradient of the expected estimate, block by block: `visit(edges, gradient of the block)`.
-    pub(super) fn each_gradient(&self, work: &Workspace, mut visit: impl FnMut(Range<usize>, &[f64])) {
-        let (vocab, prefixes) = (self.process.vocab(), self.process.prefixes());
+    /// The first rows of the gradient of the expected estimate, block by block: `visit(edges, gradient of the block)`.
+    pub(super) fn each_gradient(
+        &self,
+        rows: usize,
+        work: &Workspace,
+        mut visit: impl FnMut(Range<usize>, &[f64]),
+    ) {
+        let vocab = self.process.vocab();
         let mut own = vec![0.0; BLOCK * vocab];
         let mut routed = own.clone();
-        for start in (0..prefixes).step_by(BLOCK) {
-            let rows = start..(start + BLOCK).min(prefixes);
+        for start in (0..rows).step_by(BLOCK) {
+            let rows = start..(start + BLOCK).min(rows);
             let count = vocab * rows.len();
             let (own, routed) = (&mut own[..count], &mut routed[..count]);
             self.weights(rows, work, own, routed);
@@ -92,10 +115,15 @@ impl Pair<'_> {
     ///
     /// Paper: `sec:exact-diagnostics` (direction)
     pub(super) fn direction(&self, work: &Workspace) -> (f64, f64) {
+        let plain = matches!(work.scores, Scores::FromTerms { terms: Terms::Plain, .. });
+        let rows = if plain { self.process.last_rows().start } else { self.process.prefixes() };
         let mut parts = vec![];
-        self.each_gradient(work, |edges, gradient| {
+        self.each_gradient(rows, work, |edges, gradient| {
             parts.push((dot(gradient, gradient), dot(gradient, &self.eta_gradient()[edges])));
         });
+        if plain {
+            self.plain_direction(work, |part| parts.push(part));
+        }
         let norm = sum(0..parts.len(), |block| parts[block].0).sqrt();
         let along = sum(0..parts.len(), |block| parts[block].1);
         (norm, (along / (norm * self.eta_gradient_norm())).clamp(-1.0, 1.0))
