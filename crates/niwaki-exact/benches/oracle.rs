@@ -2,10 +2,15 @@
 //!
 //! `cargo bench -p niwaki-exact`
 
+use mimalloc::MiMalloc;
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::TESTBED;
 use niwaki_exact::{Pair, Process, Reward, Table, Workspace};
 use niwaki_stream::Key;
+
+/// The command's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() {
     divan::main();

@@ -1,10 +1,11 @@
 //! The oracle beside a straightforward NumPy implementation, in one run, each on as many cores as it takes:
-//! values must agree, and the ratio of the best times on the wall is printed.
+//! values must agree, and the ratio of the best times on the wall, of as many tries, is printed.
 //!
 //! `cargo run --release -p niwaki-exact --example oracle_peer` (set `PYTHON` to an interpreter with NumPy)
 
 #![expect(clippy::print_stdout, reason = "an example that reports on the terminal")]
 
+use mimalloc::MiMalloc;
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::TESTBED;
 use niwaki_exact::{Measurement, Pair, Process, Reward, Table};
@@ -13,19 +14,23 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Instant;
 
+/// The command's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/oracle_numpy.py");
 
 fn main() -> Result<(), Box<dyn Error>> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    for horizon in [6, 8, 10] {
+    for (horizon, repeats) in [(6, 40), (8, 10), (10, 2)] {
         let output = Command::new(&python)
-            .args([SCRIPT, "--horizon", &horizon.to_string(), "--repeat", "2"])
+            .args([SCRIPT, "--horizon", &horizon.to_string(), "--repeat", &repeats.to_string()])
             .output()?;
         if !output.status.success() {
             return Err(format!("{python}: {}", String::from_utf8_lossy(&output.stderr)).into());
         }
         let peer: Value = serde_json::from_slice(&output.stdout)?;
-        let (ours, wall) = measure(Process::new(4, horizon)?)?;
+        let (ours, wall) = measure(Process::new(4, horizon)?, repeats)?;
         for (loss, came) in TESTBED.iter().zip(&ours) {
             for (field, came) in [
                 ("bias", came.bias),
@@ -56,8 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The twelve variants on the fixture's pair, and the best time of forty from logits to cosines.
-fn measure(process: Process) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> {
+/// The twelve variants on the fixture's pair, and the best time from logits to cosines.
+fn measure(process: Process, repeats: usize) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> {
     let index = |edge: usize| (4 * (edge / process.vocab()) + edge % process.vocab()) as f64;
     let old: Vec<f64> = (0..process.edges()).map(|edge| 0.1 * (1.0 + index(edge)).sin()).collect();
     let new: Vec<f64> =
@@ -67,7 +72,7 @@ fn measure(process: Process) -> Result<(Vec<Measurement>, f64), Box<dyn Error>> 
         .map(|name| Ok(name.parse::<Surrogate>()?.without_clip()))
         .collect::<Result<_, Box<dyn Error>>>()?;
     let (mut wall, mut measured) = (f64::INFINITY, vec![]);
-    for _ in 0..if process.horizon() > 8 { 5 } else { 40 } {
+    for _ in 0..repeats {
         let start = Instant::now();
         let (old, new) = (Table::new(process, &old)?, Table::new(process, &new)?);
         let pair = Pair::new(&old, &new, &Reward::TwoBranch.payoff(process)?)?;

@@ -84,7 +84,7 @@ impl Process {
         self.edges() + 1 - self.prefixes
     }
 
-    /// Whether waking other threads is worth it: below this, all twelve losses of the testbed take about 3 ms.
+    /// Whether waking other threads is worth it: below this, all twelve losses of the testbed take about a millisecond.
     pub(crate) const fn is_worth_threads(&self) -> bool {
         self.edges() >= 1 << 14
     }

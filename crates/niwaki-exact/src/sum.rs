@@ -50,12 +50,9 @@ wide! {
                 running[lane] += x[lane] * y[lane];
             }
         }
-        for half in [8, 4, 2, 1] {
-            for lane in 0..half {
-                running[lane] += running[lane + half];
-            }
-        }
-        running[0] + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
+        let eight: [f64; 8] = std::array::from_fn(|lane| running[lane] + running[lane + 8]);
+        let four: [f64; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
+        (four[0] + four[2]) + (four[1] + four[3]) + x_rest.iter().zip(y_rest).map(|(x, y)| x * y).sum::<f64>()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::tree::{by_width, width};
 use crate::twofold::{ABREAST, Abreast, Twofold};
+use crate::wide::wide;
 use crate::{Error, Process};
 use niwaki_correction::Real;
 
@@ -46,13 +47,12 @@ impl Table {
             prob: vec![0.0; logits.len()],
             residue: vec![0.0; logits.len()],
         };
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has the features that the function is compiled for.
-            unsafe { softmax_fused(vocab, logits, &mut table) }?;
-            return Ok(table);
+        let mut total = vec![0.0; process.prefixes()];
+        softmax(vocab, logits, &mut table, &mut total)?;
+        for (log_prob, total) in table.log_prob.chunks_exact_mut(vocab).zip(&total) {
+            let log_total = total.ln();
+            log_prob.iter_mut().for_each(|log_prob| *log_prob -= log_total);
         }
-        softmax::<false>(vocab, logits, &mut table)?;
         Ok(table)
     }
 
@@ -118,21 +118,21 @@ impl Table {
 
     /// The same for a stretch of rows that starts at edge `from`.
     pub(crate) fn pull_back_from(&self, from: usize, weight: &mut [f64]) {
-        let vocab = self.process.vocab();
-        by_width!(vocab, pull_back_of(vocab, &self.prob[from..], weight));
+        pull_back(self.process.vocab(), &self.prob[from..], weight);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn softmax_fused(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
-    softmax::<true>(vocab, logits, table)
-}
-
-/// Fills a table some rows at a time, side by side; fused or not, with the same bits.
-#[inline(always)]
-fn softmax<const FUSED: bool>(vocab: usize, logits: &[f64], table: &mut Table) -> Result<(), Error> {
-    by_width!(vocab, softmax_of::<_, FUSED>(vocab, logits, table))
+wide! {
+    /// Fills a table some rows at a time, side by side; `log_prob` still lacks the log of its row's `total`, which no
+    /// vector takes.
+    fn softmax<FUSED>(
+        vocab: usize,
+        logits: &[f64],
+        table: &mut Table,
+        total: &mut [f64],
+    ) -> Result<(), Error> {
+        by_width!(vocab, softmax_of::<_, FUSED>(vocab, logits, table, total))
+    }
 }
 
 #[inline(always)]
@@ -140,12 +140,15 @@ fn softmax_of<const V: usize, const FUSED: bool>(
     vocab: usize,
     logits: &[f64],
     table: &mut Table,
+    totals: &mut [f64],
 ) -> Result<(), Error> {
     let v = width::<V>(vocab);
     let mut grown = vec![Abreast::ZERO; v];
     let out = table.prob.chunks_mut(v * ABREAST).zip(table.residue.chunks_mut(v * ABREAST));
-    let out = out.zip(table.log_prob.chunks_mut(v * ABREAST));
-    for (block, (logits, ((prob, residue), log_prob))) in logits.chunks(v * ABREAST).zip(out).enumerate() {
+    let out = out.zip(table.log_prob.chunks_mut(v * ABREAST)).zip(totals.chunks_mut(ABREAST));
+    for (block, (logits, (((prob, residue), log_prob), totals))) in
+        logits.chunks(v * ABREAST).zip(out).enumerate()
+    {
         let (mut highest, mut lowest) = ([0.0; ABREAST], [0.0; ABREAST]);
         for (row, logits) in logits.chunks_exact(v).enumerate() {
             highest[row] = logits.iter().fold(f64::NEG_INFINITY, |high, &logit| logit.larger(high));
@@ -173,12 +176,10 @@ fn softmax_of<const V: usize, const FUSED: bool>(
                 total.put(row, total.at(row).plus(grown.at(row)));
             }
         }
-        let (mut share, mut log_total) = (Abreast::ZERO, [0.0; ABREAST]);
+        totals.copy_from_slice(&total.high[..totals.len()]);
+        let mut share = Abreast::ZERO;
         for row in 0..ABREAST {
             share.put(row, total.at(row).reciprocal::<FUSED>());
-        }
-        for (log_total, total) in log_total.iter_mut().zip(&total.high).take(logits.len() / v) {
-            *log_total = total.ln();
         }
         for (a, grown) in grown.iter_mut().enumerate() {
             for row in 0..ABREAST {
@@ -187,13 +188,20 @@ fn softmax_of<const V: usize, const FUSED: bool>(
             for row in 0..logits.len() / v {
                 let edge = row * v + a;
                 (prob[edge], residue[edge]) = (grown.high[row], grown.low[row]);
-                log_prob[edge] = (logits[edge] - highest[row]) - log_total[row];
+                log_prob[edge] = logits[edge] - highest[row];
             }
         }
     }
     Ok(())
 }
 
+wide! {
+    fn pull_back(vocab: usize, prob: &[f64], weight: &mut [f64]) {
+        by_width!(vocab, pull_back_of(vocab, prob, weight));
+    }
+}
+
+#[inline(always)]
 fn pull_back_of<const V: usize>(vocab: usize, prob: &[f64], weight: &mut [f64]) {
     let v = width::<V>(vocab);
     for (weight, prob) in weight.chunks_exact_mut(v).zip(prob.chunks_exact(v)) {

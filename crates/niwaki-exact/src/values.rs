@@ -3,7 +3,8 @@
 //! Owns what one policy is worth under one reward; knows nothing of a second policy.
 
 use crate::tree::{by_width, width};
-use crate::twofold::Twofold;
+use crate::twofold::{ABREAST, Abreast, Twofold};
+use crate::wide::wide;
 use crate::{Error, Payoff, Process, Table};
 
 /// The value of every prefix and of every choice there, under one policy and reward.
@@ -79,30 +80,11 @@ impl Values {
     }
 }
 
-/// V and A of every prefix, from the last to the first; fused where the processor can, with the same bits.
-fn induct(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has the features that the function is compiled for.
-        return unsafe { induct_fused(table, terminal, exact, advantage) };
+wide! {
+    /// V and A of every prefix, from the last step to the first.
+    fn induct<FUSED>(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
+        by_width!(table.process().vocab(), induct_of::<_, FUSED>(table, terminal, exact, advantage));
     }
-    induct_by::<false>(table, terminal, exact, advantage);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn induct_fused(table: &Table, terminal: &[f64], exact: &mut [Twofold], advantage: &mut [f64]) {
-    induct_by::<true>(table, terminal, exact, advantage);
-}
-
-#[inline(always)]
-fn induct_by<const FUSED: bool>(
-    table: &Table,
-    terminal: &[f64],
-    exact: &mut [Twofold],
-    advantage: &mut [f64],
-) {
-    by_width!(table.process().vocab(), induct_of::<_, FUSED>(table, terminal, exact, advantage));
 }
 
 #[inline(always)]
@@ -112,20 +94,38 @@ fn induct_of<const V: usize, const FUSED: bool>(
     exact: &mut [Twofold],
     advantage: &mut [f64],
 ) {
-    let (v, prefixes) = (width::<V>(table.process().vocab()), exact.len());
-    for row in (0..prefixes).rev() {
-        let next = |edge: usize| {
-            let node = edge + 1;
-            if node < prefixes { exact[node] } else { Twofold::new(terminal[node - prefixes]) }
-        };
-        let edges = v * row..v * row + v;
-        let value = edges
-            .clone()
-            .fold(Twofold::ZERO, |sum, edge| sum.plus(table.exact_prob(edge).times_by::<FUSED>(next(edge))));
-        for edge in edges {
-            advantage[edge] = next(edge).minus(value).value();
+    let (v, prefixes, process) = (width::<V>(table.process().vocab()), exact.len(), table.process());
+    let mut next = vec![Abreast::ZERO; v];
+    for level in (0..process.horizon()).rev() {
+        for first in process.level(level).step_by(ABREAST) {
+            // Rows of one level do not wait for each other.
+            let count = ABREAST.min(process.level(level).end - first);
+            let (mut value, mut prob) = (Abreast::ZERO, Abreast::ZERO);
+            for (a, next) in next.iter_mut().enumerate() {
+                for row in 0..count {
+                    let edge = v * (first + row) + a;
+                    let node = edge + 1;
+                    prob.put(row, table.exact_prob(edge));
+                    let paid = || Twofold::new(terminal[node - prefixes]);
+                    next.put(row, if node < prefixes { exact[node] } else { paid() });
+                }
+                for row in 0..ABREAST {
+                    value.put(row, value.at(row).plus(prob.at(row).times_by::<FUSED>(next.at(row))));
+                }
+            }
+            for (a, next) in next.iter().enumerate() {
+                let mut over = [0.0; ABREAST];
+                for row in 0..ABREAST {
+                    over[row] = next.at(row).minus(value.at(row)).value();
+                }
+                for row in 0..count {
+                    advantage[v * (first + row) + a] = over[row];
+                }
+            }
+            for row in 0..count {
+                exact[first + row] = value.at(row);
+            }
         }
-        exact[row] = value;
     }
 }
 

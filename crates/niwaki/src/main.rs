@@ -10,7 +10,12 @@ mod output;
 mod terminal;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use std::process::ExitCode;
+
+/// Keeps what one measurement gives back for the next.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Free everywhere, exact on trees: an exact oracle for policy losses, and the paper it comes from, re-run.
 #[derive(Parser)]

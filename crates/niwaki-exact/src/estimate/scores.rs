@@ -6,6 +6,7 @@ use super::Workspace;
 use crate::Pair;
 use crate::sum::{dot, sum};
 use crate::tree::{by_width, scale_rows, width};
+use crate::wide::wide;
 use niwaki_correction::Rule;
 use niwaki_correction::family::Reads;
 use std::ops::Range;
@@ -68,7 +69,7 @@ impl Pair<'_> {
             Terms::Live => &work.live,
             Terms::Plain => &self.plain.term,
         };
-        by_width!(vocab, weigh_of(vocab, reach, prob, &live[edges.clone()], own));
+        weigh(vocab, reach, prob, &live[edges.clone()], own);
         if terms == Terms::Plain {
             scale_rows(vocab, &work.factor[rows.clone()], own);
         }
@@ -79,7 +80,7 @@ impl Pair<'_> {
                 let end = rows.end.min(inner);
                 let count = vocab * (end - rows.start);
                 let children = &work.future[edges.start + 1..edges.start + 1 + count];
-                by_width!(vocab, weigh_of(vocab, reach, prob, children, &mut routed[..count]));
+                weigh(vocab, reach, prob, children, &mut routed[..count]);
                 routed[count..].fill(0.0);
             }
             Routing::Off | Routing::Downstream => routed.fill(0.0),
@@ -151,7 +152,14 @@ impl Pair<'_> {
     }
 }
 
-/// `out[p,a] = reach[p] · prob[p,a] · term[p,a]` over a stretch of rows.
+wide! {
+    /// `out[p,a] = reach[p] · prob[p,a] · term[p,a]` over a stretch of rows.
+    fn weigh(vocab: usize, reach: &[f64], prob: &[f64], term: &[f64], out: &mut [f64]) {
+        by_width!(vocab, weigh_of(vocab, reach, prob, term, out));
+    }
+}
+
+#[inline(always)]
 fn weigh_of<const V: usize>(vocab: usize, reach: &[f64], prob: &[f64], term: &[f64], out: &mut [f64]) {
     let v = width::<V>(vocab);
     let rows = prob.chunks_exact(v).zip(term.chunks_exact(v));
