@@ -94,8 +94,9 @@ impl Real for f64 {
         const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
         // Adding 1.5·2⁵² rounds to an integer and leaves it in the low bits.
         const ROUND: f64 = 6_755_399_441_055_744.0;
-        const LOWEST: f64 = -708.0;
-        const HIGHEST: f64 = 709.0;
+        // At −1023 and 1024 times ln 2 the power of two is zero and infinite, and so is what it scales.
+        const LOWEST: f64 = -1023.0 * std::f64::consts::LN_2;
+        const HIGHEST: f64 = 1024.0 * std::f64::consts::LN_2;
         let x = self.larger(LOWEST).smaller(HIGHEST);
         let shifted = multiply_add(x, std::f64::consts::LOG2_E, ROUND);
         let n = shifted - ROUND;
@@ -112,10 +113,7 @@ impl Real for f64 {
         p = multiply_add(p, r, 1.666_666_666_666_666_9e-1);
         p = multiply_add(p, r, 5.000_000_000_000_001e-1);
         p = multiply_add(p * r, r, r);
-        let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-        let value = multiply_add(p, scale, scale);
-        let value = if self > HIGHEST { f64::INFINITY } else { value };
-        if self < LOWEST { 0.0 } else { value }
+        f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52) * (p + 1.0)
     }
 }
 
@@ -149,8 +147,8 @@ impl Real for f32 {
         const LN2_HIGH: f32 = 0.693_359_4;
         const LN2_LOW: f32 = -2.121_944_4e-4;
         const ROUND: f32 = 12_582_912.0; // 1.5·2²³
-        const LOWEST: f32 = -87.0;
-        const HIGHEST: f32 = 88.0;
+        const LOWEST: f32 = -127.0 * std::f32::consts::LN_2;
+        const HIGHEST: f32 = 128.0 * std::f32::consts::LN_2;
         let x = self.larger(LOWEST).smaller(HIGHEST);
         let shifted = multiply_add(x, std::f32::consts::LOG2_E, ROUND);
         let n = shifted - ROUND;
@@ -163,10 +161,7 @@ impl Real for f32 {
         p = multiply_add(p, r, 1.0 / 6.0);
         p = multiply_add(p, r, 0.5);
         p = multiply_add(p * r, r, r);
-        let scale = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-        let value = multiply_add(p, scale, scale);
-        let value = if self > HIGHEST { f32::INFINITY } else { value };
-        if self < LOWEST { 0.0 } else { value }
+        f32::from_bits(shifted.to_bits().wrapping_add(127) << 23) * (p + 1.0)
     }
 }
 
@@ -193,6 +188,12 @@ mod tests {
     fn exp_at_the_edges() {
         assert_eq!(Real::exp(0.0_f64).to_bits(), 1.0_f64.to_bits());
         assert_eq!(Real::exp(-0.0_f32).to_bits(), 1.0_f32.to_bits());
+        // The last powers of two: finite below, zero and infinite from there on.
+        assert!((Real::exp(709.4_f64) / f64::exp(709.4) - 1.0).abs() < 1e-15);
+        assert!((Real::exp(-708.3_f64) / f64::exp(-708.3) - 1.0).abs() < 1e-15);
+        assert!((Real::exp(88.3_f32) / f32::exp(88.3) - 1.0).abs() < 3e-7);
+        assert_eq!((Real::exp(709.9_f64), Real::exp(88.8_f32)), (f64::INFINITY, f32::INFINITY));
+        assert_eq!((Real::exp(-708.8_f64), Real::exp(-87.7_f32)), (0.0, 0.0));
         assert_eq!(Real::exp(1e9_f64), f64::INFINITY);
         assert_eq!(Real::exp(-1e9_f64), 0.0);
         assert_eq!(Real::exp(f32::NEG_INFINITY), 0.0);

@@ -1,9 +1,10 @@
 //! What the sums say of the batch.
 
 use super::Diagnostics;
-use super::tally::{Sum, Tally, Total, sum};
+use super::tally::{SUMS, Sum, Tally, Total};
 use crate::Real;
-use crate::surrogate::tile::{Abreast, LANES};
+use crate::surrogate::tile::{Abreast, LANES, sum};
+use crate::surrogate::turn::{SIDE, turn};
 
 /// Normalised effective sample size. Paper: `sec:exact-diagnostics`
 fn ess(mass: f64, first: f64, second: f64) -> f64 {
@@ -21,7 +22,7 @@ impl Tally {
     }
 
     #[inline(always)]
-    pub(crate) fn finish(&self) -> Diagnostics {
+    pub(crate) fn finish<const LEVEL: u8>(&self) -> Diagnostics {
         // A trajectory has a position if it ends later.
         let mut masses = vec![0.0; self.ended.len() - 1];
         let mut above = 0.0;
@@ -30,25 +31,38 @@ impl Tally {
             *mass = above;
         }
         let lane_mass = above;
-        let mass: f64 = masses.iter().sum();
         let positions = masses.len();
         let [mut prefix_ess, mut prefix_ess_clamped, mut bias_witness] =
             [(); 3].map(|()| vec![0.0; positions]);
-        let (mut spread, mut sum_ell, mut dose, mut rollout_dose) = (0.0, 0.0, 0.0, 0.0);
-        let places = prefix_ess.iter_mut().zip(&mut prefix_ess_clamped).zip(&mut bias_witness);
-        for ((sums, &mass), ((prefix_ess, clamped_ess), witness)) in
-            self.by_position.iter().zip(&masses).zip(places)
-        {
-            let of = |sum: Sum| sums[sum as usize];
-            // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
-            spread += of(Sum::EllSquared) - of(Sum::Ell) * of(Sum::Ell) / mass;
-            sum_ell += of(Sum::Ell);
-            *prefix_ess = ess(mass, of(Sum::Prefix), of(Sum::PrefixSquared));
-            *clamped_ess = ess(mass, of(Sum::Clamped), of(Sum::ClampedSquared));
-            *witness = of(Sum::Witness) / mass;
-            dose += witness.abs();
-            rollout_dose += (of(Sum::RolloutWitness) / mass).abs();
+        let [mut mass, mut spread, mut sum_ell, mut dose, mut rollout_dose] = [[0.0; SIDE]; 5];
+        let places = (prefix_ess.chunks_mut(SIDE).zip(prefix_ess_clamped.chunks_mut(SIDE)))
+            .zip(bias_witness.chunks_mut(SIDE));
+        let chunks = self.by_position.chunks(SIDE).zip(masses.chunks(SIDE));
+        for ((rows, masses), ((prefix_ess, prefix_ess_clamped), bias_witness)) in chunks.zip(places) {
+            let of = side_by_side::<LEVEL>(rows);
+            // Positions that are not there have sums of zero.
+            let (count, mut mass_here) = (masses.len(), [1.0; SIDE]);
+            mass_here[..count].copy_from_slice(masses);
+            let mut found = [[0.0; SIDE]; 3];
+            for at in 0..SIDE {
+                let of = |sum: Sum| of[sum as usize][at];
+                let here = mass_here[at];
+                mass[at] += if at < count { here } else { 0.0 };
+                // Positions count by their mass, so that a ragged tail of few trajectories does not dominate.
+                spread[at] += of(Sum::EllSquared) - of(Sum::Ell) * of(Sum::Ell) / here;
+                sum_ell[at] += of(Sum::Ell);
+                found[0][at] = ess(here, of(Sum::Prefix), of(Sum::PrefixSquared));
+                found[1][at] = ess(here, of(Sum::Clamped), of(Sum::ClampedSquared));
+                found[2][at] = of(Sum::Witness) / here;
+                dose[at] += found[2][at].abs();
+                rollout_dose[at] += (of(Sum::RolloutWitness) / here).abs();
+            }
+            prefix_ess.copy_from_slice(&found[0][..count]);
+            prefix_ess_clamped.copy_from_slice(&found[1][..count]);
+            bias_witness.copy_from_slice(&found[2][..count]);
         }
+        let [mass, spread, sum_ell, dose, rollout_dose] =
+            [mass, spread, sum_ell, dose, rollout_dose].map(|parts| parts.into_iter().sum::<f64>());
         let step_variance = f64::max(spread, 0.0) / mass;
         let mean_ell = sum_ell / mass;
         let (ess_sequence, chi2_sequence) = self.whole_trajectories();
@@ -91,6 +105,17 @@ impl Tally {
         let [mass, first, second] = [mass, first, second].map(|parts| sum(&parts));
         (ess(mass, first, second), second / mass * Real::exp(2.0 * highest) - 1.0)
     }
+}
+
+/// The sums of some positions, by name; zero where there are fewer than [`SIDE`].
+#[inline(always)]
+fn side_by_side<const LEVEL: u8>(positions: &[[f64; SUMS]]) -> [[f64; SIDE]; SUMS] {
+    let (mut rows, mut columns) = ([[0.0; SUMS]; SIDE], [[0.0; SIDE]; SUMS]);
+    rows[..positions.len()].copy_from_slice(positions);
+    let to = columns.as_flattened_mut().as_mut_ptr();
+    // SAFETY: both are whole squares, and the caller is compiled for what the level says.
+    unsafe { turn::<f64, LEVEL>(|row| rows[row].as_ptr(), |column| to.add(column * SIDE)) };
+    columns
 }
 
 /// Prefix ESS at each position for log-ratios too large for plain sums: each position is scaled by its largest.
@@ -161,7 +186,7 @@ mod tests {
             }
             tally.end(&tile, &weight);
         }
-        tally.finish()
+        tally.finish::<PLAIN>()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::CLAMP;
 use crate::Real;
-use crate::surrogate::tile::{Abreast, LANES, Tile};
+use crate::surrogate::tile::{Abreast, LANES, Tile, sum};
 use crate::surrogate::turn::{PLAIN, SIDE, row_sums};
 
 /// Some positions of a tile as the surrogate left them, `[steps]` each.
@@ -299,18 +299,4 @@ impl Step {
             running.signal[at] = self.advantage[lane].abs().larger(running.signal[at]);
         }
     }
-}
-
-/// The sum over the lanes.
-#[inline(always)]
-pub(super) fn sum(values: &Abreast<f64>) -> f64 {
-    let mut values = *values;
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            values[lane] += values[lane + half];
-        }
-        half /= 2;
-    }
-    values[0]
 }

@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Packed};
 use super::passes::{Passes, Placed, Steps};
-use super::tile::{LANES, Tile};
+use super::tile::{LANES, Tile, sum};
 use super::turn::PLAIN;
 #[cfg(target_arch = "x86_64")]
 use super::turn::{AVX2, AVX512};
@@ -10,6 +10,7 @@ use super::{Mean, Surrogate};
 use crate::clip::Bounds;
 use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
 use crate::family::{Form, Rule};
+use crate::log_ratio::add;
 use crate::{Error, Real};
 
 /// What a loss says of a batch.
@@ -182,7 +183,7 @@ impl Surrogate {
         let offsets = std::mem::take(&mut passes.offsets);
         let lanes = offsets.len() - 1;
         let firsts = (0..lanes).step_by(LANES);
-        let mut objective = 0.0;
+        let mut objective = [0.0; LANES];
         if MEASURED {
             passes.tally.reset(longest);
         }
@@ -202,7 +203,7 @@ impl Surrogate {
                 passes.fill_normaliser(&rule, &tiles);
             }
             for placed in &tiles {
-                objective += passes.terms::<LEVEL, MEASURED>(&rule, steps, placed);
+                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, placed));
             }
             if rule.self_normalised {
                 passes.share_credit(&rule, &tiles);
@@ -216,13 +217,13 @@ impl Surrogate {
                     placed = self.place(&offsets, lane, lane_weight, whole);
                 }
                 passes.read::<LEVEL>(&rule, steps, &placed);
-                objective += passes.terms::<LEVEL, MEASURED>(&rule, steps, &placed);
+                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, &placed));
                 passes.pull_back::<LEVEL>(&rule, &placed, self.routing);
             }
         }
         let mut diagnostics = Diagnostics::default();
         if MEASURED {
-            diagnostics = passes.tally.finish();
+            diagnostics = passes.tally.finish::<LEVEL>();
             if passes.tally.overflowed() {
                 let ell = |step: usize| steps.log_prob[step].to_f64() - steps.rollout_log_prob[step].to_f64();
                 let weight = |lane| weight_of(lane_weight, lane);
@@ -230,7 +231,7 @@ impl Surrogate {
             }
         }
         passes.offsets = offsets;
-        Ok((objective, rule, diagnostics))
+        Ok((sum(&objective), rule, diagnostics))
     }
 
     /// The tile from a trajectory on, at the buffers' start, with its trajectories' weights and scales.

@@ -125,14 +125,15 @@ impl<F: Real> Passes<F> {
         }
     }
 
-    /// Factors and terms of a tile, and its diagnostics where they are `MEASURED`; returns its share of the objective.
+    /// Factors and terms of a tile, and its diagnostics where they are `MEASURED`; returns its trajectories' shares of the
+    /// objective.
     #[inline(always)]
     pub(super) fn terms<const LEVEL: u8, const MEASURED: bool>(
         &mut self,
         rule: &Rule,
         steps: &Steps<'_, F>,
         placed: &Placed<F>,
-    ) -> f64 {
+    ) -> Abreast<f64> {
         let weight = placed.weight.map(F::to_f64);
         let mut value = [F::ZERO; LANES];
         for first in (0..placed.tile.horizon).step_by(POSITIONS) {
@@ -161,7 +162,7 @@ impl<F: Real> Passes<F> {
         if MEASURED {
             self.tally.end(&placed.tile, &weight);
         }
-        value.into_iter().map(F::to_f64).sum()
+        value.map(F::to_f64)
     }
 
     /// Adds zero times every value: what is not finite stays.

@@ -15,6 +15,20 @@ pub(crate) const LANES: usize = 16;
 /// One position of [`LANES`] trajectories.
 pub(crate) type Abreast<F> = [F; LANES];
 
+/// The sum over the lanes.
+#[inline(always)]
+pub(crate) fn sum(values: &Abreast<f64>) -> f64 {
+    let mut values = *values;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            values[lane] += values[lane + half];
+        }
+        half /= 2;
+    }
+    values[0]
+}
+
 /// What is fetched: the steps' values in one slice, or what is left of them without those in another.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a, F> {

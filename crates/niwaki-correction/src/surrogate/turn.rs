@@ -125,22 +125,26 @@ pub(crate) unsafe fn row_sums<const LEVEL: u8>(square: &[[f64; SIDE]; SIDE]) -> 
 #[inline(always)]
 unsafe fn row_sums_wide(square: &[[f64; SIDE]; SIDE], sums: &mut [f64; SIDE]) {
     use std::arch::x86_64::{
-        __m512d, _mm512_add_pd, _mm512_loadu_pd, _mm512_shuffle_f64x2, _mm512_storeu_pd, _mm512_unpackhi_pd,
-        _mm512_unpacklo_pd,
+        __m512d, _mm512_add_pd, _mm512_loadu_pd, _mm512_mask_blend_pd, _mm512_permutex_pd,
+        _mm512_shuffle_f64x2, _mm512_shuffle_pd, _mm512_storeu_pd,
     };
     // SAFETY: whole rows, and all of the sums; the processor has AVX-512: the caller says so.
     unsafe {
+        // Even places of `a` and odd ones of `b`, and the others, places changed: a blend needs no shuffle.
         let neighbours = |row: usize| {
             let (a, b) = (_mm512_loadu_pd(square[row].as_ptr()), _mm512_loadu_pd(square[row + 1].as_ptr()));
-            _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
+            _mm512_add_pd(_mm512_mask_blend_pd(0b1010_1010, a, b), _mm512_shuffle_pd::<0b0101_0101>(a, b))
         };
-        // Even quarters of both and odd quarters of both.
-        let halve = |a: __m512d, b: __m512d| {
-            let even = _mm512_shuffle_f64x2::<0b10_00_10_00>(a, b);
-            _mm512_add_pd(even, _mm512_shuffle_f64x2::<0b11_01_11_01>(a, b))
+        // The same with neighbouring pairs.
+        let pairs = |a: __m512d, b: __m512d| {
+            let others = _mm512_mask_blend_pd(0b0011_0011, a, b);
+            let changed = _mm512_permutex_pd::<0b01_00_11_10>(others);
+            _mm512_add_pd(_mm512_mask_blend_pd(0b1100_1100, a, b), changed)
         };
-        let (low, high) = (halve(neighbours(0), neighbours(2)), halve(neighbours(4), neighbours(6)));
-        _mm512_storeu_pd(sums.as_mut_ptr(), halve(low, high));
+        let (low, high) = (pairs(neighbours(0), neighbours(2)), pairs(neighbours(4), neighbours(6)));
+        let first = _mm512_shuffle_f64x2::<0b01_00_01_00>(low, high);
+        let second = _mm512_shuffle_f64x2::<0b11_10_11_10>(low, high);
+        _mm512_storeu_pd(sums.as_mut_ptr(), _mm512_add_pd(first, second));
     }
 }
 
