@@ -93,6 +93,8 @@ impl Tally {
         self.start();
     }
 
+    /// Inlined, so that what it stores is as wide as what is loaded next.
+    #[inline(always)]
     fn start(&mut self) {
         self.tile = Running { ratio: [1.0; LANES], ..Running::default() };
     }
