@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p niwaki-exact --example oracle_peer` (set `PYTHON` to an interpreter with NumPy)
 
-#![expect(clippy::print_stdout, reason = "an example that reports on the terminal")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example that reports on the terminal")]
 
 use mimalloc::MiMalloc;
 use niwaki_correction::Surrogate;
@@ -11,23 +11,38 @@ use niwaki_correction::family::TESTBED;
 use niwaki_exact::{Measurement, Pair, Process, Reward, Table};
 use serde_json::Value;
 use std::error::Error;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 /// The command's.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// What to do where Python fails.
+const MEND: &str = "set PYTHON to an interpreter with NumPy (python3 -m pip install numpy)";
+
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/oracle_numpy.py");
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match compare() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn compare() -> Result<(), Box<dyn Error>> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     for (horizon, repeats) in [(6, 40), (8, 10), (10, 2)] {
         let output = Command::new(&python)
             .args([SCRIPT, "--horizon", &horizon.to_string(), "--repeat", &repeats.to_string()])
-            .output()?;
+            .output()
+            .map_err(|error| format!("{python}: {error}; {MEND}"))?;
         if !output.status.success() {
-            return Err(format!("{python}: {}", String::from_utf8_lossy(&output.stderr)).into());
+            let told = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{python}: {}; {MEND}", told.lines().last().unwrap_or("failed")).into());
         }
         let peer: Value = serde_json::from_slice(&output.stdout)?;
         let (ours, wall) = measure(Process::new(4, horizon)?, repeats)?;
