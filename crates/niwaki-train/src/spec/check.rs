@@ -94,9 +94,12 @@ impl Spec {
         self.check_numbers()?;
         self.check_policy(&task)?;
         let phase = |key: &'static str, name: &str, reuse: usize| {
-            let name = if name == MEASURED { "ppo" } else { name };
-            let correction: Correction =
-                name.parse().map_err(|error: niwaki_correction::Error| refuse(key, error.to_string()))?;
+            let parsed = if name == MEASURED { "ppo" } else { name }.parse();
+            let correction: Correction = parsed.map_err(|error: niwaki_correction::Error| {
+                let other =
+                    if name.starts_with("tempered") { format!(" or {MEASURED}") } else { String::new() };
+                refuse(key, format!("{error}{other}"))
+            })?;
             Ok::<_, Error>(Phase { correction, reuse })
         };
         let rest = phase("update.correction", &self.update.correction, self.update.reuse)?;
@@ -254,6 +257,9 @@ mod tests {
             "optimiser.rate: -1 is out of range; give a number from 0 up"
         );
         assert!(refusal(&["update.correction=tempred:0.1"]).contains("did you mean 'tempered'"));
+        assert!(
+            refusal(&["update.correction=tempered:rul"]).ends_with("write tempered:ALPHA or tempered:rule")
+        );
         assert!(refusal(&["task.horizon=40"]).starts_with("policy.kind: "));
         assert!(refusal(&["policy.kind=bag", "advantage.kind=exact"]).contains("needs policy.kind"));
         assert!(
