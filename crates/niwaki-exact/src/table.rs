@@ -87,7 +87,7 @@ impl Table {
     }
 
     /// A probability with all its digits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn exact_prob(&self, edge: usize) -> Twofold {
         Twofold { high: self.prob[edge], low: self.residue[edge] }
     }

@@ -28,7 +28,7 @@ macro_rules! by_width {
 pub(crate) use by_width;
 
 /// The width of a row: `V`, or the vocabulary where `V` is 0.
-#[inline]
+#[inline(always)]
 pub(crate) const fn width<const V: usize>(vocab: usize) -> usize {
     if V == 0 { vocab } else { V }
 }
@@ -137,7 +137,7 @@ pub(crate) fn path_moments(
     future: &mut [f64],
     spread: &mut [f64],
 ) -> (f64, f64) {
-    by_width!(process.vocab(), last_moments_of(process, prob, value, rows, future, spread));
+    last_moments(process, prob, value, rows, future, spread);
     inner_moments(process, prob, value, rows, future, spread)
 }
 
@@ -157,6 +157,21 @@ wide! {
     }
 }
 
+wide! {
+    /// Mean and variance of the last step's rows.
+    fn last_moments(
+        process: Process,
+        prob: &[f64],
+        value: &[f64],
+        rows: &[f64],
+        future: &mut [f64],
+        spread: &mut [f64],
+    ) {
+        by_width!(process.vocab(), last_moments_of(process, prob, value, rows, future, spread));
+    }
+}
+
+#[inline(always)]
 fn last_moments_of<const V: usize>(
     process: Process,
     prob: &[f64],

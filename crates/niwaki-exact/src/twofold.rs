@@ -20,7 +20,7 @@ impl Twofold {
     }
 
     /// `a + b` without error (Knuth).
-    #[inline]
+    #[inline(always)]
     fn sum(a: f64, b: f64) -> Self {
         let high = a + b;
         let part = high - a;
@@ -28,20 +28,20 @@ impl Twofold {
     }
 
     /// `a + b` without error where `|a| ≥ |b|` (Dekker).
-    #[inline]
+    #[inline(always)]
     const fn renormalised(a: f64, b: f64) -> Self {
         let high = a + b;
         Self { high, low: b - (high - a) }
     }
 
     /// `a − b` without error.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn difference(a: f64, b: f64) -> Self {
         Self::sum(a, -b)
     }
 
     /// `a · b` without error (Dekker), for factors below 1e300.
-    #[inline]
+    #[inline(always)]
     const fn product(a: f64, b: f64) -> Self {
         const SPLIT: f64 = 134_217_729.0; // 2²⁷ + 1
         let (a_shifted, b_shifted) = (SPLIT * a, SPLIT * b);
@@ -51,18 +51,18 @@ impl Twofold {
         Self { high, low: ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plus(self, other: Self) -> Self {
         let sum = Self::sum(self.high, other.high);
         Self::renormalised(sum.high, sum.low + (self.low + other.low))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn minus(self, other: Self) -> Self {
         self.plus(Self { high: -other.high, low: -other.low })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn times(self, other: Self) -> Self {
         let product = Self::product(self.high, other.high);
         Self::renormalised(product.high, product.low + (self.high * other.low + self.low * other.high))
@@ -89,7 +89,7 @@ impl Twofold {
     }
 
     /// Nearest `f64`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(self) -> f64 {
         self.high + self.low
     }

@@ -2,6 +2,36 @@
 
 use niwaki_correction::Real;
 
+/// What loops are compiled for.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Vectors {
+    /// What every processor has.
+    Baseline,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512 besides.
+    Avx512,
+}
+
+/// The widest that this processor has.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn widest() -> Vectors {
+    let fuses = is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx2");
+    let wide = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    let found = match (fuses, wide) {
+        (true, true) => Vectors::Avx512,
+        (true, false) => Vectors::Avx2,
+        (false, _) => Vectors::Baseline,
+    };
+    #[cfg(test)]
+    let found = found.min(tests::MOST.get());
+    found
+}
+
 /// Defines a function whose body is compiled for AVX-512, for AVX2 and for every processor, and calls the widest that
 /// the processor has.
 ///
@@ -34,18 +64,12 @@ macro_rules! wide {
                 fn avx2($($argument: $type),*) $(-> $result)? {
                     body$($fused)*($($argument),*)
                 }
-                let fuses = is_x86_feature_detected!("fma");
-                if fuses
-                    && is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                {
+                match $crate::wide::widest() {
                     // SAFETY: the processor has the features that the function is compiled for.
-                    return unsafe { avx512($($argument),*) };
-                }
-                if fuses && is_x86_feature_detected!("avx2") {
+                    $crate::wide::Vectors::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: as above.
-                    return unsafe { avx2($($argument),*) };
+                    $crate::wide::Vectors::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::wide::Vectors::Baseline => {}
                 }
             }
             body$($unfused)*($($argument),*)
@@ -58,5 +82,51 @@ wide! {
     /// eˣ of every value.
     pub(crate) fn exp_all(values: &mut [f64]) {
         values.iter_mut().for_each(|value| *value = Real::exp(*value));
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::{Measurement, Pair, Process, Reward, Table, Workspace};
+    use niwaki_correction::Surrogate;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// What this thread's loops may use.
+        pub(super) static MOST: Cell<Vectors> = const { Cell::new(Vectors::Avx512) };
+    }
+
+    /// Losses with and without a clip, by every way of reading, on a process that stays on one thread.
+    fn measured(most: Vectors, vocab: usize) -> (Vec<f64>, Vec<Measurement>) {
+        MOST.set(most);
+        let process = Process::new(vocab, 4).unwrap();
+        let logits = |by: f64| (0..process.edges()).map(|j| (by * j as f64).sin()).collect::<Vec<_>>();
+        let tables = [1.0, 1.7].map(|by| Table::new(process, &logits(by)).unwrap());
+        let pair = Pair::new(&tables[0], &tables[1], &Reward::SparseMatch.payoff(process).unwrap()).unwrap();
+        let mut work = Workspace::default();
+        let losses = [
+            "ppo",
+            "tempered:0.25",
+            "truncated:2",
+            "clipped:0.25,1",
+            "minpro",
+            "gspo",
+            "self-normalised:0.5",
+        ];
+        let losses = losses.map(|name| name.parse::<Surrogate>().unwrap());
+        let all = losses.iter().flat_map(|loss| [loss.clone(), loss.clone().without_clip()]);
+        let found = all.map(|loss| pair.measure(&loss, &mut work).unwrap()).collect();
+        MOST.set(Vectors::Avx512);
+        (pair.eta_gradient().to_vec(), found)
+    }
+
+    #[test]
+    fn wide_loops_have_the_bits_of_plain_ones() {
+        for vocab in [2, 3, 4, 5] {
+            let plain = measured(Vectors::Baseline, vocab);
+            assert_eq!(measured(Vectors::Avx2, vocab), plain);
+            assert_eq!(measured(Vectors::Avx512, vocab), plain);
+        }
     }
 }

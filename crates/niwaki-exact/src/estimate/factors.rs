@@ -49,7 +49,9 @@ impl Pair<'_> {
     /// Turns log-factors into factors and returns E[g] and E[g²] at each position, divided by the highest factor of
     /// all (an ESS has no scale, and a square must not overflow).
     fn factor_moments(&self, factor: &mut [f64]) -> Vec<(f64, f64)> {
-        let scale = Real::exp(-highest(factor));
+        let highest = highest(factor);
+        // Where every prefix is dropped there is nothing to scale.
+        let scale = if highest == f64::NEG_INFINITY { 1.0 } else { Real::exp(-highest) };
         exp_all(factor);
         let mut weighted = vec![];
         (0..self.process.horizon())
@@ -69,7 +71,7 @@ impl Pair<'_> {
         reading.clear();
         match reads {
             // Where the window covers every prefix the prefix is read, to the bit.
-            Reads::Window(window) if window + 1 < horizon => {
+            Reads::Window(window) if window < horizon - 1 => {
                 reading.extend_from_slice(&self.prefix);
                 for level in window + 1..horizon {
                     let from = self.process.level(level - window).start;

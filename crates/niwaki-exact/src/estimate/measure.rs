@@ -27,7 +27,8 @@ pub struct Measurement {
     pub cosine: f64,
     /// Euclidean norm of the gradient of the expected estimate.
     pub gradient_norm: f64,
-    /// Normalised ESS of the member's factors over the joint (sequence, position) distribution.
+    /// Normalised ESS of the member's factors over the joint (sequence, position) distribution; 0 where it drops
+    /// every step.
     pub ess: f64,
     /// The same at each position. Shapes: `[horizon]`
     pub ess_at: Vec<f64>,
@@ -120,7 +121,10 @@ impl Pair<'_> {
         let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
         let (gradient_norm, cosine) = self.direction(work);
         let bias = moments.mean - self.improvement();
-        let ess = |first: f64, second: f64, mass: f64| first * first / (mass * second);
+        // Where every weight is zero no sample counts.
+        let ess = |first: f64, second: f64, mass: f64| {
+            if second == 0.0 { 0.0 } else { first * first / (mass * second) }
+        };
         let (first, second) =
             moments.factor_at.iter().fold((0.0, 0.0), |sum, at| (sum.0 + at.0, sum.1 + at.1));
         let measurement = Measurement {

@@ -109,7 +109,8 @@ impl Pair<'_> {
         future[at.clone()].copy_from_slice(&rows[at.clone()]);
         for ((spread, factor), variance) in spread[at.clone()].iter_mut().zip(&factor[at]).zip(&last.variance)
         {
-            *spread = (factor * factor) * variance;
+            // Squares come last: that of a factor alone may overflow where the variance is zero.
+            *spread = factor * (factor * variance);
         }
     }
 
@@ -118,18 +119,17 @@ impl Pair<'_> {
         let LastRows { square, along, .. } = &self.plain.last;
         let rows = self.process.last_rows();
         let (reach, factor) = (&self.reach[rows.clone()], &work.factor[rows]);
-        let (mut weight, mut weight_square) = ([0.0; BLOCK], [0.0; BLOCK]);
+        let (mut weight, mut weighed) = ([0.0; BLOCK], [0.0; BLOCK]);
         for start in (0..reach.len()).step_by(BLOCK) {
             let rows = start..(start + BLOCK).min(reach.len());
-            let weights = weight.iter_mut().zip(&mut weight_square);
-            for ((weight, square), (reach, factor)) in
-                weights.zip(reach[rows.clone()].iter().zip(&factor[rows.clone()]))
-            {
+            let weights = weight.iter_mut().zip(&mut weighed);
+            let of_rows = reach[rows.clone()].iter().zip(&factor[rows.clone()]).zip(&square[rows.clone()]);
+            for ((weight, weighed), ((reach, factor), square)) in weights.zip(of_rows) {
                 *weight = reach * factor;
-                *square = *weight * *weight;
+                *weighed = *weight * square;
             }
-            let count = rows.len();
-            visit((dot(&weight_square[..count], &square[rows.clone()]), dot(&weight[..count], &along[rows])));
+            let weight = &weight[..rows.len()];
+            visit((dot(weight, &weighed[..rows.len()]), dot(weight, &along[rows])));
         }
     }
 }

@@ -143,7 +143,7 @@ impl Pair<'_> {
                 }
                 return Routing::Scattered;
             }
-            Reads::Window(window) if window + 1 < process.horizon() => {
+            Reads::Window(window) if window < process.horizon() - 1 => {
                 crate::tree::windowed_sum(process, prob, credit, window, future);
             }
             _ => crate::tree::expected_sum(process, prob, credit, future),

@@ -1,7 +1,7 @@
 //! The paper's identities.
 
 use crate::support::{assert_near, fixture_tables, listed, noise, unclipped};
-use niwaki_exact::{AdvantageSource, Measurement, Pair, Process, Reward, Table, Workspace};
+use niwaki_exact::{AdvantageSource, Measurement, Pair, Payoff, Process, Reward, Table, Workspace};
 
 /// Fixture policies on every reward of the ladder, at two sizes, and a wide pair.
 fn each_pair(mut visit: impl FnMut(&str, &Pair<'_>, &mut Workspace)) {
@@ -47,6 +47,7 @@ fn members_that_are_the_same_are_so_to_the_bit() {
             ("tempered:1", "full"),
             (longest.as_str(), "full"),
             (longer.as_str(), "full"),
+            ("truncated:inf", "full"),
             ("clipped:0.25,inf", "tempered:0.25"),
             ("clipped:0.7,inf", "tempered:0.7"),
             ("ctpo", "full"),
@@ -191,6 +192,31 @@ fn late_only_follows_its_closed_form() {
     }
     // α = ½ equals PPO (c(0) = c(1) = 1), and the minimum lies between.
     assert!(measured[2] < 0.75 * measured[0] && (measured[3] / measured[0] - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn a_factor_whose_square_overflows_does_no_harm_where_nothing_varies() {
+    // The first token is taken by e^-400 at first and by a half later: R = e^400 / 2 after it, where both choices pay ½.
+    let process = Process::new(2, 2).unwrap();
+    let old = Table::new(process, &[400.0, 0.0, 0.0, 0.0, 0.0, 0.0]).unwrap();
+    let new = Table::uniform(process);
+    let payoff = Payoff::from_table(process, vec![1.0, 0.0, 0.5, 0.5]).unwrap();
+    let pair = Pair::new(&old, &new, &payoff).unwrap();
+    let measured = pair.measure(&unclipped("full"), &mut Workspace::default()).unwrap();
+    assert!(measured.bias.abs() < 1e-15 && measured.variance.is_finite(), "{measured:?}");
+}
+
+#[test]
+fn a_member_that_drops_every_step_has_no_sample() {
+    // Ratios 2·0.9 and 2·0.1: both outside of 1 ± 0.1, alone and along the sequence.
+    let process = Process::new(2, 1).unwrap();
+    let (old, new) = (Table::uniform(process), Table::new(process, &[9.0_f64.ln(), 0.0]).unwrap());
+    let pair = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap();
+    for loss in ["token-mis:0.9,1.1", "sequence-mis:0.9,1.1"] {
+        let measured = pair.measure(&unclipped(loss), &mut Workspace::default()).unwrap();
+        assert_eq!((measured.ess, measured.mean, measured.variance), (0.0, 0.0, 0.0), "{loss}");
+        assert!(measured.cosine.is_nan(), "{loss}");
+    }
 }
 
 #[test]

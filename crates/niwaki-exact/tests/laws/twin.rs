@@ -107,7 +107,14 @@ fn terms(rule: &Rule, surrogate: &Surrogate, steps: &Steps) -> Vec<f64> {
 
 #[test]
 fn recursions_agree_with_the_listing_of_every_sequence() {
-    for (vocab, horizon, reward) in [(3, 4, Reward::EarlyGate), (4, 5, Reward::TwoBranch)] {
+    let settings = [
+        (3, 4, Reward::EarlyGate),
+        (4, 5, Reward::TwoBranch),
+        (5, 3, Reward::TwoBranch),
+        (2, 1, Reward::LateOnly),
+        (3, 2, Reward::SparseMatch),
+    ];
+    for (vocab, horizon, reward) in settings {
         let process = Process::new(vocab, horizon).unwrap();
         let (old, new) = fixture_tables(process);
         let payoff = reward.payoff(process).unwrap();
@@ -133,6 +140,15 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, 1e-12);
                 let gradient = pair.gradient(&surrogate, &mut workspace).unwrap();
                 assert_near(&format!("{what}: gradient"), &gradient, &twin.gradient, 1e-11);
+                let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+                let norm = dot(&twin.gradient, &twin.gradient).sqrt();
+                near("norm", came.gradient_norm, norm);
+                let along = dot(&twin.gradient, pair.eta_gradient()) / (norm * pair.eta_gradient_norm());
+                if norm > 0.0 {
+                    near("cosine", came.cosine, along);
+                } else {
+                    assert!(came.cosine.is_nan(), "{what}: a gradient of zero has no direction");
+                }
             }
         }
     }

@@ -128,11 +128,14 @@ impl Plan {
         self.study.folder()
     }
 
-    /// How an arm is called in tables: the correction's own words where the name is one.
+    /// How an arm is called in tables: the correction's own words where the name is one, written out. A bare name may
+    /// stand for other parameters than the member's usual ones.
     #[must_use]
     pub fn arm_label(&self, arm: usize) -> String {
         let name = &self.study.arm[arm].name;
-        name.parse::<Correction>().map_or_else(|_| name.clone(), |correction| correction.label())
+        let written_out = |correction: &Correction| correction.to_string() == *name;
+        let correction = name.parse().ok().filter(written_out);
+        correction.map_or_else(|| name.clone(), |correction| correction.label())
     }
 
     /// The place of an arm.
