@@ -44,7 +44,7 @@ pub trait Real:
     /// `a·b + c`, rounded once; fast only where the processor fuses the two.
     fn fused(a: Self, b: Self, c: Self) -> Self;
     /// eˣ to about one unit in the last place, without a branch, so that loops over it vectorise. `multiply_add` is
-    /// `a·b + c`, fused or not. Overflows to infinity and underflows to zero.
+    /// `a·b + c`, fused or not. Overflows to infinity and underflows to zero; what is not a number gives zero.
     fn exp_by(self, multiply_add: impl Fn(Self, Self, Self) -> Self) -> Self;
     /// [`Real::exp_by`] without fusing: the same bits on every machine.
     #[inline(always)]

@@ -43,17 +43,7 @@ impl Pair<'_> {
     ///
     /// Paper: `eq:gradient-two-channels`, `eq:gradient-conditional`
     pub fn channels(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Channels, Error> {
-        let ppo = Rule::tempered(0.0);
-        self.moments(surrogate, ppo, work)?;
-        let everything = 0..self.process.prefixes();
-        let (mut plain, mut routing) = (vec![0.0; self.process.edges()], vec![0.0; self.process.edges()]);
-        self.weights(everything.clone(), work, &mut plain, &mut routing);
-        let rule = self.moments(surrogate, surrogate.correction.rule(), work)?.rule;
-        let mut reweighting = vec![0.0; self.process.edges()];
-        self.weights(everything, work, &mut reweighting, &mut routing);
-        reweighting.iter_mut().zip(&plain).for_each(|(own, plain)| *own -= plain);
-        self.new.pull_back(&mut reweighting);
-        self.new.pull_back(&mut routing);
+        let (rule, reweighting, routing) = self.split(surrogate, work)?;
         let whole = matches!(rule.reads, Reads::SequenceMean | Reads::SequenceSum);
         let routes = surrogate.routing && rule.form != Form::Weigh;
         let at = (0..if whole { 0 } else { self.process.horizon() })
@@ -76,6 +66,42 @@ impl Pair<'_> {
             routing,
             at,
         })
+    }
+
+    /// Size and direction of all of the reweighting and all of the routing: [`Pair::channels`] without their parts by
+    /// position, which take several times as long.
+    ///
+    /// # Errors
+    /// As [`Pair::measure`].
+    pub fn channel_totals(
+        &self,
+        surrogate: &Surrogate,
+        work: &mut Workspace,
+    ) -> Result<(Channel, Channel), Error> {
+        let (_, reweighting, routing) = self.split(surrogate, work)?;
+        Ok((self.channel(&reweighting, 0), self.channel(&routing, 0)))
+    }
+
+    /// The member as it acted, and its two channels.
+    ///
+    /// Shapes: `[prefixes, vocab]`
+    fn split(
+        &self,
+        surrogate: &Surrogate,
+        work: &mut Workspace,
+    ) -> Result<(Rule, Vec<f64>, Vec<f64>), Error> {
+        let ppo = Rule::tempered(0.0);
+        self.moments(surrogate, ppo, work)?;
+        let everything = 0..self.process.prefixes();
+        let (mut plain, mut routing) = (vec![0.0; self.process.edges()], vec![0.0; self.process.edges()]);
+        self.weights(everything.clone(), work, &mut plain, &mut routing);
+        let rule = self.moments(surrogate, surrogate.correction.rule(), work)?.rule;
+        let mut reweighting = vec![0.0; self.process.edges()];
+        self.weights(everything, work, &mut reweighting, &mut routing);
+        reweighting.iter_mut().zip(&plain).for_each(|(own, plain)| *own -= plain);
+        self.new.pull_back(&mut reweighting);
+        self.new.pull_back(&mut routing);
+        Ok((rule, reweighting, routing))
     }
 
     /// Size and direction of a part of the table that starts at edge `from`.

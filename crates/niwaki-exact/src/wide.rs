@@ -85,7 +85,8 @@ wide! {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests {
     use super::*;
     use crate::{Measurement, Pair, Process, Reward, Table, Workspace};
@@ -115,7 +116,7 @@ mod tests {
             "self-normalised:0.5",
         ];
         let losses = losses.map(|name| name.parse::<Surrogate>().unwrap());
-        let all = losses.iter().flat_map(|loss| [loss.clone(), loss.clone().without_clip()]);
+        let all = losses.into_iter().flat_map(|loss| [loss, loss.without_clip()]);
         let found = all.map(|loss| pair.measure(&loss, &mut work).unwrap()).collect();
         MOST.set(Vectors::Avx512);
         (pair.eta_gradient().to_vec(), found)

@@ -135,6 +135,7 @@ impl Format {
             }
             Style::Fixed(decimals) | Style::Percent(decimals) => (decimals, None),
             Style::Significant(digits) => significant(digits),
+            Style::Scientific(_) if value == 0.0 => (0, None),
             Style::Scientific(decimals) => (decimals, Some(power_of_ten(value, decimals))),
         }
     }

@@ -86,6 +86,8 @@ pub enum Judgement {
     Agrees,
     /// Not so.
     Differs,
+    /// One seed has no standard error to hold a number against.
+    TooFewSeeds,
 }
 
 impl fmt::Display for Judgement {
@@ -93,6 +95,7 @@ impl fmt::Display for Judgement {
         f.write_str(match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::TooFewSeeds => "too few seeds",
         })
     }
 }
@@ -106,9 +109,12 @@ impl From<bool> for Judgement {
 /// Compares a printed number with a mean and its standard error.
 ///
 /// The difference counts in standard errors of the two together, after taking off what the rounding of the last
-/// printed digit can explain; two of them are granted.
+/// printed digit can explain; two of them are granted. An error that is not a number decides nothing.
 #[must_use]
 pub fn compare(printed: Printed, printed_sem: Option<f64>, mean: f64, sem: f64) -> (Option<f64>, Judgement) {
+    if sem.is_nan() && !mean.is_nan() {
+        return (None, Judgement::TooFewSeeds);
+    }
     let spread = sem.hypot(printed_sem.unwrap_or(0.0));
     let difference = mean - printed.value;
     let unexplained = (difference.abs() - printed.half_unit).max(0.0);
@@ -140,5 +146,6 @@ mod tests {
         // Without any error only the rounding is granted.
         assert_eq!(compare(printed, None, 0.304, 0.0), (None, Judgement::Agrees));
         assert_eq!(compare(printed, None, 0.306, 0.0).1, Judgement::Differs);
+        assert_eq!(compare(printed, Some(0.03), 0.3, f64::NAN), (None, Judgement::TooFewSeeds));
     }
 }

@@ -11,7 +11,11 @@ const NAMED: usize = 5;
 pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
     let differing: Vec<&Outcome> =
         outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Differs).collect();
-    let counted = format!("{agreeing} of {} statements agree", outcomes.len());
+    let undecided = outcomes.len() - agreeing - differing.len();
+    let counted = match undecided {
+        0 => format!("{agreeing} of {} statements agree", outcomes.len()),
+        _ => format!("{agreeing} of {} statements agree, {undecided} need more seeds", outcomes.len()),
+    };
     // Orders and leads first: they are what a paper claims, and a long list of cells tells nobody anything.
     let mut named = differing.clone();
     named.sort_by_key(|outcome| is_number(outcome));
@@ -28,6 +32,7 @@ pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
     }
     let shown = shown.join("; ");
     match differing.as_slice() {
+        [] if undecided > 0 => Verdict::neutral("Undecided", format!("{counted}.")),
         [] => Verdict::good("Reproduced", format!("{counted}.")),
         _ if 4 * differing.len() <= outcomes.len() => {
             Verdict::neutral("Reproduced, with exceptions", format!("{counted}. Not so: {shown}."))
@@ -141,7 +146,7 @@ fn statement(outcome: &Outcome) -> String {
 
 fn word(judgement: Judgement) -> Cell {
     match judgement {
-        Judgement::Agrees => Cell::from("agrees"),
-        Judgement::Differs => Cell::from("differs").strong(),
+        Judgement::Agrees | Judgement::TooFewSeeds => Cell::from(judgement.to_string()),
+        Judgement::Differs => Cell::from(judgement.to_string()).strong(),
     }
 }

@@ -5,6 +5,7 @@
 
 mod commands;
 mod device;
+mod memory;
 mod npy;
 mod output;
 mod terminal;

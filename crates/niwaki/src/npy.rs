@@ -23,22 +23,18 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Array> {
         "{shown} is in Fortran order; save numpy.ascontiguousarray(x)"
     );
     let kind = array.dtype().descr();
+    let cut_short = || format!("{shown} is cut short; save it again with numpy.save");
     let values: Vec<f64> = match kind.trim_matches('\'') {
-        "<f8" => array.into_vec().with_context(|| format!("{shown} is cut short"))?,
-        "<f4" => {
-            let narrow: Vec<f32> = array.into_vec().with_context(|| format!("{shown} is cut short"))?;
-            narrow.into_iter().map(f64::from).collect()
-        }
-        other => bail!("{shown} holds {other}; save it as float64"),
+        "<f8" => array.into_vec().with_context(cut_short)?,
+        "<f4" => array.into_vec::<f32>().with_context(cut_short)?.into_iter().map(f64::from).collect(),
+        other => bail!("{shown} holds {other}; save x.astype('<f8')"),
     };
     if let Some(index) = values.iter().position(|value| !value.is_finite()) {
-        let width = shape.last().copied().unwrap_or(1).max(1);
-        bail!(
-            "{shown} holds {} at row {}, column {}; every value must be finite",
-            values[index],
-            index / width,
-            index % width
-        );
+        let at = match shape[..] {
+            [_, width] => format!("row {}, column {}", index / width, index % width),
+            _ => format!("index {index}"),
+        };
+        bail!("{shown} holds {} at {at}; every value must be finite", values[index]);
     }
     Ok(Array { shape, values })
 }

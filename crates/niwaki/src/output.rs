@@ -10,9 +10,16 @@ use std::path::Path;
 /// Writes a file whole, in a folder that is made where it is missing.
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    make_folder(folder)?;
     niwaki_nn::write_atomically(path, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Makes a folder, so that a command finds out before its work rather than after it.
+pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder).with_context(|| {
+        format!("cannot make the folder {}; choose one that can be written", folder.display())
+    })
 }
 
 /// How the page in hand was made: the command as it was typed, and the program's version.
@@ -31,14 +38,19 @@ fn threads() -> usize {
 
 /// One line per loss, reward and drift, at full precision.
 pub(crate) fn summaries_as_csv(summaries: &[Summary]) -> String {
-    let mut text = format!("loss,reward,drift,seeds,{}\n", Summary::COLUMNS.join(","));
+    let mut text = format!(
+        "loss,reward,drift,seeds,{},vocab,horizon,clip_low,clip_high,routing\n",
+        Summary::COLUMNS.join(",")
+    );
     for row in summaries {
         // Only losses can hold a comma (`clipped:0.25,1`), and none holds a quote.
         let _ = write!(text, "\"{}\",{},{},{}", row.surrogate.correction, row.reward, row.drift, row.seeds);
         for value in row.values() {
             let _ = write!(text, ",{value}");
         }
-        text.push('\n');
+        let clip = row.surrogate.clip.map_or(",".to_owned(), |clip| format!("{},{}", clip.low, clip.high));
+        let (process, routing) = (row.process, row.surrogate.routing);
+        let _ = writeln!(text, ",{},{},{clip},{routing}", process.vocab(), process.horizon());
     }
     text
 }
@@ -56,6 +68,11 @@ pub(crate) fn summaries_as_json(summaries: &[Summary]) -> anyhow::Result<String>
             for (name, value) in Summary::COLUMNS.iter().zip(row.values()) {
                 object.insert((*name).into(), value.into());
             }
+            object.insert("vocab".into(), row.process.vocab().into());
+            object.insert("horizon".into(), row.process.horizon().into());
+            object.insert("clip_low".into(), row.surrogate.clip.map(|clip| clip.low).into());
+            object.insert("clip_high".into(), row.surrogate.clip.map(|clip| clip.high).into());
+            object.insert("routing".into(), row.surrogate.routing.into());
             object.into()
         })
         .collect();

@@ -41,7 +41,7 @@ pub struct Diagnostics {
     pub chi2_step: f64,
     /// χ² of the whole trajectory's ratio.
     pub chi2_sequence: f64,
-    /// Normalised ESS of the member's own factors over all (trajectory, step) pairs.
+    /// Normalised ESS of the member's own factors over all (trajectory, step) pairs; 0 where it drops them all.
     /// Paper: `sec:exact-diagnostics`
     pub ess: f64,
     /// Normalised ESS of the step ratios.

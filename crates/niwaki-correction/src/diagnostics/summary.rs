@@ -77,7 +77,11 @@ impl Tally {
             kl_k3: ratio / mass - 1.0 - mean_ell,
             chi2_step: ratio_squared / mass - 1.0,
             chi2_sequence,
-            ess: ess(mass, self.total(Total::Factor), self.total(Total::FactorSquared)),
+            // Where every step is dropped no sample counts.
+            ess: match self.total(Total::FactorSquared) {
+                0.0 => 0.0,
+                squared => ess(mass, self.total(Total::Factor), squared),
+            },
             ess_step: ess(mass, ratio, ratio_squared),
             ess_sequence,
             prefix_ess,

@@ -10,6 +10,7 @@ use super::{Member, Parameter, Rule};
 /// Paper: `app:family` (adaptive)
 pub(super) static MEMBER: Member = Member {
     name: "adaptive",
+    title: "Adaptive",
     summary: "The tempered member with the largest alpha that keeps the batch's ESS above FLOOR.",
     formula: "exp(α*L), α* = max{α : ESS ≥ floor}",
     parameters: &[Parameter { name: "floor", least: 0.0, most: 1.0, whole: false, default: Some(0.9) }],

@@ -10,6 +10,7 @@ use super::{Bound, Member, Parameter, Reads, Rule};
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
     name: "cispo",
+    title: "CISPO",
     summary: "CISPO: the clipped ratio as a constant weight on the score, so that no step goes flat.",
     formula: "w = clip(r, 1−low, 1+high)",
     parameters: &[

@@ -9,6 +9,7 @@ use super::{Bound, Member, Parameter, Rule};
 /// Paper: `tab:variants` (Clipped)
 pub(super) static MEMBER: Member = Member {
     name: "clipped",
+    title: "Clipped",
     summary: "The tempered member with the log of its factor capped at ±CAP.",
     formula: "exp(clip(αL, −c, c))",
     parameters: &[

@@ -12,6 +12,7 @@ use super::{Member, Rule};
 /// Paper: `sec:family`, `sec:related-work` (CTPO)
 pub(super) static MEMBER: Member = Member {
     name: "ctpo",
+    title: "CTPO",
     summary: "CTPO: the full correction with a clip range that grows with √t in log space.",
     formula: "exp(L), clip ∝ √t",
     parameters: &[],

@@ -7,6 +7,7 @@ use super::{Member, Rule};
 /// Paper: `tab:variants` (Full), `eq:full-corrected`
 pub(super) static MEMBER: Member = Member {
     name: "full",
+    title: "Full",
     summary: "The whole state-visitation ratio: unbiased, with full trajectory variance.",
     formula: "exp(L)",
     parameters: &[],

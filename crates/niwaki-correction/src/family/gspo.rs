@@ -10,6 +10,7 @@ use super::{Form, Member, Reads, Rule};
 /// Paper: `sec:related-work` (GSPO)
 pub(super) static MEMBER: Member = Member {
     name: "gspo",
+    title: "GSPO",
     summary: "GSPO: one length-normalised ratio for the whole sequence.",
     formula: "r̃ = exp(mean ℓ)",
     parameters: &[],

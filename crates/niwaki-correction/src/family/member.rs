@@ -10,6 +10,8 @@ use std::str::FromStr;
 pub struct Member {
     /// The name users write.
     pub name: &'static str,
+    /// The name in tables.
+    pub title: &'static str,
     /// One sentence for help texts.
     pub summary: &'static str,
     /// The factor as a formula, for tables.
@@ -77,17 +79,11 @@ impl Correction {
     /// A human label such as `Tempered α = 0.25`.
     #[must_use]
     pub fn label(&self) -> String {
-        let mut name: Vec<char> = self.member.name.chars().collect();
-        if matches!(self.member.name, "ppo" | "ctpo" | "gspo" | "cispo") {
-            name.iter_mut().for_each(|letter| *letter = letter.to_ascii_uppercase());
-        } else if let Some(first) = name.first_mut() {
-            *first = first.to_ascii_uppercase();
-        }
-        let name: String = name.into_iter().collect();
+        let name = self.member.title;
         match (self.member.parameters, self.values()) {
             ([only], [value]) if only.name == "alpha" => format!("{name} α = {value}"),
             ([only], [value]) if only.name == "window" => format!("{name} k = {value}"),
-            (_, []) => name,
+            (_, []) => name.to_owned(),
             (_, values) => {
                 let values: Vec<String> = values.iter().map(ToString::to_string).collect();
                 format!("{name} ({})", values.join(", "))
@@ -210,6 +206,7 @@ mod tests {
         assert_eq!("tempered:0.25".parse::<Correction>().unwrap().label(), "Tempered α = 0.25");
         assert_eq!("clipped:0.1,1".parse::<Correction>().unwrap().label(), "Clipped (0.1, 1)");
         assert_eq!("ppo".parse::<Correction>().unwrap().label(), "PPO");
+        assert_eq!("token-tis".parse::<Correction>().unwrap().label(), "Token TIS (2)");
     }
 
     #[test]

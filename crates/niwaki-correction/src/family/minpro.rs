@@ -12,6 +12,7 @@ use super::{Member, Reads, Rule};
 /// Paper: `sec:family`, `sec:related-work` (MinPRO)
 pub(super) static MEMBER: Member = Member {
     name: "minpro",
+    title: "MinPRO",
     summary: "MinPRO: the smallest single-step ratio of the prefix in place of their product.",
     formula: "min over i<t of r_i",
     parameters: &[],

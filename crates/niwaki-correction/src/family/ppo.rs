@@ -9,6 +9,7 @@ use super::{Member, Rule};
 /// Paper: `tab:variants` (PPO)
 pub(super) static MEMBER: Member = Member {
     name: "ppo",
+    title: "PPO",
     summary: "No correction: PPO, TRPO and GRPO as they are used.",
     formula: "1",
     parameters: &[],

@@ -10,6 +10,7 @@ use super::{Member, Parameter, Rule};
 /// Paper: `app:family` (self-normalised)
 pub(super) static MEMBER: Member = Member {
     name: "self-normalised",
+    title: "Self-normalised",
     summary: "The tempered member divided by its batch mean at each step.",
     formula: "exp(αL) / mean exp(αL)",
     parameters: &[Parameter { default: Some(1.0), ..Parameter::ALPHA }],

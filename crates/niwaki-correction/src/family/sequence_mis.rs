@@ -9,6 +9,7 @@ use super::{Bound, Member, Parameter, Reads, Rule};
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
     name: "sequence-mis",
+    title: "Sequence MIS",
     summary: "Masked importance sampling per sequence: the product of ratios inside [LOW, HIGH], else 0.",
     formula: "w = Πr·1[low ≤ Πr ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],

@@ -9,6 +9,7 @@ use super::{Bound, Member, Parameter, Reads, Rule};
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
     name: "sequence-tis",
+    title: "Sequence TIS",
     summary: "Truncated importance sampling per sequence: min(product of ratios, HIGH) as a constant weight.",
     formula: "w = min(Π r, high)",
     parameters: &[Parameter::HIGH],

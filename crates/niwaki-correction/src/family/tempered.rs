@@ -7,6 +7,7 @@ use super::{Member, Parameter, Rule};
 /// Paper: `tab:variants` (Tempered), `alg:tempered`
 pub(super) static MEMBER: Member = Member {
     name: "tempered",
+    title: "Tempered",
     summary: "The prefix ratio to the power alpha, between PPO (0) and full (1).",
     formula: "exp(αL)",
     parameters: &[Parameter::ALPHA],

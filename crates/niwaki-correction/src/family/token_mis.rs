@@ -9,6 +9,7 @@ use super::{Bound, Member, Parameter, Reads, Rule};
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
     name: "token-mis",
+    title: "Token MIS",
     summary: "Masked importance sampling per token: the ratio inside [LOW, HIGH], else 0.",
     formula: "w = r·1[low ≤ r ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],

@@ -10,6 +10,7 @@ use super::{Bound, Member, Parameter, Reads, Rule};
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
     name: "token-tis",
+    title: "Token TIS",
     summary: "Truncated importance sampling per token: min(ratio, HIGH) as a constant weight.",
     formula: "w = min(r, high)",
     parameters: &[Parameter::HIGH],

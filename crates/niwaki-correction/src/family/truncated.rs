@@ -9,6 +9,7 @@ use super::{Member, Parameter, Reads, Rule};
 /// Paper: `tab:variants` (Truncated)
 pub(super) static MEMBER: Member = Member {
     name: "truncated",
+    title: "Truncated",
     summary: "The ratio of the last WINDOW steps of the prefix only.",
     formula: "exp(Σ last k of ℓ)",
     parameters: &[Parameter { name: "window", least: 1.0, most: f64::INFINITY, whole: true, default: None }],

@@ -33,7 +33,7 @@ pub(super) fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
 pub(super) fn over_drift(summaries: &[Summary]) -> Panels {
     let panel = |title: &str, y: Axis, value: &dyn Fn(&Summary) -> f64| {
         let mut chart = LineChart::new(title).x(Axis::log("mean KL")).y(y).height(240.0);
-        for (index, loss) in losses(summaries).into_iter().enumerate() {
+        for (index, loss) in losses(summaries).into_iter().take(COLOURS).enumerate() {
             let points = summaries.iter().filter(|row| row.surrogate.correction.to_string() == loss);
             let points: Vec<_> = points.map(|row| (row.mean_kl.mean, value(row))).collect();
             let name = label(summaries, &loss);
@@ -46,9 +46,14 @@ pub(super) fn over_drift(summaries: &[Summary]) -> Panels {
             |other: &&Summary| other.drift == row.drift && other.surrogate.correction.to_string() == "ppo";
         summaries.iter().find(same).map_or(f64::NAN, |ppo| ppo.mse.mean)
     };
+    let mse = if summaries.iter().all(|row| ppo(row).is_nan()) {
+        panel("MSE", Axis::log("MSE"), &|row| row.mse.mean)
+    } else {
+        panel("MSE, as a multiple of PPO's", Axis::log("MSE / PPO's"), &|row| row.mse.mean / ppo(row))
+    };
     Panels::new("From no drift to the largest")
         .columns(2)
-        .panel(panel("MSE, as a multiple of PPO's", Axis::log("MSE / PPO's"), &|row| row.mse.mean / ppo(row)))
+        .panel(mse)
         .panel(panel("Cosine with the gradient of η", Axis::linear("cosine"), &|row| row.cosine.mean))
         .panel(panel("Normalised ESS", Axis::linear("ESS").include(0.0), &|row| row.ess.mean))
         .panel(panel("Mean |bias|", Axis::log("mean |bias|"), &|row| row.absolute_bias.mean.max(1e-18)))
@@ -109,7 +114,17 @@ pub(super) fn witness(rows: &[Row]) -> Option<LineChart> {
     )
 }
 
-/// Names of the losses, in order of appearance; at most eight, so that each keeps a colour of its own.
+/// Losses in one chart, so that each keeps a colour of its own.
+const COLOURS: usize = 8;
+
+/// A clause that names the losses that [`over_drift`] has no colours for; empty where it shows all.
+pub(super) fn left_out(summaries: &[Summary]) -> String {
+    let names: Vec<String> =
+        losses(summaries).iter().skip(COLOURS).map(|loss| label(summaries, loss)).collect();
+    if names.is_empty() { String::new() } else { format!("; without {}", names.join(", ")) }
+}
+
+/// Names of the losses: the paper's spread first (PPO, the tempered members, full), then the rest as they appear.
 fn losses(summaries: &[Summary]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in summaries {
@@ -118,9 +133,7 @@ fn losses(summaries: &[Summary]) -> Vec<String> {
             names.push(name);
         }
     }
-    // The paper's spread first: PPO, the tempered members, full; then the rest.
     names.sort_by_key(|name| !(name == "ppo" || name == "full" || name.starts_with("tempered")));
-    names.truncate(8);
     names
 }
 

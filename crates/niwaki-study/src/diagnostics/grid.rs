@@ -42,6 +42,8 @@ pub struct Grid {
     pub policies: Policies,
     /// The losses.
     pub losses: Vec<Surrogate>,
+    /// Bytes that pairs measured at once may take together; one is always measured.
+    pub memory: u64,
 }
 
 impl Grid {
@@ -97,15 +99,17 @@ impl Grid {
                 cells.extend(self.seeds().iter().map(|&seed| (reward, payoff, drift, seed)));
             }
         }
-        let measured: Result<Vec<Vec<Row>>, Error> = cells
-            .into_par_iter()
-            .map_init(Workspace::default, |workspace, (reward, payoff, drift, seed)| {
-                let new = Table::new(self.process, &self.new_logits(&old_logits, drift, seed))?;
-                let rows = self.measure(reward, drift, seed, &Pair::new(&old, &new, payoff)?, workspace);
-                tick();
-                rows
-            })
-            .collect();
+        let one = |workspace: &mut Workspace, (reward, payoff, drift, seed): (&String, &Payoff, f64, u64)| {
+            let new = Table::new(self.process, &self.new_logits(&old_logits, drift, seed))?;
+            let rows = self.measure(reward, drift, seed, &Pair::new(&old, &new, payoff)?, workspace);
+            tick();
+            rows
+        };
+        let at_once = usize::try_from(u128::from(self.memory) / self.process.bytes()).unwrap_or(usize::MAX);
+        let share =
+            if at_once < rayon::current_num_threads() { cells.len().div_ceil(at_once.max(1)) } else { 1 };
+        let measured: Result<Vec<Vec<Row>>, Error> =
+            cells.into_par_iter().with_min_len(share).map_init(Workspace::default, one).collect();
         Ok(measured?.into_iter().flatten().collect())
     }
 
@@ -118,14 +122,15 @@ impl Grid {
         workspace: &mut Workspace,
     ) -> Result<Vec<Row>, Error> {
         let (apart, conditions) = (pair.drift(), pair.conditions());
-        let slope = pair.eta_gradient().iter().map(|value| value * value).sum::<f64>().sqrt();
+        let slope = pair.eta_gradient_norm();
         let relative = |along: f64| if slope > 0.0 { along / slope } else { f64::NAN };
         self.losses
             .iter()
             .map(|surrogate| {
                 let measured = pair.measure(surrogate, workspace)?;
-                let channels = pair.channels(surrogate, workspace)?;
+                let (reweighting, routing) = pair.channel_totals(surrogate, workspace)?;
                 Ok(Row {
+                    process: self.process,
                     reward: reward.to_owned(),
                     drift,
                     seed,
@@ -133,8 +138,8 @@ impl Grid {
                     measured,
                     apart: apart.clone(),
                     conditions: conditions.clone(),
-                    reweighting_along: relative(channels.reweighting_total.along_eta),
-                    routing_along: relative(channels.routing_total.along_eta),
+                    reweighting_along: relative(reweighting.along_eta),
+                    routing_along: relative(routing.along_eta),
                 })
             })
             .collect()

@@ -16,6 +16,8 @@ pub struct OracleResults<'a> {
     pub alphas: &'a [Summary],
     /// The losses from little drift to the one asked for.
     pub sweep: &'a [Summary],
+    /// Whether the policies were given, so that no δ was asked for.
+    pub given: bool,
 }
 
 /// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
@@ -28,24 +30,51 @@ pub fn oracle_page(title: &str, results: &OracleResults<'_>, made: Made) -> Page
     let mut rewards: Vec<&str> = results.league.iter().map(|row| row.reward.as_str()).collect();
     rewards.dedup();
     let mut page = Page::new(title)
-        .subtitle(format!("Exact values on {seeds} of policies; reward: {}", rewards.join(", ")))
+        .subtitle(format!(
+            "Exact values on {seeds} of policies; {}; reward: {}",
+            setting(first, results.given),
+            rewards.join(", ")
+        ))
         .lead(
             "Every number is a finite sum over the tree of sequences: no sampling, no estimate. Bias, variance and \
              MSE are those of the single-trajectory estimate; the cosine is that between the gradient of its mean \
              and the gradient of the return.",
         )
         .tile(Tile::new("mean KL", Format::significant(3).text(first.mean_kl.mean)))
-        .tile(Tile::new("drift σ²T", Format::significant(3).text(first.total_drift.mean)))
-        .tile(Tile::new("dose Σ|b|", Format::significant(3).text(first.dose.mean)).note("bias that PPO drops"))
-        .tile(
-            Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
-                .note(lowest.surrogate.correction.label()),
-        );
+        .tile(Tile::new("drift σ²T", Format::significant(3).text(first.total_drift.mean)));
+    // What depends on the reward has no one value for several.
+    if rewards.len() == 1 {
+        page = page
+            .tile(
+                Tile::new("dose Σ|b|", Format::significant(3).text(first.dose.mean))
+                    .note("bias that PPO drops"),
+            )
+            .tile(
+                Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
+                    .note(lowest.surrogate.correction.label()),
+            );
+    }
     for reward in &rewards {
         let name = if rewards.len() > 1 { format!(" on {reward}") } else { String::new() };
         page = reward_sections(page, results, reward, &name);
     }
     page.made(made)
+}
+
+/// What was measured, in a few words.
+fn setting(row: &Summary, given: bool) -> String {
+    let mut words = vec![format!("V = {}", row.process.vocab()), format!("T = {}", row.process.horizon())];
+    if !given {
+        words.push(format!("δ = {}", row.drift));
+    }
+    words.push(match row.surrogate.clip {
+        None => "no clip".to_owned(),
+        Some(clip) => format!("ratios clipped to [{}, {}]", 1.0 - clip.low, 1.0 + clip.high),
+    });
+    if !row.surrogate.routing {
+        words.push("prefix detached".to_owned());
+    }
+    words.join(", ")
 }
 
 /// The sections of one reward; `name` is added to their headings.
@@ -64,7 +93,7 @@ fn reward_sections(page: Page, results: &OracleResults<'_>, reward: &str, name: 
         ))
         .section(section("How drift moves it", "drift").figure(
             Figure::new(&figures::over_drift(&sweep))
-                .caption("The same losses from little drift to the one asked for."),
+                .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),
         ))
         .section(
             section("The two channels", "channels")
@@ -142,7 +171,8 @@ fn reward_section(study: &Diagnostics, reward: &str, here: &[Summary], rows: &[R
     }
     if study.drifts.len() > 1 {
         section = section.figure(
-            Figure::new(&figures::over_drift(here)).caption("All drifts of the study, means over seeds."),
+            Figure::new(&figures::over_drift(here))
+                .caption(format!("All drifts of the study, means over seeds{}.", figures::left_out(here))),
         );
     }
     section = section

@@ -2,12 +2,14 @@
 
 use crate::Error;
 use niwaki_correction::Surrogate;
-use niwaki_exact::{Conditions, Drift, Measurement};
+use niwaki_exact::{Conditions, Drift, Measurement, Process};
 use niwaki_stats::{mean, sem};
 
 /// One loss on one policy pair.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// The process.
+    pub process: Process,
     /// The reward's name.
     pub reward: String,
     /// Size of the perturbation (δ), or the share of the way between two given tables.
@@ -31,6 +33,8 @@ pub struct Row {
 /// A cell of the grid over its seeds: means, and standard errors where there are two seeds or more.
 #[derive(Clone, Debug)]
 pub struct Summary {
+    /// The process.
+    pub process: Process,
     /// The reward's name.
     pub reward: String,
     /// Size of the perturbation (δ).
@@ -70,7 +74,7 @@ pub struct Summary {
 pub struct Spread {
     /// Mean over seeds.
     pub mean: f64,
-    /// Standard error of the mean (ddof = 1); 0 for a single seed.
+    /// Standard error of the mean (ddof = 1); not a number for a single seed.
     pub sem: f64,
 }
 
@@ -80,7 +84,7 @@ impl Spread {
         if values.iter().any(|value| !value.is_finite()) {
             return Ok(Self { mean: f64::NAN, sem: f64::NAN });
         }
-        Ok(Self { mean: mean(values)?, sem: if values.len() > 1 { sem(values)? } else { 0.0 } })
+        Ok(Self { mean: mean(values)?, sem: if values.len() > 1 { sem(values)? } else { f64::NAN } })
     }
 }
 
@@ -103,7 +107,7 @@ impl Summary {
         })
     }
 
-    /// Column names of [`Summary::values`], after `loss`, `reward`, `drift`, `seeds`.
+    /// Column names of [`Summary::values`], after those that say what was measured.
     pub const COLUMNS: [&str; 17] = [
         "bias",
         "variance",
@@ -169,6 +173,7 @@ fn summary(cell: &[&Row]) -> Result<Summary, Error> {
     let spread =
         |value: &dyn Fn(&Row) -> f64| Spread::of(&cell.iter().map(|row| value(row)).collect::<Vec<_>>());
     Ok(Summary {
+        process: cell[0].process,
         reward: cell[0].reward.clone(),
         drift: cell[0].drift,
         seeds: cell.len(),

@@ -143,6 +143,7 @@ impl Diagnostics {
                 seeds: (0..seeds.unwrap_or(self.seeds)).collect(),
             },
             losses: losses.collect::<Result<_, Error>>()?,
+            memory: Process::MEMORY,
         })
     }
 }

@@ -99,7 +99,8 @@ impl Board<'_> {
                         && printed.value <= ours.interval.high + STRIDE,
                 );
             } else {
-                (outcome.sems, outcome.judgement) = compare(printed, outcome.paper_sem, ours.value, ours.sem);
+                let sem = if ours.seeds.len() > 1 { ours.sem } else { f64::NAN };
+                (outcome.sems, outcome.judgement) = compare(printed, outcome.paper_sem, ours.value, sem);
             }
         }
         Ok(Some(outcome))

@@ -11,8 +11,16 @@ mod solve;
 mod train;
 mod verify;
 
+use anyhow::ensure;
 use clap::Subcommand;
 use std::process::ExitCode;
+
+/// Refuses a number of seeds that runs nothing, or more than memory has room for.
+fn check_seeds(seeds: u64) -> anyhow::Result<()> {
+    ensure!(seeds > 0, "--seeds 0 runs nothing; give at least 1");
+    ensure!(seeds <= 100_000, "--seeds {seeds} is too many; give at most 100000");
+    Ok(())
+}
 
 /// What a user can ask for.
 #[derive(Subcommand)]

@@ -1,11 +1,12 @@
 //! `niwaki oracle`: any policy loss, measured exactly.
 
-use crate::{npy, output, terminal};
+use crate::{memory, npy, output, terminal};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use niwaki_correction::family::TESTBED;
 use niwaki_correction::{Clip, Correction, Surrogate};
 use niwaki_exact::{Payoff, Process, Reward};
+use niwaki_page::Format as Digits;
 use niwaki_study::diagnostics::{
     Grid, OracleResults, Policies, Row, Summary, league_table, oracle_page, summarise,
 };
@@ -20,7 +21,7 @@ const SWEEP_SEEDS: usize = 5;
 
 /// Measure policy losses exactly on an enumerable process.
 #[derive(Args)]
-#[command(after_help = LOSS_HELP)]
+#[command(after_help = LOSS_HELP, allow_negative_numbers = true)]
 pub(crate) struct Oracle {
     /// Terminal rewards, one or several [early-gate, late-only, sparse-match, two-branch].
     #[arg(long, default_value = "late-only", num_args = 1.., value_delimiter = ',', value_name = "NAME")]
@@ -90,6 +91,7 @@ Losses:
 impl Oracle {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let grid = self.grid()?;
+        self.out.as_deref().map_or(Ok(()), output::make_folder)?;
         let rows = measure(&grid, "measuring")?;
         let league = summarise(&rows)?;
         self.print(&league)?;
@@ -106,8 +108,8 @@ impl Oracle {
         let (process, policies) = match (&self.logits_old, &self.logits_new) {
             (Some(old), Some(new)) => self.given(old, new)?,
             _ => {
-                let process = Process::new(self.vocab.unwrap_or(4), self.horizon.unwrap_or(6))?;
-                ensure!(self.seeds > 0, "--seeds 0 measures nothing; give at least 1");
+                let process = process(self.vocab.unwrap_or(4), self.horizon.unwrap_or(6))?;
+                super::check_seeds(self.seeds)?;
                 ensure!(
                     self.drift.is_finite() && self.drift > 0.0,
                     "--drift {} must be a positive number",
@@ -117,18 +119,25 @@ impl Oracle {
             }
         };
         let rewards = match &self.reward_table {
-            None => (self.reward.iter())
+            None => (once_each(self.reward.iter().copied()).into_iter())
                 .map(|reward| Ok((reward.name().to_owned(), reward.payoff(process)?)))
                 .collect::<anyhow::Result<Vec<_>>>()?,
             Some(path) => {
                 let table = npy::read(path)?;
+                ensure!(
+                    table.shape.len() == 1 || table.shape == vec![process.vocab(); process.horizon()],
+                    "--reward-table {} has shape {:?}; save x.reshape(-1), the first token most significant",
+                    path.display(),
+                    table.shape
+                );
                 let payoff = Payoff::from_table(process, table.values)
                     .with_context(|| format!("--reward-table {}", path.display()))?;
                 vec![(path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), payoff)]
             }
         };
         let drift = if self.logits_old.is_some() { 1.0 } else { self.drift };
-        Ok(Grid { process, rewards, drifts: vec![drift], policies, losses: self.losses()? })
+        let (losses, memory) = (self.losses()?, memory::limit());
+        Ok(Grid { process, rewards, drifts: vec![drift], policies, losses, memory })
     }
 
     /// The process and the two tables of `--logits-old` and `--logits-new`.
@@ -151,6 +160,7 @@ impl Oracle {
             second.shape
         );
         let (prefixes, vocab) = (first.shape[0], first.shape[1]);
+        ensure!(vocab > 1, "{} has rows of {vocab}; a vocabulary has at least 2 tokens", old.display());
         let horizon = horizon_of(prefixes, vocab).with_context(|| {
             format!(
                 "{} has {prefixes} rows of {vocab}; a table for {vocab} tokens has (V^T − 1)/(V − 1) rows, \
@@ -167,13 +177,19 @@ impl Oracle {
                 asked.unwrap_or_default()
             );
         }
-        Ok((Process::new(vocab, horizon)?, Policies::Given { old: first.values, new: second.values }))
+        Ok((process(vocab, horizon)?, Policies::Given { old: first.values, new: second.values }))
     }
 
     fn losses(&self) -> anyhow::Result<Vec<Surrogate>> {
         let written: Vec<String> = self.losses.iter().flat_map(|text| split_losses(text)).collect();
+        ensure!(
+            written.iter().all(|name| !name.is_empty()),
+            "--losses {}: a comma has nothing beside it; take it out",
+            self.losses.join(" ")
+        );
         let names = if written.is_empty() { TESTBED.map(ToOwned::to_owned).to_vec() } else { written };
-        names.iter().map(|name| self.switched(name.parse().context("--losses")?)).collect()
+        let losses = names.iter().map(|name| self.switched(name.parse().context("--losses")?));
+        Ok(once_each(losses.collect::<anyhow::Result<Vec<_>>>()?))
     }
 
     fn switched(&self, correction: Correction) -> anyhow::Result<Surrogate> {
@@ -201,14 +217,15 @@ impl Oracle {
             Format::Text => {
                 for group in league.chunk_by(|a, b| a.reward == b.reward) {
                     let first = &group[0];
+                    let digits = |value: f64| Digits::significant(3).text(value);
                     let caption = format!(
-                        "{} reward, {} {}, mean KL {:.3}, drift σ²T {:.3}, dose Σ|b| {:.4}",
+                        "{} reward, {} {}, mean KL {}, drift σ²T {}, dose Σ|b| {}",
                         first.reward,
                         first.seeds,
                         if first.seeds == 1 { "pair" } else { "pairs" },
-                        first.mean_kl.mean,
-                        first.total_drift.mean,
-                        first.dose.mean
+                        digits(first.mean_kl.mean),
+                        digits(first.total_drift.mean),
+                        digits(first.dose.mean)
                     );
                     terminal::say(&league_table(&caption, group).to_text(terminal::width()));
                 }
@@ -228,7 +245,8 @@ impl Oracle {
         let alphas = (0..=20).map(|step| format!("tempered:{}", f64::from(step) / 20.0));
         let family = alphas.map(|name| self.switched(name.parse()?)).collect::<anyhow::Result<Vec<_>>>()?;
         let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
-        let results = OracleResults { rows, league, alphas: &alphas, sweep: &sweep };
+        let given = matches!(grid.policies, Policies::Given { .. });
+        let results = OracleResults { rows, league, alphas: &alphas, sweep: &sweep, given };
         let page = oracle_page("What a policy loss is worth", &results, output::made());
         let path = folder.join("index.html");
         output::write_whole(&folder.join("oracle.csv"), &output::summaries_as_csv(league))?;
@@ -236,6 +254,23 @@ impl Oracle {
         output::write_whole(&path, &page.to_html())?;
         Ok(path)
     }
+}
+
+/// A process whose pairs fit the oracle's limit, and what the system has left.
+fn process(vocab: usize, horizon: usize) -> anyhow::Result<Process> {
+    Process::new(vocab, horizon)?;
+    Ok(Process::within(vocab, horizon, memory::limit())?)
+}
+
+/// The values without repetitions, which would count as pairs of their own.
+fn once_each<X: PartialEq>(values: impl IntoIterator<Item = X>) -> Vec<X> {
+    let mut kept = Vec::new();
+    for value in values {
+        if !kept.contains(&value) {
+            kept.push(value);
+        }
+    }
+    kept
 }
 
 /// Runs a grid behind a progress bar.

@@ -47,7 +47,7 @@ impl Reproduce {
         if self.list {
             return list();
         }
-        ensure!(self.seeds != Some(0), "--seeds 0 runs nothing; give at least 1");
+        self.seeds.map_or(Ok(()), super::check_seeds)?;
         ensure!(self.members != Some(0), "--members 0 trains nothing; give at least 1");
         let mut chosen = Vec::new();
         for label in &self.labels {
@@ -72,6 +72,8 @@ impl Reproduce {
 
     fn measure(&self, spec: &Diagnostics) -> anyhow::Result<()> {
         let grid = spec.grid(self.seeds)?;
+        let folder = self.out.join(spec.label.replace(':', "-"));
+        output::make_folder(&folder)?;
         let bar = terminal::progress(grid.pairs() as u64, spec.label.clone());
         let rows = grid.run(|| bar.inc(1));
         bar.finish_and_clear();
@@ -79,7 +81,6 @@ impl Reproduce {
         let summaries = summarise(&rows)?;
         let outcomes = spec.judge(&summaries)?;
 
-        let folder = self.out.join(spec.label.replace(':', "-"));
         let page = study_page(spec, &outcomes, &rows, &summaries, output::made());
         output::write_whole(&folder.join("rows.csv"), &output::summaries_as_csv(&summaries))?;
         output::write_whole(&folder.join("rows.json"), &output::summaries_as_json(&summaries)?)?;

@@ -110,7 +110,11 @@ fn csv_and_json_hold_the_same_rows() {
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
     for (line, row) in lines.zip(json.as_array().unwrap()) {
         for (name, cell) in names.iter().zip(line.split(',')).skip(2) {
-            assert_eq!(cell.parse::<f64>().unwrap(), row[name].as_f64().unwrap(), "{name}");
+            match &row[name] {
+                serde_json::Value::Null => assert_eq!(cell, "", "{name}"),
+                serde_json::Value::Bool(on) => assert_eq!(cell, on.to_string(), "{name}"),
+                value => assert_eq!(cell.parse::<f64>().unwrap(), value.as_f64().unwrap(), "{name}"),
+            }
         }
     }
     assert_eq!(csv.lines().count(), 4);
@@ -128,6 +132,22 @@ fn several_rewards_give_a_row_per_loss_and_reward() {
     assert_eq!(spaced.lines().count(), 1 + 4);
     // Commas do as well as spaces.
     assert_eq!(rows(&["--reward", "late-only,two-branch", "--losses", "ppo,clipped:0.25,1"]), spaced);
+    // What is said twice is measured once.
+    let twice =
+        ["--reward", "late-only,two-branch,late-only", "--losses", "ppo", "clipped:.25,1", "clipped:0.25,1"];
+    assert_eq!(rows(&twice), spaced);
+}
+
+#[test]
+fn a_window_without_end_is_the_full_correction_and_one_seed_has_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments =
+        ["oracle", "--horizon", "3", "--seeds", "1", "--losses", "full", "truncated:inf", "--format", "json"];
+    let rows: serde_json::Value = serde_json::from_str(&stdout(&niwaki(&arguments, folder.path()))).unwrap();
+    assert_eq!(rows[0]["mse"], rows[1]["mse"]);
+    assert!(rows[0]["mse_sem"].is_null() && rows[0]["horizon"] == 3 && rows[0]["clip_low"].is_null());
+    let told = stdout(&niwaki(&["reproduce", "tab:diag-summary", "--seeds", "1"], folder.path()));
+    assert!(told.contains("too few seeds") && !told.contains("differs"), "{told}");
 }
 
 #[test]
@@ -191,6 +211,9 @@ fn refusals_are_one_line_and_exit_2() {
     bad[14] = f64::NAN;
     save(&at("nan.npy"), &[21, 4], &bad);
     save(&at("short.npy"), &[63], &[0.0; 63]);
+    save(&at("hollow.npy"), &[3, 0], &[]);
+    save(&at("oblong.npy"), &[8, 8], &[0.0; 64]);
+    save(&at("nan-reward.npy"), &[64], &[f64::NAN; 64]);
     fs::write(at("text.npy"), "not an array").unwrap();
     fs::write(at("own.toml"), "label = \"mine\"\nseads = 3\n").unwrap();
     let mut cut = fs::read(at("fine.npy")).unwrap();
@@ -204,8 +227,16 @@ fn refusals_are_one_line_and_exit_2() {
         vec!["oracle", "--horizon", "40"],
         vec!["oracle", "--horizon", "0"],
         vec!["oracle", "--seeds", "0"],
-        vec!["oracle", "--drift=-1"],
+        vec!["oracle", "--seeds", "99999999999999"],
+        vec!["oracle", "--seeds", "-3"],
+        vec!["oracle", "--drift", "-1"],
         vec!["oracle", "--clip", "1.5"],
+        vec!["oracle", "--clip", "-0.1"],
+        vec!["oracle", "--losses", "ppo,,full"],
+        vec!["oracle", "--losses", "ppo", "--out", "text.npy"],
+        vec!["oracle", "--horizon", "3", "--reward-table", "oblong.npy"],
+        vec!["oracle", "--horizon", "3", "--reward-table", "nan-reward.npy"],
+        vec!["oracle", "--logits-old", "hollow.npy", "--logits-new", "hollow.npy"],
         vec!["oracle", "--horizon", "3", "--reward-table", "short.npy"],
         vec!["oracle", "--reward-table", "missing.npy"],
         tables("square.npy"),
