@@ -4,7 +4,7 @@
 //! and policies have one row of logits per state.
 
 use crate::sum::sum;
-use crate::tree::{path_moments, row_means};
+use crate::tree::{Paths, path_moments, row_means};
 use crate::{Error, Payoff, Process, Table, Values};
 use niwaki_correction::Real;
 use std::collections::BTreeMap;
@@ -176,7 +176,8 @@ impl Merging {
             let mut rows = vec![0.0; process.prefixes()];
             let (mut future, mut spread) = (rows.clone(), rows.clone());
             row_means(vocab, old.prob(), &value, &mut rows);
-            path_moments(process, old.prob(), &value, &rows, &mut future, &mut spread)
+            let (prob, future, spread) = (old.prob(), &mut future[..], &mut spread[..]);
+            path_moments(Paths { process, prob, value: &value, rows: &rows, future, spread })
         };
         let ((path_mean, path_variance), (ratio_mean, ratio_variance)) =
             (estimate(&weight), estimate(&ratio));

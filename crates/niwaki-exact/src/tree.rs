@@ -124,62 +124,54 @@ fn scale_rows_of<const V: usize>(vocab: usize, by: &[f64], value: &mut [f64]) {
     }
 }
 
-/// Mean and variance of `Σ_t value` along a path drawn by `prob`, from the leaves up.
+/// Terms along paths, and what [`path_moments`] finds of them.
 ///
-/// Shapes: `value [prefixes, vocab]`, `rows [prefixes]` its row means; `future` and `spread` `[prefixes]` are
-/// filled with the mean and the variance of the sum from each prefix on. The variance follows the law of total
-/// variance: every term is a square, so nothing cancels.
-pub(crate) fn path_moments(
-    process: Process,
-    prob: &[f64],
-    value: &[f64],
-    rows: &[f64],
-    future: &mut [f64],
-    spread: &mut [f64],
-) -> (f64, f64) {
-    last_moments(process, prob, value, rows, future, spread);
-    inner_moments(process, prob, value, rows, future, spread)
+/// Shapes: `prob`, `value [prefixes, vocab]`, `rows [prefixes]` the row means of `value`; `future` and `spread`
+/// `[prefixes]` are filled with the mean and the variance of the sum from each prefix on.
+pub(crate) struct Paths<'a> {
+    pub(crate) process: Process,
+    pub(crate) prob: &'a [f64],
+    pub(crate) value: &'a [f64],
+    pub(crate) rows: &'a [f64],
+    pub(crate) future: &'a mut [f64],
+    pub(crate) spread: &'a mut [f64],
 }
 
-wide! {
-    /// [`path_moments`] from the last step's rows on, whose moments `future` and `spread` hold and whose values are not
-    /// read.
-    pub(crate) fn inner_moments(
-        process: Process,
-        prob: &[f64],
-        value: &[f64],
-        rows: &[f64],
-        future: &mut [f64],
-        spread: &mut [f64],
-    ) -> (f64, f64) {
-        by_width!(process.vocab(), inner_moments_of(process, prob, value, rows, future, spread));
-        (future[0], spread[0])
-    }
+/// Mean and variance of `Σ_t value` along a path drawn by `prob`, from the leaves up.
+///
+/// The variance follows the law of total variance: every term is a square, so nothing cancels.
+pub(crate) fn path_moments(paths: Paths<'_>) -> (f64, f64) {
+    let mut paths = paths;
+    last_moments(&mut paths);
+    inner_moments(paths)
+}
+
+/// [`path_moments`] from the last step's rows on, whose moments `future` and `spread` hold and whose values are not
+/// read.
+pub(crate) fn inner_moments(paths: Paths<'_>) -> (f64, f64) {
+    let mut paths = paths;
+    inner(&mut paths);
+    (paths.future[0], paths.spread[0])
 }
 
 wide! {
     /// Mean and variance of the last step's rows.
-    fn last_moments(
-        process: Process,
-        prob: &[f64],
-        value: &[f64],
-        rows: &[f64],
-        future: &mut [f64],
-        spread: &mut [f64],
-    ) {
-        by_width!(process.vocab(), last_moments_of(process, prob, value, rows, future, spread));
+    fn last_moments(paths: &mut Paths<'_>) {
+        by_width!(paths.process.vocab(), last_moments_of(paths));
+    }
+}
+
+wide! {
+    /// Mean and variance from all other rows on, the last of them first.
+    fn inner(paths: &mut Paths<'_>) {
+        by_width!(paths.process.vocab(), inner_of(paths));
     }
 }
 
 #[inline(always)]
-fn last_moments_of<const V: usize>(
-    process: Process,
-    prob: &[f64],
-    value: &[f64],
-    rows: &[f64],
-    future: &mut [f64],
-    spread: &mut [f64],
-) {
+fn last_moments_of<const V: usize>(paths: &mut Paths<'_>) {
+    let Paths { process, prob, value, rows, .. } = *paths;
+    let (future, spread) = (&mut *paths.future, &mut *paths.spread);
     let v = width::<V>(process.vocab());
     for row in process.last_rows() {
         let edges = v * row..v * row + v;
@@ -190,14 +182,9 @@ fn last_moments_of<const V: usize>(
 }
 
 #[inline(always)]
-fn inner_moments_of<const V: usize>(
-    process: Process,
-    prob: &[f64],
-    value: &[f64],
-    rows: &[f64],
-    future: &mut [f64],
-    spread: &mut [f64],
-) {
+fn inner_of<const V: usize>(paths: &mut Paths<'_>) {
+    let Paths { process, prob, value, rows, .. } = *paths;
+    let (future, spread) = (&mut *paths.future, &mut *paths.spread);
     let v = width::<V>(process.vocab());
     for row in (0..process.last_rows().start).rev() {
         let first = v * row;
@@ -238,7 +225,9 @@ mod tests {
         let (mut rows, mut future, mut spread) = ([0.0; 3], [0.0; 3], [0.0; 3]);
         row_means(2, &prob, &value, &mut rows);
         assert_eq!(rows, [0.0, 1.0, 1.0]);
-        assert_eq!(path_moments(process, &prob, &value, &rows, &mut future, &mut spread), (1.0, 1.0));
+        let (future, spread) = (&mut future[..], &mut spread[..]);
+        let paths = Paths { process, prob: &prob, value: &value, rows: &rows, future, spread };
+        assert_eq!(path_moments(paths), (1.0, 1.0));
     }
 
     #[test]

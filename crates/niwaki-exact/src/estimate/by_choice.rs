@@ -4,7 +4,7 @@ use super::scores::{BLOCK, Routing, Scores, Terms};
 use super::{Moments, Workspace};
 use crate::advantage::Returns;
 use crate::sum::{dot, sum};
-use crate::tree::{inner_moments, path_moments, row_means, scale_rows};
+use crate::tree::{Paths, inner_moments, path_moments, row_means, scale_rows};
 use crate::{Error, Pair};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
@@ -59,8 +59,8 @@ impl Pair<'_> {
         let mean_at: Vec<f64> = (0..process.horizon())
             .map(|level| dot(&self.reach[process.level(level)], &rows[process.level(level)]))
             .collect();
-        let (mean, variance) =
-            of_returns.unwrap_or_else(|| moments(process, self.old.prob(), value, rows, future, spread));
+        let paths = Paths { process, prob: self.old.prob(), value, rows, future, spread };
+        let (mean, variance) = of_returns.unwrap_or_else(|| moments(paths));
         let routing = if !surrogate.routing || rule.form == Form::Weigh {
             Routing::Off
         } else if rule.reads == Reads::Step {
