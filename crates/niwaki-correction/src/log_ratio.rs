@@ -20,7 +20,7 @@ pub fn log_ratios<F: Real>(log_prob: &[F], rollout_log_prob: &[F], ell: &mut [F]
 /// Shapes: `[steps]` of one trajectory. Paper: `eq:prefix-ratio-intro`, `sec:family` (L^s_t), `app:family`
 #[inline(always)]
 pub fn exclusive_prefix<F: Real>(ell: &[F], prefix: &mut [F]) -> F {
-    let [sum] = exclusive_prefixes(ell.as_chunks().0, prefix.as_chunks_mut().0);
+    let [sum] = exclusive_prefixes([F::ZERO], ell.as_chunks().0, prefix.as_chunks_mut().0);
     sum
 }
 
@@ -42,10 +42,14 @@ pub fn running_minimum<F: Real>(ell: &[F], minimum: &mut [F], attained: &mut [us
     running_minima::<F, 1>(ell.as_chunks().0, minimum.as_chunks_mut().0, attained.as_chunks_mut().0);
 }
 
-/// [`exclusive_prefix`] of `L` trajectories side by side.
+/// [`exclusive_prefix`] of `L` trajectories side by side, from where the sums of earlier steps are `before`.
 #[inline(always)]
-pub(crate) fn exclusive_prefixes<F: Real, const L: usize>(ell: &[[F; L]], prefix: &mut [[F; L]]) -> [F; L] {
-    let mut sum = [F::ZERO; L];
+pub(crate) fn exclusive_prefixes<F: Real, const L: usize>(
+    before: [F; L],
+    ell: &[[F; L]],
+    prefix: &mut [[F; L]],
+) -> [F; L] {
+    let mut sum = before;
     for (prefix, ell) in prefix.iter_mut().zip(ell) {
         *prefix = sum;
         add(&mut sum, ell);
@@ -61,7 +65,7 @@ pub(crate) fn windowed_prefixes<F: Real, const L: usize>(
     prefix: &mut [[F; L]],
 ) {
     if window >= ell.len().saturating_sub(1) {
-        exclusive_prefixes(ell, prefix);
+        exclusive_prefixes([F::ZERO; L], ell, prefix);
         return;
     }
     for (t, prefix) in prefix.iter_mut().enumerate() {
@@ -123,7 +127,11 @@ mod tests {
                 assert_eq!(together.iter().map(|row| row[lane]).collect::<Vec<_>>(), expected);
             }
         };
-        read(&mut |out| _ = exclusive_prefixes(&ell, out), &|ell, out| _ = exclusive_prefix(ell, out));
+        let in_two = |out: &mut [[f64; 3]]| {
+            let before = exclusive_prefixes([0.0; 3], &ell[..4], &mut out[..4]);
+            exclusive_prefixes(before, &ell[4..], &mut out[4..]);
+        };
+        read(&mut { in_two }, &|ell, out| _ = exclusive_prefix(ell, out));
         read(&mut |out| windowed_prefixes(&ell, 3, out), &|ell, out| windowed_prefix(ell, 3, out));
         read(&mut |out| running_minima(&ell, out, &mut [[0; 3]; 9]), &|ell, out| {
             running_minimum(ell, out, &mut [0; 9]);

@@ -1,7 +1,7 @@
 //! What comes out, and the order of the passes over the rows.
 
 use super::batch::{Batch, Packed};
-use super::passes::{Passes, Placed, Steps};
+use super::passes::{Passes, Placed, Steps, When};
 use super::tile::{LANES, Tile, sum};
 use super::turn::PLAIN;
 #[cfg(target_arch = "x86_64")]
@@ -187,8 +187,8 @@ impl Surrogate {
         if MEASURED {
             passes.tally.reset(longest);
         }
-        // A member that looks at the whole batch needs every reading before the first factor.
-        if rule.self_normalised || rule.ess_floor.is_some() {
+        let when = When::of(&rule);
+        if when == When::Before {
             let mut tiles: Vec<_> =
                 firsts.map(|lane| self.place(&offsets, lane, lane_weight, whole)).collect();
             let mut rows = 0;
@@ -196,29 +196,28 @@ impl Surrogate {
                 placed.rows = rows..rows + placed.tile.horizon;
                 rows = placed.rows.end;
             }
-            passes.resize(steps.log_prob.len(), longest, rows);
+            passes.resize(steps.log_prob.len(), longest, rows, when);
             tiles.iter().for_each(|placed| passes.read::<LEVEL>(&rule, steps, placed));
             rule = rule.resolve(|strength| passes.ess_at(strength, &tiles));
             if rule.self_normalised {
                 passes.fill_normaliser(&rule, &tiles);
             }
             for placed in &tiles {
-                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, placed));
+                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, placed, when));
             }
             if rule.self_normalised {
                 passes.share_credit(&rule, &tiles);
             }
-            tiles.iter().for_each(|placed| passes.pull_back::<LEVEL>(&rule, placed, self.routing));
+            tiles.iter().for_each(|placed| passes.pull_back::<LEVEL>(&rule, placed, self.routing, when));
         } else {
-            passes.resize(steps.log_prob.len(), longest, longest);
+            passes.resize(steps.log_prob.len(), longest, longest, when);
             let mut placed = self.place(&offsets, 0, lane_weight, whole);
             for lane in firsts {
                 if lane > 0 && (lane_weight.is_some() || !placed.tile.follow(&offsets[lane..])) {
                     placed = self.place(&offsets, lane, lane_weight, whole);
                 }
-                passes.read::<LEVEL>(&rule, steps, &placed);
-                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, &placed));
-                passes.pull_back::<LEVEL>(&rule, &placed, self.routing);
+                add(&mut objective, &passes.terms::<LEVEL, MEASURED>(&rule, steps, &placed, when));
+                passes.pull_back::<LEVEL>(&rule, &placed, self.routing, when);
             }
         }
         let mut diagnostics = Diagnostics::default();

@@ -4,7 +4,7 @@
 //! vectors of equal length, without branches.
 
 use super::column::Column;
-use super::pull_back::route;
+use super::pull_back::{reversed_sum, route};
 use super::tile::{Abreast, LANES, Source, Tile};
 use super::turn::PLAIN;
 use crate::Real;
@@ -35,6 +35,27 @@ pub(super) struct Placed<F> {
     pub(super) scale: Abreast<F>,
 }
 
+/// When log-ratios are fetched and read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// A few positions at a time, just before they are used: for members that read sums of what came before.
+    InPassing,
+    /// A tile at a time.
+    ByTile,
+    /// All tiles before the first factor, for members that look at the whole batch.
+    Before,
+}
+
+impl When {
+    pub(super) fn of(rule: &Rule) -> Self {
+        match rule.reads {
+            _ if rule.self_normalised || rule.ess_floor.is_some() => Self::Before,
+            Reads::Prefix => Self::InPassing,
+            _ => Self::ByTile,
+        }
+    }
+}
+
 /// The passes' buffers.
 #[derive(Debug, Default)]
 pub(super) struct Passes<F> {
@@ -44,7 +65,7 @@ pub(super) struct Passes<F> {
     pub(super) own: Vec<F>,
     pub(super) routed: Vec<F>,
     pub(super) cotangent: Vec<F>,
-    /// Positions of the tile in hand, or of all tiles for members that look at the whole batch.
+    /// The positions in hand, all of a tile's, or all tiles': see [`When`].
     pub(super) ell: Column<F>,
     pub(super) reading: Column<F>,
     attained: Vec<Abreast<usize>>,
@@ -66,12 +87,13 @@ pub(super) struct Passes<F> {
 
 impl<F: Real> Passes<F> {
     /// Makes room for `rows` positions of a batch.
-    pub(super) fn resize(&mut self, steps: usize, longest: usize, rows: usize) {
+    pub(super) fn resize(&mut self, steps: usize, longest: usize, rows: usize, when: When) {
         for buffer in [&mut self.own, &mut self.routed, &mut self.cotangent] {
             buffer.resize(steps, F::ZERO);
         }
-        for buffer in [&mut self.ell, &mut self.reading, &mut self.credit] {
-            buffer.resize(rows);
+        self.credit.resize(rows);
+        for buffer in [&mut self.ell, &mut self.reading] {
+            buffer.resize(if when == When::InPassing { POSITIONS } else { rows });
         }
         self.attained.resize(rows, [0; LANES]);
         for buffer in [&mut self.advantage, &mut self.factor, &mut self.ratio, &mut self.term] {
@@ -85,7 +107,23 @@ impl<F: Real> Passes<F> {
     /// Fetches the log-ratios of a tile, and what the member reads off them.
     #[inline(always)]
     pub(super) fn read<const LEVEL: u8>(&mut self, rule: &Rule, steps: &Steps<'_, F>, placed: &Placed<F>) {
-        let (tile, rows) = (&placed.tile, placed.rows.clone());
+        self.read_on::<LEVEL>(rule, steps, placed, (0, placed.rows.clone()), [F::ZERO; LANES]);
+    }
+
+    /// Fetches the log-ratios of as many positions as there are rows, from the first on, and what the member reads off
+    /// them where the sums of earlier log-ratios are `before`; returns those sums with these positions'. All members but
+    /// those that read a prefix need all positions at once.
+    #[inline(always)]
+    fn read_on<const LEVEL: u8>(
+        &mut self,
+        rule: &Rule,
+        steps: &Steps<'_, F>,
+        placed: &Placed<F>,
+        (first, rows): (usize, Range<usize>),
+        before: Abreast<F>,
+    ) -> Abreast<F> {
+        let tile = &placed.tile;
+        let mut sums = before;
         let ell = &mut self.ell[rows.clone()];
         let reading = &mut self.reading[rows.clone()];
         let current = Source { plus: steps.log_prob, minus: Some(steps.rollout_log_prob) };
@@ -94,12 +132,12 @@ impl<F: Real> Passes<F> {
         match mismatch {
             Some(_) => {
                 let source = Source { plus: steps.rollout_log_prob, minus: mismatch };
-                tile.fetch::<F, LEVEL>(source, 0, ell);
+                tile.fetch::<F, LEVEL>(source, first, ell);
             }
-            None => tile.fetch::<F, LEVEL>(current, 0, ell),
+            None => tile.fetch::<F, LEVEL>(current, first, ell),
         }
         match rule.reads {
-            Reads::Prefix => _ = exclusive_prefixes(ell, reading),
+            Reads::Prefix => sums = exclusive_prefixes(before, ell, reading),
             Reads::Window(window) => windowed_prefixes(ell, window, reading),
             Reads::Minimum => running_minima(ell, reading, &mut self.attained[rows]),
             Reads::Step => reading.copy_from_slice(ell),
@@ -117,12 +155,13 @@ impl<F: Real> Passes<F> {
         if !tile.even {
             // Past a trajectory's end there is nothing to read, nor anything that could overflow.
             for (step, reading) in reading.iter_mut().enumerate() {
-                *reading = tile.at_step(step, reading);
+                *reading = tile.at_step(first + step, reading);
             }
         }
         if mismatch.is_some() {
-            tile.fetch::<F, LEVEL>(current, 0, ell);
+            tile.fetch::<F, LEVEL>(current, first, ell);
         }
+        sums
     }
 
     /// Factors and terms of a tile, and its diagnostics where they are `MEASURED`; returns its trajectories' shares of the
@@ -133,18 +172,27 @@ impl<F: Real> Passes<F> {
         rule: &Rule,
         steps: &Steps<'_, F>,
         placed: &Placed<F>,
+        when: When,
     ) -> Abreast<f64> {
         let weight = placed.weight.map(F::to_f64);
-        let mut value = [F::ZERO; LANES];
+        let (mut value, mut before) = ([F::ZERO; LANES], [F::ZERO; LANES]);
+        if when == When::ByTile {
+            self.read::<LEVEL>(rule, steps, placed);
+        }
         for first in (0..placed.tile.horizon).step_by(POSITIONS) {
             let positions = first..(first + POSITIONS).min(placed.tile.horizon);
-            let rows = placed.rows.start + positions.start..placed.rows.start + positions.end;
+            let kept = placed.rows.start + positions.start..placed.rows.start + positions.end;
+            // Where log-ratios and readings are.
+            let rows = if when == When::InPassing { 0..kept.len() } else { kept.clone() };
+            if when == When::InPassing {
+                before = self.read_on::<LEVEL>(rule, steps, placed, (first, rows.clone()), before);
+            }
             let advantage = &mut self.advantage[..rows.len()];
             let source = Source { plus: steps.advantage, minus: None };
             placed.tile.fetch::<F, LEVEL>(source, first, advantage);
             self.factors::<LEVEL>(rule, positions.clone(), rows.clone());
             self.probe(rows.clone());
-            let clipped = self.clip(rule, steps, placed, positions.clone(), rows.clone());
+            let clipped = self.clip(rule, steps, placed, positions.clone(), (rows.clone(), kept));
             add(&mut value, &clipped);
             if MEASURED {
                 let columns = Columns {
@@ -208,7 +256,7 @@ impl<F: Real> Passes<F> {
         steps: &Steps<'_, F>,
         placed: &Placed<F>,
         positions: Range<usize>,
-        rows: Range<usize>,
+        (rows, kept): (Range<usize>, Range<usize>),
     ) -> Abreast<F> {
         let length = rows.len();
         let clip = Clip {
@@ -217,12 +265,12 @@ impl<F: Real> Passes<F> {
             high: &self.high[positions][..length],
             dual: self.dual,
             scale: &placed.scale,
-            reading: &self.reading[rows.clone()][..length],
+            reading: &self.reading[rows][..length],
             advantage: &self.advantage[..length],
             factor: &self.factor[..length],
             ratio: &self.ratio[..length],
         };
-        let (term, credit) = (&mut self.term[..length], &mut self.credit[rows][..length]);
+        let (term, credit) = (&mut self.term[..length], &mut self.credit[kept][..length]);
         match rule.form {
             Form::Multiply => clip.terms(term, credit, |factor, ratio| {
                 // A dropped or vanished side wins over an infinite one.
@@ -239,13 +287,29 @@ impl<F: Real> Passes<F> {
 
     /// The routed channel and the cotangent of a tile, back in the batch's own order.
     #[inline(always)]
-    pub(super) fn pull_back<const LEVEL: u8>(&mut self, rule: &Rule, placed: &Placed<F>, routing: bool) {
+    pub(super) fn pull_back<const LEVEL: u8>(
+        &mut self,
+        rule: &Rule,
+        placed: &Placed<F>,
+        routing: bool,
+        when: When,
+    ) {
         let (tile, rows, span) = (&placed.tile, placed.rows.clone(), placed.tile.span.clone());
         if routing && rule.form != Form::Weigh {
             // The reading has served.
-            let routed = &mut self.reading[rows.clone()];
-            route(rule.reads, &self.credit[rows.clone()], &self.attained[rows], &tile.lengths, routed);
-            tile.put_back::<F, LEVEL>(routed, 0, &mut self.routed);
+            if when == When::InPassing {
+                let mut after = [F::ZERO; LANES];
+                for first in (0..tile.horizon).step_by(POSITIONS).rev() {
+                    let credit = &self.credit[rows.clone()][first..(first + POSITIONS).min(tile.horizon)];
+                    let routed = &mut self.reading[..credit.len()];
+                    after = reversed_sum(after, credit, routed);
+                    tile.put_back::<F, LEVEL>(routed, first, &mut self.routed);
+                }
+            } else {
+                let routed = &mut self.reading[rows.clone()];
+                route(rule.reads, &self.credit[rows.clone()], &self.attained[rows], &tile.lengths, routed);
+                tile.put_back::<F, LEVEL>(routed, 0, &mut self.routed);
+            }
             if rule.form == Form::Replace {
                 // The step's own ratio is not in the term: all credit comes through the reading.
                 for (routed, &own) in self.routed[span.clone()].iter_mut().zip(&self.own[span.clone()]) {

@@ -19,8 +19,10 @@ pub(super) fn route<F: Real, const L: usize>(
     routed: &mut [[F; L]],
 ) {
     match reads {
-        Reads::Prefix => reversed_sum(credit, routed),
-        Reads::Window(window) if window >= credit.len().saturating_sub(1) => reversed_sum(credit, routed),
+        Reads::Prefix => _ = reversed_sum([F::ZERO; L], credit, routed),
+        Reads::Window(window) if window >= credit.len().saturating_sub(1) => {
+            reversed_sum([F::ZERO; L], credit, routed);
+        }
         Reads::Window(window) => {
             for (i, routed) in routed.iter_mut().enumerate() {
                 let end = (i + window + 1).min(credit.len());
@@ -51,14 +53,19 @@ pub(super) fn route<F: Real, const L: usize>(
     }
 }
 
-/// `routed[i] = Σ_{t>i} credit[t]`.
+/// `routed[i] = after + Σ_{t>i} credit[t]`; returns the sum with all of the credit.
 #[inline(always)]
-fn reversed_sum<F: Real, const L: usize>(credit: &[[F; L]], routed: &mut [[F; L]]) {
-    let mut sum = [F::ZERO; L];
+pub(super) fn reversed_sum<F: Real, const L: usize>(
+    after: [F; L],
+    credit: &[[F; L]],
+    routed: &mut [[F; L]],
+) -> [F; L] {
+    let mut sum = after;
     for (routed, credit) in routed.iter_mut().zip(credit).rev() {
         *routed = sum;
         add(&mut sum, credit);
     }
+    sum
 }
 
 #[cfg(test)]
