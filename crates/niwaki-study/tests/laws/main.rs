@@ -9,7 +9,9 @@ use niwaki_study::diagnostics::{Diagnostics, Grid, Policies, summarise};
 use niwaki_study::find;
 use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, training_page};
 use niwaki_train::Device;
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Mutex;
 
 fn study(label: &str) -> Diagnostics {
     find(label).unwrap().diagnostics().unwrap()
@@ -57,6 +59,23 @@ fn rows_do_not_depend_on_threads_or_on_company() {
     assert_eq!(bits(run(1, &grid)), bits(run(3, &grid)));
     let among: Vec<_> = run(2, &grid).into_iter().filter(|row| row.drift == 0.3).collect();
     assert_eq!(bits(run(2, &alone)), bits(among));
+}
+
+#[test]
+fn no_more_pairs_at_once_than_memory_holds() {
+    let grid = study("app:diagnostics").grid(Some(3)).unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    let seen = |pairs: u64| {
+        let memory = pairs * u64::try_from(grid.process.bytes()).unwrap();
+        let threads = Mutex::new(HashSet::new());
+        let tick = || _ = threads.lock().unwrap().insert(std::thread::current().id());
+        let rows = pool.install(|| Grid { memory, ..grid.clone() }.run(tick)).unwrap();
+        assert_eq!(rows.len(), grid.pairs() * grid.losses.len());
+        threads.into_inner().unwrap().len()
+    };
+    // One is measured even where there is no room for it.
+    assert_eq!((seen(0), seen(1)), (1, 1));
+    assert!(seen(2) <= 2);
 }
 
 #[test]
