@@ -312,6 +312,14 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_name_promises_no_parameters() {
+        let text = "[[arm]]\nname = \"adaptive\"\nset = { \"update.correction\" = \"adaptive:0.5\" }\n\
+                    [[arm]]\nname = \"tempered:0.1\"\n";
+        let plan = plan(text).unwrap();
+        assert_eq!([0, 1].map(|arm| plan.arm_label(arm)), ["adaptive", "Tempered α = 0.1"]);
+    }
+
+    #[test]
     fn arms_times_cells_times_seeds() {
         let text = "[[arm]]\nname = \"ppo\"\nseeds = 3\n[[arm]]\nname = \"slow\"\nset = { \"optimiser.rate\" = 0.1 }\n\
                     [[cell]]\nname = \"short\"\nset = { \"task.horizon\" = 3 }\n[[cell]]\nname = \"long\"\n\

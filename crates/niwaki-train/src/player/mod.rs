@@ -13,7 +13,7 @@ pub use tabular::{Begin, Tables};
 
 use crate::Error;
 use niwaki_correction::Real;
-use niwaki_nn::{Checkpoint, Optimiser, Span};
+use niwaki_nn::{Checkpoint, Layout, Optimiser, Span, Stored};
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::path::Path;
@@ -122,7 +122,7 @@ pub type Loss<'a, F> = dyn Fn(Span, Seen<'_, F>, Wanted<'_, F>) + Sync + 'a;
 /// A population of policies on a task.
 pub trait Player {
     /// The scalar of log-probabilities.
-    type Scalar: Real;
+    type Scalar: Real + Stored;
 
     /// Members of the population.
     fn members(&self) -> usize;
@@ -189,6 +189,9 @@ pub trait Player {
         None
     }
 
+    /// How a member's parameters are laid out.
+    fn layout(&self) -> &Layout;
+
     /// A member's parameters and optimiser state.
     ///
     /// # Errors
@@ -205,13 +208,20 @@ pub trait Player {
     ///
     /// # Errors
     /// If the device or the disk refuses.
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error>;
+    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
+        let kept = Checkpoint { state, ..self.keep(member)? };
+        Ok(kept.save(self.layout(), path)?)
+    }
 
     /// Reads a member back; returns what the caller stored with it.
     ///
     /// # Errors
     /// If the file is damaged or of another policy.
-    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error>;
+    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
+        let kept = Checkpoint::load(self.layout(), path)?;
+        self.put_back(member, &kept)?;
+        Ok(kept.state)
+    }
 }
 
 /// Fills the uniforms of some lanes of every member, `[member, lane, step]`; none where nothing is drawn.

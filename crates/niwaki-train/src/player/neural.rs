@@ -2,11 +2,10 @@
 
 use super::{Games, Loss, Play, Player, Seen, Wanted};
 use crate::Error;
-use niwaki_nn::{Checkpoint, Engine, Optimiser, initialise};
+use niwaki_nn::{Checkpoint, Engine, Layout, Optimiser, initialise};
 use niwaki_policies::{Draw, Drawn, TokenPolicy};
 use niwaki_tasks::Sequence;
 use rayon::prelude::*;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A population of neural policies on one engine.
@@ -125,15 +124,8 @@ impl<E: Engine<Scalar = f32>> Player for Neural<E> {
         put_back(&mut self.engine, member, kept)
     }
 
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
-        let kept = Checkpoint { state, ..self.keep(member)? };
-        Ok(kept.save(self.policy.graph.layout(), path)?)
-    }
-
-    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
-        let kept = Checkpoint::load(self.policy.graph.layout(), path)?;
-        self.put_back(member, &kept)?;
-        Ok(kept.state)
+    fn layout(&self) -> &Layout {
+        self.policy.graph.layout()
     }
 }
 

@@ -6,12 +6,11 @@
 use super::neural::{keep, put_back};
 use super::{Games, Loss, Play, Player, Seen, Wanted};
 use crate::Error;
-use niwaki_nn::{Checkpoint, Engine, Graph, Optimiser, Span, Value, initialise};
+use niwaki_nn::{Checkpoint, Engine, Graph, Layout, Optimiser, Span, Value, initialise};
 use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
 use niwaki_stream::Key;
 use niwaki_tasks::{Construction, Payment};
 use rayon::prelude::*;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A population of pointer policies on one engine.
@@ -225,14 +224,7 @@ impl<E: Engine<Scalar = f32>> Player for Pointer<E> {
         put_back(&mut self.engine, member, kept)
     }
 
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
-        let kept = Checkpoint { state, ..self.keep(member)? };
-        Ok(kept.save(self.policy.graph.layout(), path)?)
-    }
-
-    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
-        let kept = Checkpoint::load(self.policy.graph.layout(), path)?;
-        self.put_back(member, &kept)?;
-        Ok(kept.state)
+    fn layout(&self) -> &Layout {
+        self.policy.graph.layout()
     }
 }

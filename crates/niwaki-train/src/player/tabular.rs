@@ -9,7 +9,6 @@ use niwaki_policies::{Pull, Tabular};
 use niwaki_stream::Key;
 use niwaki_tasks::{Sequence, payoff};
 use rayon::prelude::*;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A population of tabular policies.
@@ -255,14 +254,7 @@ impl Player for Tables {
         Ok(())
     }
 
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
-        let kept = Checkpoint { state, ..self.keep(member)? };
-        Ok(kept.save(&self.layout, path)?)
-    }
-
-    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, Error> {
-        let kept = Checkpoint::load(&self.layout, path)?;
-        self.put_back(member, &kept)?;
-        Ok(kept.state)
+    fn layout(&self) -> &Layout {
+        &self.layout
     }
 }

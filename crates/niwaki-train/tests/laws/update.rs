@@ -173,6 +173,9 @@ impl Player for Notes {
     fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>> {
         self.inner.exact_advantage(member, games)
     }
+    fn layout(&self) -> &niwaki_nn::Layout {
+        self.inner.layout()
+    }
     fn keep(&self, member: usize) -> Result<niwaki_nn::Checkpoint<f64>, niwaki_train::Error> {
         self.inner.keep(member)
     }
@@ -188,9 +191,6 @@ impl Player for Notes {
         std::fs::write(path, serde_json::to_string(&*self.loaded.lock().unwrap()).unwrap()).unwrap();
         let _ = (member, state);
         Ok(())
-    }
-    fn restore(&mut self, member: usize, path: &Path) -> Result<serde_json::Value, niwaki_train::Error> {
-        self.inner.restore(member, path)
     }
 }
 
