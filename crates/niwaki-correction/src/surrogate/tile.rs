@@ -203,11 +203,8 @@ impl Tile {
         for row in rows.iter_mut() {
             row.as_chunks_mut().0[group] = [F::ZERO; SIDE];
         }
-        for lane in group * SIDE..(group + 1) * SIDE {
+        for lane in self.lanes_left(group, first) {
             let steps = self.left(lane, first, rows.len());
-            if steps.is_empty() {
-                continue;
-            }
             let mut values = [F::ZERO; SIDE];
             match steps.len() {
                 // A length that the compiler knows.
@@ -223,22 +220,25 @@ impl Tile {
     /// Puts back a square that the positions or some trajectories do not fill.
     #[inline(never)]
     fn put_back_left<F: Real>(&self, rows: &[Abreast<F>], group: usize, first: usize, to: &mut [F]) {
-        for lane in group * SIDE..(group + 1) * SIDE {
+        for lane in self.lanes_left(group, first) {
             let steps = self.left(lane, first, rows.len());
-            if steps.is_empty() {
-                continue;
-            }
             for (step, row) in to[steps].iter_mut().zip(rows) {
                 *step = row[lane];
             }
         }
     }
 
-    /// Where a trajectory's steps from position `first` on, `most` at most, lie in the batch.
+    /// The lanes of a group whose trajectories have position `first`.
+    #[inline(always)]
+    fn lanes_left(&self, group: usize, first: usize) -> impl Iterator<Item = usize> {
+        (group * SIDE..(group + 1) * SIDE).filter(move |&lane| self.lengths[lane] > first)
+    }
+
+    /// Where a trajectory's steps from position `first`, which it has, on lie in the batch, `most` at most.
     #[inline(always)]
     fn left(&self, lane: usize, first: usize, most: usize) -> Range<usize> {
         let length = self.lengths[lane];
-        self.step(lane, first.min(length))..self.step(lane, (first + most).min(length))
+        self.step(lane, first)..self.step(lane, (first + most).min(length))
     }
 
     /// Where a trajectory's step lies in the batch.
