@@ -28,6 +28,12 @@ pub enum Error {
         /// The axis.
         what: &'static str,
     },
+    /// A grid that would count one cell as two.
+    #[error("{what} holds the same twice; name each once")]
+    Repeated {
+        /// The axis.
+        what: &'static str,
+    },
     /// A drift that is not a positive number.
     #[error("drift {0} is not a positive number")]
     Drift(f64),

@@ -77,7 +77,7 @@ impl Grid {
     /// `tick` is called once for each pair that is done.
     ///
     /// # Errors
-    /// Where an axis is empty, a drift is not positive, or the oracle refuses.
+    /// Where an axis is empty or holds the same twice, a drift is not positive, or the oracle refuses.
     pub fn run(&self, tick: impl Fn() + Sync) -> Result<Vec<Row>, Error> {
         let empty = [
             ("the list of rewards", self.rewards.is_empty()),
@@ -87,6 +87,15 @@ impl Grid {
         ];
         if let Some((what, _)) = empty.into_iter().find(|(_, empty)| *empty) {
             return Err(Error::Empty { what });
+        }
+        // Summaries tell rows apart by these: what stands twice would count as more seeds.
+        let repeated = [
+            ("the list of rewards", repeats(&self.rewards, |a, b| a.0 == b.0)),
+            ("the list of drifts", repeats(&self.drifts, |a, b| a == b)),
+            ("the list of losses", repeats(&self.losses, |a, b| a == b)),
+        ];
+        if let Some((what, _)) = repeated.into_iter().find(|(_, repeated)| *repeated) {
+            return Err(Error::Repeated { what });
         }
         if let Some(&drift) = self.drifts.iter().find(|drift| !(drift.is_finite() && **drift > 0.0)) {
             return Err(Error::Drift(drift));
@@ -168,4 +177,9 @@ impl Grid {
             }
         }
     }
+}
+
+/// Whether two of the values are the same.
+fn repeats<X>(values: &[X], same: impl Fn(&X, &X) -> bool) -> bool {
+    values.iter().enumerate().any(|(place, value)| values[..place].iter().any(|earlier| same(earlier, value)))
 }

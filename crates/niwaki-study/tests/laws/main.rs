@@ -97,6 +97,9 @@ fn empty_axes_and_odd_drifts_are_refused() {
     let refuse = |grid: Grid| grid.run(|| {}).unwrap_err().to_string();
     assert_eq!(refuse(grid.with_losses(vec![])), "the list of losses is empty; name at least one");
     assert_eq!(refuse(grid.at(&[])), "the list of drifts is empty; name at least one");
+    assert_eq!(refuse(grid.at(&[0.3, 1.0, 0.3])), "the list of drifts holds the same twice; name each once");
+    let twice = [&grid.losses[..], &grid.losses[..1]].concat();
+    assert_eq!(refuse(grid.with_losses(twice)), "the list of losses holds the same twice; name each once");
     assert_eq!(refuse(grid.at(&[f64::NAN])), "drift NaN is not a positive number");
 }
 
