@@ -7,6 +7,7 @@ mod files;
 mod layers;
 mod paper;
 mod readme;
+mod same;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +17,8 @@ usage: cargo xtask VERB
   check    everything that guards main, cheapest first
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files
-  readme   run every command of the README's `sh` blocks";
+  readme   run every command of the README's `sh` blocks
+  same     run this and an older commit's command on the examples and compare every byte: same COMMIT";
 
 #[expect(clippy::print_stderr, clippy::print_stdout, reason = "a task runner talks to the terminal")]
 fn main() -> ExitCode {
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         "layers" => layers::run(),
         "paper" => paper::write(),
         "readme" => readme::run(),
+        "same" => same::run(std::env::args().skip(2)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

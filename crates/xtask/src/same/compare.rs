@@ -1,0 +1,148 @@
+//! Two folders, file by file and byte by byte.
+
+use super::declared::{Change, DECLARED, Declared};
+use super::volatile::settled;
+use crate::files;
+use anyhow::Context;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// What a comparison found.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Finding {
+    /// Files that either side has.
+    pub(super) files: usize,
+    /// The first difference that is not declared.
+    pub(super) first: Option<String>,
+    /// Places of the declared differences that were met.
+    pub(super) declared: BTreeSet<usize>,
+}
+
+/// Compares what two sides hold in a folder.
+pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<Finding> {
+    let names = |side: &Path| -> anyhow::Result<BTreeSet<String>> {
+        let top = side.join(folder);
+        let found = files::below(&top, &[""])?;
+        let name = |path: &Path| path.strip_prefix(&top).unwrap_or(path).to_string_lossy().into_owned();
+        Ok(found.iter().map(|path| name(path)).collect())
+    };
+    let (ours, theirs) = (names(new)?, names(old)?);
+    let all: BTreeSet<&String> = ours.union(&theirs).collect();
+    let mut finding = Finding { files: all.len(), ..Finding::default() };
+    for name in all {
+        let difference = match (theirs.contains(name), ours.contains(name)) {
+            (true, false) => Err(format!("{name} is missing")),
+            (false, true) => allowed(name, |change| *change == Change::Added)
+                .map(|(place, _)| Some(place))
+                .ok_or_else(|| format!("{name} is new")),
+            _ => {
+                let read = |side: &Path| {
+                    let path = side.join(folder).join(name);
+                    fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+                };
+                contents(name, &settled(name, read(old)?), &settled(name, read(new)?))
+            }
+        };
+        match difference {
+            Ok(place) => finding.declared.extend(place),
+            Err(first) => _ = finding.first.get_or_insert(first),
+        }
+    }
+    Ok(finding)
+}
+
+/// The declared difference that two contents have, if any; where they differ otherwise, in what.
+fn contents(name: &str, old: &[u8], new: &[u8]) -> Result<Option<usize>, String> {
+    if old == new {
+        return Ok(None);
+    }
+    let found = allowed(name, |change| match change {
+        Change::Added => false,
+        Change::Bytes => true,
+        Change::Fields(fields) => without(fields, old).is_some_and(|old| Some(old) == without(fields, new)),
+    });
+    found.map(|(place, _)| Some(place)).ok_or_else(|| first_difference(name, old, new))
+}
+
+/// The first declaration for a file that covers what is seen.
+fn allowed(name: &str, covers: impl Fn(&Change) -> bool) -> Option<(usize, &'static Declared)> {
+    DECLARED.iter().enumerate().find(|(_, one)| name.contains(one.path) && covers(&one.change))
+}
+
+/// A file of JSON, or of JSON lines, without some fields.
+fn without(fields: &[&str], bytes: &[u8]) -> Option<Vec<Value>> {
+    let values: Result<Vec<Value>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
+    let mut values = values.ok()?;
+    for value in values.iter_mut().filter_map(Value::as_object_mut) {
+        fields.iter().for_each(|field| drop(value.remove(*field)));
+    }
+    Some(values)
+}
+
+/// Where two contents part: line and both texts, or the byte's place.
+fn first_difference(name: &str, old: &[u8], new: &[u8]) -> String {
+    let (Ok(before), Ok(after)) = (str::from_utf8(old), str::from_utf8(new)) else {
+        let place = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+        return format!("{name}: byte {place} of {} and {}", old.len(), new.len());
+    };
+    let (mut ours, mut theirs, mut line) = (after.lines(), before.lines(), 1);
+    loop {
+        match (theirs.next(), ours.next()) {
+            (Some(was), Some(is)) if was == is => line += 1,
+            (None, None) => return format!("{name}: the ends of lines"),
+            (was, is) => {
+                let (was, is) = (was.unwrap_or("nothing"), is.unwrap_or("nothing"));
+                let same = was.bytes().zip(is.bytes()).take_while(|(a, b)| a == b).count();
+                let (was, is) = (shown(was, same), shown(is, same));
+                return format!("{name}, line {line}: `{was}` is now `{is}`");
+            }
+        }
+    }
+}
+
+/// The part of a line around the byte at which it begins to differ.
+fn shown(line: &str, from: usize) -> String {
+    let start =
+        (0..=from.saturating_sub(20).min(line.len())).rev().find(|&place| line.is_char_boundary(place));
+    line[start.unwrap_or(0)..].chars().take(70).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_found_where_they_begin() {
+        assert_eq!(contents("a.txt", b"x\ny 1\n", b"x\ny 1\n"), Ok(None));
+        let said = contents("a.txt", b"x\ny 1\n", b"x\ny 2\n").unwrap_err();
+        assert_eq!(said, "a.txt, line 2: `y 1` is now `y 2`");
+        assert_eq!(contents("a.txt", b"x\n", b"x").unwrap_err(), "a.txt: the ends of lines");
+        assert_eq!(contents("a", &[0xff, 1, 2], &[0xff, 3]).unwrap_err(), "a: byte 1 of 3 and 2");
+    }
+
+    #[test]
+    fn a_declared_field_may_change_and_no_other() {
+        let place = DECLARED.iter().position(|one| one.path == "summary.json");
+        let old = br#"{"auc":1.0,"checksum":"a"}"#;
+        assert_eq!(contents("0/summary.json", old, br#"{"auc":1.0,"checksum":"b"}"#), Ok(place));
+        assert_eq!(contents("0/summary.json", old, br#"{"auc":1.0}"#), Ok(place));
+        assert!(contents("0/summary.json", old, br#"{"auc":1.5}"#).is_err());
+        assert!(contents("0/other.json", old, br#"{"auc":1.0}"#).is_err());
+    }
+
+    #[test]
+    fn missing_and_new_files_count() {
+        let top = std::env::temp_dir().join(format!("same-{}", std::process::id()));
+        let [old, new] = ["old", "new"].map(|side| top.join(side));
+        for (side, names) in [(&old, ["both", "gone"]), (&new, ["both", "checkpoint.safetensors"])] {
+            fs::create_dir_all(side.join("item")).unwrap();
+            names.iter().for_each(|name| fs::write(side.join("item").join(name), "x").unwrap());
+        }
+        let finding = folders(&old, &new, Path::new("item")).unwrap();
+        fs::remove_dir_all(&top).unwrap();
+        assert_eq!((finding.files, finding.declared.len()), (3, 1));
+        assert_eq!(finding.first.as_deref(), Some("gone is missing"));
+    }
+}

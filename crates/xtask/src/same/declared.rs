@@ -1,0 +1,56 @@
+//! Formats that change on purpose, each with its reason. A change that is not in the table fails the comparison.
+
+use std::fmt;
+
+/// How two files may differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Change {
+    /// Only today's command writes the file.
+    Added,
+    /// The bytes differ.
+    Bytes,
+    /// JSON fields that one side has and the other has not, or that differ; all others are compared as values.
+    Fields(&'static [&'static str]),
+}
+
+/// A file's declared difference.
+pub(super) struct Declared {
+    /// A part of the path that the file has, from the item's folder on.
+    pub(super) path: &'static str,
+    pub(super) change: Change,
+    pub(super) reason: &'static str,
+}
+
+impl fmt::Display for Declared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.change {
+            Change::Added => write!(f, "{} is new: {}", self.path, self.reason),
+            Change::Bytes => write!(f, "{}: {}", self.path, self.reason),
+            Change::Fields(names) => write!(f, "{} in {}: {}", names.join(", "), self.path, self.reason),
+        }
+    }
+}
+
+/// Every difference that is meant.
+pub(super) const DECLARED: &[Declared] = &[
+    Declared {
+        path: "events.out.tfevents",
+        change: Change::Bytes,
+        reason: "TensorBoard's events carry the time at which they were written",
+    },
+    Declared {
+        path: "events.out.tfevents",
+        change: Change::Added,
+        reason: "the runs of a study are shown by TensorBoard too",
+    },
+    Declared {
+        path: "checkpoint.safetensors",
+        change: Change::Added,
+        reason: "the runs of a study keep their policy, so that `solve --policy` can use it",
+    },
+    Declared {
+        path: "summary.json",
+        change: Change::Fields(&["checksum"]),
+        reason: "a summary vouches for its curve",
+    },
+];
