@@ -1,23 +1,29 @@
 //! One member's parameters and optimiser state in one safetensors file.
 //!
 //! Tensors carry the layout's names (`moments.0.` and `moments.1.` before them for Adam's state); the header's single
-//! metadata entry `niwaki` is a JSON object with the file format's version, the steps taken and whatever state the
-//! trainer adds. One file, renamed into place when it is whole on disk: a killed run finds the old or the new one.
+//! metadata entry `niwaki` is a JSON object with the file format's version, the steps taken, the checksum of the whole file
+//! with zeros in the checksum's place, and whatever state the trainer adds. One file, renamed into place when it is whole
+//! on disk: a killed run finds the old or the new one. What is not finite is neither written nor read.
 
 use crate::cpu::Real;
 use crate::layout::{Layout, Slice};
 use crate::{Error, Result};
+use niwaki_files::{Digest, write_atomically};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 /// The metadata entry that marks a file as ours.
 const ENTRY: &str = "niwaki";
 /// Version of the file format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// What stands before the checksum in the file: the entry is a string inside JSON, so its quotes are escaped.
+const BEFORE_SUM: &[u8] = br#"\"sum\":\""#;
+/// What stands in the checksum's place while it is taken.
+const NO_SUM: &str = "0000000000000000";
 
 /// A scalar as files hold it.
 pub trait Stored: Real {
@@ -66,6 +72,8 @@ struct Header {
     version: u32,
     steps: u64,
     moments: usize,
+    // Before the state, which may hold anything.
+    sum: String,
     state: serde_json::Value,
 }
 
@@ -75,7 +83,7 @@ impl<F: Stored> Checkpoint<F> {
     /// The same checkpoint always gives the same bytes.
     ///
     /// # Errors
-    /// If a buffer does not fit the layout, or the disk refuses.
+    /// If a buffer does not fit the layout or holds what is not finite, or the disk refuses; the old file is then still there.
     pub fn save(&self, layout: &Layout, path: &Path) -> Result<()> {
         let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
         for buffer in std::iter::once(&self.parameters).chain(&self.moments) {
@@ -87,6 +95,7 @@ impl<F: Stored> Checkpoint<F> {
                 )));
             }
         }
+        self.check_finite(layout, path)?;
         let bytes = self.encode(layout).map_err(|error| refuse(error.to_string()))?;
         write_atomically(path, &bytes).map_err(|error| refuse(error.to_string()))
     }
@@ -105,8 +114,26 @@ impl<F: Stored> Checkpoint<F> {
             views.push((name, TensorView::new(F::DTYPE, shape.clone(), bytes)?));
         }
         let (steps, moments, state) = (self.steps, self.moments.len(), self.state.clone());
-        let header = serde_json::to_string(&Header { version: VERSION, steps, moments, state })?;
-        Ok(safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?)
+        let sum = NO_SUM.to_owned();
+        let header = serde_json::to_string(&Header { version: VERSION, steps, moments, sum, state })?;
+        let mut bytes = safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?;
+        let place = place_of_sum(&bytes).ok_or("its header has no place for a checksum")?;
+        let sum = Digest::of(&bytes).to_string();
+        bytes[place].copy_from_slice(sum.as_bytes());
+        Ok(bytes)
+    }
+
+    /// Refuses numbers that no policy can go on from.
+    fn check_finite(&self, layout: &Layout, path: &Path) -> Result<()> {
+        for (prefix, buffer) in self.buffers() {
+            for slice in layout.slices() {
+                if buffer[slice.range()].iter().any(|scalar| !scalar.to_f64().is_finite()) {
+                    let tensor = format!("{prefix}{}", slice.name);
+                    return Err(Error::NotFinite { path: path.to_owned(), tensor });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn buffers(&self) -> impl Iterator<Item = (String, &Vec<F>)> {
@@ -117,21 +144,13 @@ impl<F: Stored> Checkpoint<F> {
     /// Reads a checkpoint of a policy with this layout.
     ///
     /// # Errors
-    /// If the file is missing, truncated, not ours, of another version, or of a policy with another shape.
+    /// If the file is missing, truncated, changed since it was written, not ours, of another version, of a policy with
+    /// another shape, or holds what is not finite.
     pub fn load(layout: &Layout, path: &Path) -> Result<Self> {
         let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
-        let damaged = |error| refuse(format!("truncated, or no safetensors file ({error})"));
-        let tensors = SafeTensors::deserialize(&bytes).map_err(damaged)?;
-        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(damaged)?;
-        let entry = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
-        let entry = entry
-            .ok_or_else(|| refuse(format!("not written by niwaki: its header has no entry `{ENTRY}`")))?;
-        let header: Header = serde_json::from_str(entry)
-            .map_err(|error| refuse(format!("the header's entry `{ENTRY}` is damaged ({error})")))?;
-        if header.version != VERSION {
-            return Err(refuse(format!("format version {}, this program reads {VERSION}", header.version)));
-        }
+        let header = vouched(&bytes).map_err(refuse)?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
         let expected = layout.slices().len() * (1 + header.moments);
         if tensors.len() != expected {
             return Err(refuse(format!(
@@ -148,8 +167,53 @@ impl<F: Stored> Checkpoint<F> {
         };
         let parameters = read("")?;
         let moments = (0..header.moments).map(|place| read(&prefix(place))).collect::<Result<_>>()?;
-        Ok(Self { parameters, moments, steps: header.steps, state: header.state })
+        let kept = Self { parameters, moments, steps: header.steps, state: header.state };
+        kept.check_finite(layout, path)?;
+        Ok(kept)
     }
+}
+
+/// What a caller stored with a checkpoint, whatever its policy; the file is read whole and its checksum held against it.
+///
+/// # Errors
+/// If the file is missing, truncated, changed since it was written, not ours or of another version.
+pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
+    let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    Ok(vouched(&bytes).map_err(refuse)?.state)
+}
+
+/// The header of a file whose bytes are those that were written.
+fn vouched(bytes: &[u8]) -> std::result::Result<Header, String> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(damaged)?;
+    let entry = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+    let entry = entry.ok_or_else(|| format!("not written by niwaki: its header has no entry `{ENTRY}`"))?;
+    let unread = |error| format!("the header's entry `{ENTRY}` is damaged ({error})");
+    let value: serde_json::Value = serde_json::from_str(entry).map_err(unread)?;
+    if value["version"] != VERSION {
+        return Err(format!("format version {}, this program reads {VERSION}", value["version"]));
+    }
+    let header: Header = serde_json::from_value(value).map_err(unread)?;
+    let place = place_of_sum(bytes).ok_or("its header has lost its checksum")?;
+    let sum = Digest::of(&bytes[..place.start]).and(NO_SUM).and(&bytes[place.end..]).to_string();
+    if bytes[place] != *sum.as_bytes() || header.sum != sum {
+        let said = &header.sum;
+        return Err(format!(
+            "its checksum is {sum} and not {said}: the file was changed after it was written"
+        ));
+    }
+    Ok(header)
+}
+
+fn damaged(error: safetensors::SafeTensorError) -> String {
+    format!("truncated, or no safetensors file ({error})")
+}
+
+/// Where a file holds its checksum.
+fn place_of_sum(bytes: &[u8]) -> Option<Range<usize>> {
+    let start = bytes.windows(BEFORE_SUM.len()).position(|window| window == BEFORE_SUM)? + BEFORE_SUM.len();
+    let place = start..start + Digest::DIGITS;
+    (place.end <= bytes.len()).then_some(place)
 }
 
 fn prefix(moment: usize) -> String {
@@ -177,28 +241,4 @@ fn read_slice<F: Stored>(
         *to = F::get(from);
     }
     Ok(())
-}
-
-/// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
-///
-/// A process that is killed leaves at most a file whose name ends in `.part`.
-///
-/// # Errors
-/// If the disk refuses; the old file is then still there.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    // Two threads may write the same file.
-    name.push(format!(".{}.{:?}.part", std::process::id(), std::thread::current().id()));
-    let part = folder.join(name);
-    let written = File::create(&part).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
-        // The error that matters is the first one.
-        let _ = fs::remove_file(&part);
-        return Err(error);
-    }
-    File::open(folder)?.sync_all()
 }

@@ -65,6 +65,14 @@ pub enum Error {
         /// What is wrong with it, and the mend.
         reason: String,
     },
+    /// Numbers that no policy can go on from.
+    #[error("checkpoint {path}: tensor {tensor} holds what is not finite")]
+    NotFinite {
+        /// The file that was to be written or read.
+        path: PathBuf,
+        /// The first such tensor.
+        tensor: String,
+    },
     /// The device is not there, or refused.
     #[error("device {device}: {reason}")]
     Device {

@@ -19,7 +19,7 @@ pub mod limits;
 pub mod optimiser;
 mod plan;
 
-pub use checkpoint::{Checkpoint, Stored, write_atomically};
+pub use checkpoint::{Checkpoint, Stored, checkpoint_state};
 pub use cpu::{Cpu, Real, log_softmax};
 pub use engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate};
 pub use error::{Error, Result};

@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
-    niwaki_nn::write_atomically(path, text.as_bytes())
+    niwaki_files::write_atomically(path, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -9,6 +9,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-correction", 0),
     ("niwaki-stats", 0),
     ("niwaki-stream", 0),
+    ("niwaki-files", 0),
     ("niwaki-page", 0),
     ("niwaki-exact", 1),
     ("niwaki-shop", 1),

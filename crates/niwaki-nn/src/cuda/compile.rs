@@ -188,7 +188,7 @@ fn write_checked(path: &Path, image: &[u8]) -> std::io::Result<()> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(fnv(&[image]).to_le_bytes());
     bytes.extend(image);
-    crate::write_atomically(path, &bytes)
+    niwaki_files::write_atomically(path, &bytes)
 }
 
 #[cfg(test)]

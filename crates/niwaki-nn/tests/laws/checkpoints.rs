@@ -1,7 +1,7 @@
 //! Checkpoints: what is written comes back to the bit; anything else is refused in words. The fixture is what Python's
 //! safetensors reads; `read_checkpoint.py` beside it shows that.
 
-use niwaki_nn::{Checkpoint, Graph, Init, Layout};
+use niwaki_nn::{Checkpoint, Error, Graph, Init, Layout, checkpoint_state};
 use std::path::{Path, PathBuf};
 
 fn layout(width: usize) -> Layout {
@@ -65,4 +65,53 @@ fn anything_else_is_refused_in_words() {
     assert!(refusal(&layout(5)).contains("not written by niwaki"));
     std::fs::write(&path, &good).unwrap();
     assert!(refusal(&layout(6)).contains("tensor a.weight is F32 [2, 5], the policy has F32 [2, 6]"));
+}
+
+#[test]
+fn no_flipped_bit_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let good = std::fs::read(fixture()).unwrap();
+    let layout = layout(5);
+    for place in 0..good.len() {
+        let mut bytes = good.clone();
+        bytes[place] ^= 1 << (place % 8);
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(Checkpoint::<f32>::load(&layout, &path).is_err(), "byte {place}");
+        assert!(checkpoint_state(&path).is_err(), "byte {place}");
+    }
+    std::fs::write(&path, &good).unwrap();
+    assert_eq!(checkpoint_state(&path).unwrap(), example(&layout).state);
+    let mut bytes = good;
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let text = checkpoint_state(&path).unwrap_err().to_string();
+    assert!(text.ends_with("the file was changed after it was written"), "{text}");
+}
+
+#[test]
+fn what_is_not_finite_never_replaces_a_good_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.safetensors");
+    let layout = layout(5);
+    let good = example(&layout);
+    good.save(&layout, &path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for (value, in_moments, named) in [
+        (f32::NAN, false, "a.bias"),
+        (f32::INFINITY, true, "moments.1.a.bias"),
+        (-f32::INFINITY, false, "a.bias"),
+    ] {
+        let mut bad = good.clone();
+        let place = layout.slices()[1].range().start;
+        if in_moments {
+            bad.moments[1][place] = value;
+        } else {
+            bad.parameters[place] = value;
+        }
+        let refusal = bad.save(&layout, &path).unwrap_err();
+        assert!(matches!(&refusal, Error::NotFinite { tensor, .. } if tensor == named), "{refusal}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
 }

@@ -157,7 +157,7 @@ fn json(home: &Path, value: &impl Serialize) -> Result<String, Error> {
 /// Writes a file whole, in a folder that is made where it is missing.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Error> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| niwaki_nn::write_atomically(path, text.as_bytes()))
+    made.and_then(|()| niwaki_files::write_atomically(path, text.as_bytes()))
         .map_err(|source| Error::Disk { path: path.to_owned(), source })
 }
 

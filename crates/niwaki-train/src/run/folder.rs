@@ -59,7 +59,7 @@ impl Folder {
     /// If the disk refuses.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.file(name);
-        niwaki_nn::write_atomically(&path, bytes).map_err(|source| disk(&path, source))
+        niwaki_files::write_atomically(&path, bytes).map_err(|source| disk(&path, source))
     }
 
     /// Writes the curve for TensorBoard.
