@@ -5,6 +5,11 @@ use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
 
+/// Every feature that a crate of the workspace has.
+const FEATURES: [&str; 2] = ["--features", "cuda,pumpkin"];
+
+const DENY: [&str; 3] = ["--", "-D", "warnings"];
+
 #[expect(clippy::print_stdout, reason = "the log of a long run needs its place")]
 pub(crate) fn run() -> anyhow::Result<String> {
     let start = Instant::now();
@@ -17,15 +22,29 @@ pub(crate) fn run() -> anyhow::Result<String> {
     step("format", &|| cargo(&["fmt", "--all", "--check"], &[]))?;
     step("layers", &layers::run)?;
     step("paper map", &paper::verify)?;
+    // Once with every feature, all targets; then what stands in for a feature that is off.
     step("clippy", &|| {
-        cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], &[])
+        let every = ["clippy", "--workspace", "--all-targets", "--locked"];
+        cargo(&[&every, &FEATURES[..], &DENY[..]].concat(), &[])
+    })?;
+    step("clippy without features", &|| {
+        cargo(&[&["clippy", "-p", "niwaki", "--bins", "--locked"], &DENY[..]].concat(), &[])
     })?;
     step("tests", &|| cargo(&["test", "--workspace", "--locked"], &[]))?;
+    // What a feature adds; everything else has just been run without it.
+    step("tests of pumpkin", &|| feature_tests("niwaki-shop", "pumpkin"))?;
+    step("tests of cuda", &|| feature_tests("niwaki-nn", "cuda"))?;
     step("docs", &|| {
-        cargo(&["doc", "--workspace", "--no-deps", "--locked"], &[("RUSTDOCFLAGS", "-D warnings")])
+        let every = ["doc", "--workspace", "--no-deps", "--locked"];
+        cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
     Ok(format!("all checks passed in {:.0} s", start.elapsed().as_secs_f64()))
+}
+
+/// The unit tests of a crate's module that is named like the feature it stands behind.
+fn feature_tests(package: &str, feature: &str) -> anyhow::Result<String> {
+    cargo(&["test", "-p", package, "--features", feature, "--locked", "--lib", &format!("{feature}::")], &[])
 }
 
 fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<String> {
