@@ -4,8 +4,9 @@
 //! Buffers on this side are `[member, item, rows, width]`, row-major. An engine allocates when it is made and when
 //! the number of items changes, never in the hot loop.
 
-use crate::graph::{Graph, Index, Mask, Point, Value};
-use crate::layout::{Layout, Param};
+use crate::extension::{Extension, Given};
+use crate::graph::{Graph, Index, Mask, Value};
+use crate::layout::Layout;
 use crate::optimiser::Optimiser;
 use crate::{Error, Result};
 use std::ops::Range;
@@ -37,51 +38,6 @@ pub struct Choosing {
     pub actions: Index,
     /// `[rows]`: entry `t` is what was chosen in row `t − 1`, entry 0 the beginning.
     pub tokens: Index,
-}
-
-/// A program whose rows are the steps of constructions: one candidate after the other, all of them once, along a
-/// [`Line`]. A step's query is `known[last choice] + context · weight + bias`, its choice drawn from `point`.
-///
-/// The rows of an item are `[trajectory, step]`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constructing {
-    /// `[candidates + 1, width]`; the last row is for the first step.
-    pub known: Value,
-    /// The pointer.
-    pub point: Point,
-    /// `[context, width]`.
-    pub weight: Param,
-    /// `[width]`.
-    pub bias: Param,
-    /// `[rows]`: the last choice.
-    pub last: Index,
-    /// `[rows, 2 · stations]`: when each station is done over `whole`, then how long after the one before over `unit`.
-    pub context: Value,
-    /// `[rows]`: what is chosen.
-    pub actions: Index,
-}
-
-/// Stations that every candidate passes one after the other, each serving them in the order of their choice: a station
-/// is done with one at `max(its own last, the station before) + time`.
-#[derive(Clone, Copy, Debug)]
-pub struct Line<'a> {
-    /// Stations.
-    pub stations: usize,
-    /// `[member, item, candidate, station]`.
-    pub times: &'a [i32],
-    /// `[member, item]`.
-    pub whole: &'a [f32],
-    /// `[member, item]`.
-    pub unit: &'a [f32],
-}
-
-/// What was constructed; the program's inputs hold it too, ready to be scored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Constructed {
-    /// `[member, item, trajectory, step]`.
-    pub actions: Vec<i32>,
-    /// When the last station is done, `[member, item, trajectory]`.
-    pub ends: Vec<i32>,
 }
 
 /// A population of members that run one program on one device.
@@ -171,20 +127,19 @@ pub trait Engine {
         Ok(None)
     }
 
-    /// Builds trajectories on a line and leaves them loaded: last choices, contexts, open candidates and choices. The
-    /// other inputs must have been loaded. `uniforms` is `[member, item, trajectory, step]`; without them the likeliest
-    /// candidate is taken. `false` says that the device leaves this to its caller.
+    /// Runs a kernel that the caller brings behind the ops whose values it reads, with the arrays that it is given; `answers` are
+    /// filled in the order of [`Extension::answers`]. The inputs that those ops read must have been loaded; what the kernel
+    /// writes into others stays loaded. `false` says that the device leaves this to its caller.
     ///
     /// # Errors
-    /// If lengths are wrong, or the device fails.
-    fn construct(
+    /// If lengths are wrong, the kernel does not compile, or the device fails.
+    fn extend(
         &mut self,
-        program: &Constructing,
-        line: Line<'_>,
-        uniforms: Option<&[f64]>,
-        to: &mut Constructed,
+        extension: &Extension,
+        given: &[Given<'_>],
+        answers: &mut [Vec<i32>],
     ) -> Result<bool> {
-        let _ = (program, line, uniforms, to);
+        let _ = (extension, given, answers);
         Ok(false)
     }
 

@@ -12,6 +12,7 @@ pub mod cpu;
 pub mod cuda;
 pub mod engine;
 mod error;
+pub mod extension;
 pub mod graph;
 mod init;
 mod layout;
@@ -21,8 +22,9 @@ mod plan;
 
 pub use checkpoint::{Checkpoint, Stored, checkpoint_state};
 pub use cpu::{Cpu, Real, log_softmax};
-pub use engine::{Choosing, Constructed, Constructing, Engine, Line, Span, Surrogate};
+pub use engine::{Choosing, Engine, Span, Surrogate};
 pub use error::{Error, Result};
+pub use extension::{Answer, Argument, Extension, Given};
 pub use graph::{
     Activation, Attention, Columns, Graph, Index, Mask, Op, Point, Pooling, Shape, Value, Visible,
 };

@@ -3,12 +3,14 @@
 use super::blas::{Blas, Precision};
 use super::compile::{Target, cache_folder};
 use super::device::{Buffer, Device, refused};
+use super::extension::Library;
 use super::kernels::Kernels;
 use super::lower::{Lowering, SCALAR, Tools, padded};
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
-use crate::engine::{Choosing, Constructed, Constructing, Engine, Line, Surrogate, check_members};
+use crate::engine::{Choosing, Engine, Surrogate, check_members};
+use crate::extension::{Extension, Given};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
@@ -38,7 +40,7 @@ pub struct Cuda {
     alone: Plan,
     members: usize,
     pub(super) items: usize,
-    options: Options,
+    pub(super) options: Options,
     hopper: bool,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
     pub(super) session: Option<Session>,
@@ -46,6 +48,7 @@ pub struct Cuda {
     gradient: Buffer,
     update: Update,
     kernels: Kernels,
+    pub(super) library: Library,
     pub(super) blas: Blas,
     pub(super) device: Device,
 }
@@ -58,7 +61,7 @@ impl Cuda {
     pub fn new(graph: &Graph, outputs: &[Value], members: usize, options: &Options) -> Result<Self> {
         let device = Device::open(options.ordinal as i32)?;
         let hopper = device.capability == (9, 0);
-        let target = Target { capability: device.capability, driver: device.driver_version };
+        let target = target(&device);
         let cache = options.cache.clone().or_else(cache_folder);
         let units = Lowering::units(graph, outputs, options.precision, hopper)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
@@ -82,6 +85,7 @@ impl Cuda {
             gradient,
             update,
             kernels,
+            library: Library::default(),
             blas,
             device,
         })
@@ -157,6 +161,10 @@ impl Cuda {
         chosen.map_or_else(|| Ok(Vec::new()), |chosen| chosen.tape.profile(device, blas))
     }
 
+    pub(super) fn target(&self) -> Target {
+        target(&self.device)
+    }
+
     fn member_at(&self, buffer: &Buffer, member: usize) -> u64 {
         buffer.at + (member * padded(&self.graph) * SCALAR) as u64
     }
@@ -190,6 +198,11 @@ impl Cuda {
         check_length(name, self.members * self.items * per_item, data.len())?;
         self.device.write(at, data)
     }
+}
+
+/// What machine code for a device is made for.
+fn target(device: &Device) -> Target {
+    Target { capability: device.capability, driver: device.driver_version }
 }
 
 pub(super) fn no_items() -> Error {
@@ -340,14 +353,13 @@ impl Engine for Cuda {
         Ok(Some(chosen.actions.values().to_vec()))
     }
 
-    fn construct(
+    fn extend(
         &mut self,
-        program: &Constructing,
-        line: Line<'_>,
-        uniforms: Option<&[f64]>,
-        to: &mut Constructed,
+        extension: &Extension,
+        given: &[Given<'_>],
+        answers: &mut [Vec<i32>],
     ) -> Result<bool> {
-        self.construct_here(program, line, uniforms, to).map(|()| true)
+        self.extend_here(extension, given, answers).map(|()| true)
     }
 
     fn copy_parameters(&mut self, from: &Self) -> Result<()> {

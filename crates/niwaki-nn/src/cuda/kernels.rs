@@ -54,8 +54,6 @@ pub(crate) enum Unit {
     Hopper,
     /// Pointers: their glimpse, and columns of the context that queries are made of (none where queries are read).
     Point(Heads, u8),
-    /// Whole constructions: width, heads.
-    Construct(u8, u8),
     /// Norms: accesses per lane, floats per access.
     Norm(u8, u8),
 }
@@ -65,6 +63,11 @@ pub(crate) const SHARED_LIMIT: u32 = 160 * 1024;
 
 /// Shared memory of a block of [`Unit::Hopper`]: three stages of two 16 KB tiles, and room to align them to 1 KB.
 pub(crate) const HOPPER_SHARED: u32 = (3 * 2 * 16 + 1) * 1024;
+
+/// What a caller brings, behind what all kernels share.
+pub(crate) fn with_prelude(code: &str) -> String {
+    format!("{COMMON}\n{code}")
+}
 
 impl Unit {
     fn name(self) -> String {
@@ -77,7 +80,6 @@ impl Unit {
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
             Self::Point(heads, context) => format!("point-{}-{context}", heads.name()),
-            Self::Construct(width, heads) => format!("construct-{width}-{heads}"),
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
         }
     }
@@ -97,10 +99,6 @@ impl Unit {
             Self::Point(heads, context) => (
                 format!("{}#define POINT_CONTEXT {context}\n", heads.constants()),
                 concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/point.cu")),
-            ),
-            Self::Construct(width, heads) => (
-                format!("#define CONSTRUCT_WIDTH {width}\n#define CONSTRUCT_HEADS {heads}\n"),
-                include_str!("kernels/construct.cu"),
             ),
             Self::Norm(accesses, floats) => (
                 format!("#define NORM_V {accesses}\n#define NORM_P {floats}\n"),
@@ -158,7 +156,6 @@ impl Unit {
             ],
             Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
             Self::Point(..) => &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
-            Self::Construct(..) => &[("point_construct", SHARED_LIMIT)],
             Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
         }
     }
@@ -246,8 +243,7 @@ mod tests {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
         let heads = Heads { heads: 4, depth: 16, keys: 20, split: false };
-        let sized =
-            [Unit::Norm(1, 4), Unit::Point(heads, 14), Unit::Construct(64, 4), Unit::AttentionFew(heads)];
+        let sized = [Unit::Norm(1, 4), Unit::Point(heads, 14), Unit::AttentionFew(heads)];
         for unit in units.into_iter().chain(sized) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.

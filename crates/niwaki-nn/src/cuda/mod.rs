@@ -4,16 +4,16 @@
 //! without them gets one line. [`compile`] turns the files under `kernels/` into machine code once and keeps it on disk;
 //! [`kernels`] knows which files a program needs. [`lower`] writes each op's passes down on a [`tape`], which replays as
 //! one CUDA graph; [`blas`] plans the products. [`session`] lays out memory for a number of items and splits a cohort
-//! that exceeds it; [`pull_back`] is one gradient, [`construct`] whole constructions, [`engine`] what a policy sees;
+//! that exceeds it; [`pull_back`] is one gradient, [`extension`] a kernel that the caller brings, [`engine`] what a policy sees;
 //! [`update`] is the optimiser; [`check`] compares every op with the CPU engine on the device at hand; [`limits`] is what
 //! the device can do at best.
 
 mod blas;
 pub mod check;
 mod compile;
-mod construct;
 mod device;
 mod engine;
+mod extension;
 mod kernels;
 mod limits;
 mod lower;

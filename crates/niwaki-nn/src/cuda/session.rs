@@ -4,8 +4,8 @@
 //! works on the other. Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in
 //! the same arena.
 
-use super::construct::Constructor;
 use super::device::{Buffer, Device, Event, Pinned, refused};
+use super::extension::Extended;
 use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
 use crate::Result;
@@ -92,7 +92,7 @@ pub(super) struct Session {
     apart: bool,
     pub(super) rows: Option<Rows>,
     pub(super) chosen: Option<Chosen>,
-    pub(super) constructor: Option<Constructor>,
+    pub(super) extended: Option<Extended>,
     /// Host copies of the outputs and of their cotangents, `[member, item, rows, width]` each; a cotangent that no
     /// parameter wants is empty.
     pub(super) outputs: Vec<Pinned<f32>>,
@@ -238,7 +238,7 @@ impl Session {
             passes,
             rows: None,
             chosen: None,
-            constructor: None,
+            extended: None,
             notice,
         })
     }

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `program.rs` | the network, as three programs that share their parameters |
 //! | `sampler.rs` | trajectories drawn step by step, or replayed |
+//! | `device/` | trajectories built on the device itself, with one kernel for each shop |
 //! | `decode.rs` | the best schedule of one instance: greedy, samples, many starts, beam |
 
 mod decode;
+mod device;
 mod program;
 mod sampler;
 

@@ -10,12 +10,12 @@
 //! Scoring runs encoder and decoder for all steps at once; sampling runs the encoder, then the decoder for one step of
 //! all trajectories at a time. This file must not know tasks, rewards or advantages.
 
+use super::device::{Pointing, flow_shop};
 use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use crate::token::Draw;
 use niwaki_nn::{
-    Activation, Constructed, Constructing, Engine, Graph, Index, Init, Layout, Line, Mask, Param, Point,
-    Pooling, Result, Value, Visible,
+    Activation, Engine, Graph, Index, Init, Layout, Mask, Param, Point, Pooling, Result, Value, Visible,
 };
 use niwaki_tasks::{Construction, Outcome};
 use rayon::prelude::*;
@@ -252,8 +252,30 @@ impl PointerPolicy {
         engine.load_scalars(self.features, &built.features)?;
         let each = |table: &[f32]| instances.iter().map(|&at| table[at as usize]).collect::<Vec<f32>>();
         let (whole, unit) = (each(&stations.whole), each(&stations.unit));
-        let line = Line { stations: stations.count, times: &all, whole: &whole, unit: &unit };
-        let program = Constructing {
+        let shop = flow_shop(stations.count, &all, &whole, &unit);
+        let uniforms = match how {
+            Draw::Sampled(uniforms) => Some(uniforms),
+            Draw::Greedy => None,
+        };
+        let extension = self.pointing().extension(&shop, uniforms.is_some());
+        let mut answers = [std::mem::take(&mut built.actions), Vec::new()];
+        if !engine.extend(&extension, &shop.given(uniforms), &mut answers)? {
+            return Ok(false);
+        }
+        let [actions, ends] = answers;
+        built.context.clear();
+        built.open.clear();
+        built.log_prob.clear();
+        built.actions = actions;
+        built.outcome.clear();
+        built.outcome.extend(ends.iter().map(|&end| Outcome { makespan: end as u32, late: 0 }));
+        Ok(true)
+    }
+
+    /// What a kernel needs to know of the pointer.
+    pub(super) fn pointing(&self) -> Pointing {
+        Pointing {
+            shape: self.shape,
             known: self.encoded.known,
             point: self.reading.point,
             weight: self.reading.weight,
@@ -261,23 +283,7 @@ impl PointerPolicy {
             last: self.steps.last,
             context: self.steps.context,
             actions: self.actions,
-        };
-        let uniforms = match how {
-            Draw::Sampled(uniforms) => Some(uniforms),
-            Draw::Greedy => None,
-        };
-        let mut constructed = Constructed { actions: std::mem::take(&mut built.actions), ends: Vec::new() };
-        if !engine.construct(&program, line, uniforms, &mut constructed)? {
-            return Ok(false);
         }
-        built.context.clear();
-        built.open.clear();
-        built.log_prob.clear();
-        built.actions = constructed.actions;
-        built.outcome.clear();
-        let ends = constructed.ends.iter();
-        built.outcome.extend(ends.map(|&end| Outcome { makespan: end as u32, late: 0 }));
-        Ok(true)
     }
 
     /// Loads trajectories to be scored: `group` for each instance, one instance after the other.

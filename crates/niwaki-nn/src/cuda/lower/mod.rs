@@ -4,6 +4,7 @@
 //! [`linear`] chooses among three ways to multiply; the other files are one launch per op, or a few.
 
 mod attention;
+mod brought;
 mod entries;
 mod index;
 mod linear;
@@ -11,7 +12,7 @@ mod norm;
 mod point;
 mod units;
 
-pub(crate) use point::Places;
+pub(crate) use brought::Brought;
 
 use super::blas::{Blas, Precision};
 use super::kernels::{Kernels, Unit};

@@ -1,11 +1,10 @@
-//! `point`: glimpse and pointer in one kernel each way, and whole constructions.
+//! `point`: glimpse and pointer in one kernel each way.
 
 use super::attention::{ROWS, pitch, stage};
 use super::{Lowering, Partial, SCALAR};
 use crate::cuda::blas::Precision;
 use crate::cuda::kernels::{Heads, SHARED_LIMIT, Unit};
 use crate::cuda::tape::{Arguments, arguments};
-use crate::engine::Constructing;
 use crate::graph::{Activation, Graph, Index, Op, Point, Shape, Value};
 use crate::layout::Param;
 use crate::plan::{Backward, Write};
@@ -13,9 +12,6 @@ use crate::{Error, Result};
 
 /// Warps of a block of the forward pass.
 const MOST_FORWARD: usize = 8;
-
-/// Trajectories of an item that are built side by side.
-const MOST_WARPS: usize = 16;
 
 /// Widest queries that the kernels are laid out for.
 const MOST_COLUMNS: usize = 128;
@@ -113,15 +109,6 @@ pub(super) fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: P
     Ok(Unit::Point(heads(graph, point, precision)?, context))
 }
 
-/// The kernel file of constructions by a pointer.
-///
-/// # Errors
-/// If its sizes are beyond the kernels.
-pub(super) fn construct_unit(graph: &Graph, point: &Point) -> Result<Unit> {
-    let Heads { heads, depth, .. } = heads(graph, point, Precision::F32)?;
-    Ok(Unit::Construct(heads * depth, heads))
-}
-
 /// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward
 /// pass turns its rows in.
 fn room(key: Shape, heads: usize, context: Option<usize>) -> (usize, usize) {
@@ -141,17 +128,7 @@ fn fitting(bytes: usize) -> Result<u32> {
     Err(Error::Unsupported { op: "point", reason })
 }
 
-/// Where a construction's data lies: inputs of the line, uniforms (0 for none) and what comes out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Places {
-    pub(crate) times: u64,
-    pub(crate) whole: u64,
-    pub(crate) unit: u64,
-    pub(crate) uniforms: u64,
-    pub(crate) ends: u64,
-}
-
-impl<'a> Lowering<'a> {
+impl Lowering<'_> {
     /// The kernels' first arguments: queries, or what they are made of.
     fn queries(&self, point: &Point, making: Option<Making>) -> Result<Arguments> {
         let none: Option<u64> = None;
@@ -244,62 +221,5 @@ impl<'a> Lowering<'a> {
         let Some(Making { weight, bias, .. }) = making else { return Ok(()) };
         let sums = Partial::dense(self.ground.items, columns);
         self.gather_partials("point'", partial, sums, (weight, columns - key.width), Some(bias))
-    }
-
-    /// The encoding of all items, then whole constructions.
-    ///
-    /// # Errors
-    /// If an op's shape is beyond the kernels.
-    pub(crate) fn constructing(
-        tools: super::Tools<'a>,
-        ground: &super::Ground,
-        program: &Constructing,
-        places: Places,
-    ) -> Result<super::Lowered> {
-        let mut lowering = Self::new(tools, ground, None);
-        for &position in tools.plan.forward() {
-            lowering.op_forward(position)?;
-        }
-        let key = lowering.shape(program.point.key);
-        let inputs = lowering.shape(program.context).width;
-        let (stations, group) = (inputs / 2, lowering.shape(program.context).rows / key.rows);
-        let arguments = arguments![
-            lowering.base(program.known)?,
-            lowering.base(program.point.glimpse)?,
-            lowering.base(program.point.key)?,
-            lowering.param(program.weight),
-            lowering.param(program.bias),
-            lowering.length(),
-            places.times,
-            places.whole,
-            places.unit,
-            places.uniforms,
-            ground.indices[program.actions.position()],
-            ground.indices[program.last.position()],
-            ground.inputs[program.context.position()],
-            ground.masks[program.point.open.position()],
-            places.ends,
-            ground.items,
-            group,
-            key.rows,
-            stations,
-            program.point.bound as f32,
-        ];
-        // A warp per trajectory; rows of keys are padded by a quad.
-        let warps = group.min(MOST_WARPS);
-        let block = 32 * warps;
-        let weights = key.rows * (3 * key.width + 8) + (key.rows + 1 + inputs + 1) * key.width;
-        let own = 2 * key.width + program.point.heads * key.rows + inputs + stations;
-        let shared = fitting((weights + warps * own) * SCALAR)?;
-        let unit = construct_unit(tools.graph, &program.point)?;
-        lowering.launch(
-            "construct",
-            (unit, "point_construct"),
-            (lowering.items(), 1, 1),
-            block as u32,
-            shared,
-            arguments,
-        )?;
-        Ok(lowering.finish())
     }
 }

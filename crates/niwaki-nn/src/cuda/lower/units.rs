@@ -35,7 +35,6 @@ impl Lowering<'_> {
                 }
                 Op::Point { point, .. } => {
                     units.push(point::unit(graph, outputs, point, precision)?);
-                    units.push(point::construct_unit(graph, point)?);
                 }
                 _ => {}
             }

@@ -92,7 +92,7 @@ pub(super) fn time(members: usize) -> Result<()> {
     );
     engine.profile()?;
     show_launches("pointers, forward and backward", engine.profile()?);
-    show_launches("pointers, a rollout", engine.profile_construction()?);
+    show_launches("pointers, a rollout", engine.profile_extension()?);
     Ok(())
 }
 

@@ -1,0 +1,170 @@
+// Whole constructions on the device: a policy points, a shop moves on. CONSTRUCT_WIDTH and CONSTRUCT_HEADS are constants
+// of the file. A shop's own file follows this one: a struct with what a trajectory keeps (see `construct`), and a kernel
+// that takes POINTER_PARAMETERS first, its own tables after them, and calls `construct` with both.
+
+#define W CONSTRUCT_WIDTH
+#define H CONSTRUCT_HEADS
+#define D (W / H)
+
+// Four sums side by side: one alone would wait for itself at every step.
+__device__ __forceinline__ float dot(const float* a, const float* b, int width) {
+  float sums[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+  for (int i = 0; i < width; ++i) sums[i % 4] = fmaf(a[i], b[i], sums[i % 4]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// Which keys a row may see, as bits: a point takes no more keys than these.
+struct Open {
+  unsigned long long low, high;
+  __device__ __forceinline__ bool operator[](int s) const { return (s < 64 ? low >> s : high >> (s - 64)) & 1; }
+};
+
+// The policy, and where its trajectories go: the inputs of a scoring pass, ready to be scored. `weight` and `bias` are
+// the first member's, members are `stride` apart; without uniforms the likeliest candidate is taken.
+struct Pointer {
+  const float *known, *glimpse, *key, *weight, *bias;
+  long stride;
+  const float* uniforms;
+  int *actions, *last;
+  float* context;
+  unsigned char* open;
+  int items, group, steps, keys, inputs;
+  float bound;
+};
+
+#define POINTER_PARAMETERS                                                                                              \
+  const float *known, const float *glimpse, const float *key, const float *weight, const float *bias, long stride,      \
+      const float *uniforms, int *actions, int *last, float *context, unsigned char *open, int items, int group,        \
+      int steps, int keys, int inputs, float bound
+#define POINTER                                                                                                         \
+  Pointer { known, glimpse, key, weight, bias, stride, uniforms, actions, last, context, open, items, group, steps,     \
+            keys, inputs, bound }
+
+// Rows of keys are padded in shared memory so that lanes read them from different banks.
+#define GLIMPSE_PITCH (2 * W + 4)
+#define KEY_PITCH (W + 4)
+
+// The choice of a warp from the query `q`: the first open candidate at which the running sum of probabilities exceeds the
+// uniform, the likeliest where rounding leaves none or where there is no uniform. `g` [W] and `p` [H, keys] are room.
+__device__ __forceinline__ int draw(const float* kv, const float* pointer, const float* q, float* g, float* p, int keys,
+                                    float bound, const Open& seen, const float* uniform) {
+  const int lane = threadIdx.x % 32;
+  const float scale = rsqrtf((float)W), inner = rsqrtf((float)D);
+#pragma unroll
+  for (int h = 0; h < H; ++h) {
+    float top = -3.0e38f, total = 0.f;
+    for (int s = lane; s < keys; s += 32) {
+      const float score = inner * dot(q + h * D, kv + s * GLIMPSE_PITCH + h * D, D);
+      p[h * keys + s] = score;
+      if (seen[s]) top = fmaxf(top, score);
+    }
+    top = warp_max(top);
+    for (int s = lane; s < keys; s += 32) {
+      const float e = seen[s] ? __expf(p[h * keys + s] - top) : 0.f;
+      p[h * keys + s] = e;
+      total += e;
+    }
+    const float share = __fdividef(1.f, warp_sum(total));
+    for (int s = lane; s < keys; s += 32) p[h * keys + s] *= share;
+  }
+  __syncwarp();
+  for (int c = lane; c < W; c += 32) {
+    const float* mine = p + c / D * keys;
+    float sum = 0.f;
+    for (int s = 0; s < keys; ++s) sum = fmaf(mine[s], kv[s * GLIMPSE_PITCH + W + c], sum);
+    g[c] = sum;
+  }
+  __syncwarp();
+  // Logits are bounded, so their exponentials need no maximum. The weights' room serves again.
+  float total = 0.f, most = -1.f;
+  int likeliest = keys;
+  for (int s = lane; s < keys; s += 32) {
+    const float e = seen[s] ? __expf(bound * (tanhf(scale * dot(g, pointer + s * KEY_PITCH, W)) - 1.f)) : 0.f;
+    p[s] = e;
+    total += e;
+    if (seen[s] && e > most) { most = e; likeliest = s; }
+  }
+  total = warp_sum(total);
+  const float largest = warp_max(most);
+  int chosen = most == largest ? likeliest : keys;
+#pragma unroll
+  for (int hop = 16; hop; hop >>= 1) chosen = min(chosen, __shfl_xor_sync(~0u, chosen, hop));
+  if (uniform) {
+    const float target = *uniform * total;
+    float carried = 0.f;
+    for (int first = 0; first < keys; first += 32) {
+      const int s = first + lane;
+      float sum = s < keys ? p[s] : 0.f;
+#pragma unroll
+      for (int hop = 1; hop < 32; hop <<= 1) {
+        const float other = __shfl_up_sync(~0u, sum, hop);
+        if (lane >= hop) sum += other;
+      }
+      sum += carried;
+      const unsigned past = __ballot_sync(~0u, s < keys && seen[s] && sum > target);
+      if (past) { chosen = first + __ffs(past) - 1; break; }
+      carried = __shfl_sync(~0u, sum, 31);
+    }
+  }
+  return chosen;
+}
+
+// A block per item, a warp per trajectory, a lane per key or column. A shop is what a warp keeps of its own trajectory:
+//   int room() const                                scalars of shared memory that it needs for each trajectory
+//   void begin(float* room, long item, Open& open)  before the first step
+//   void look(float* state, Open& open) const       the state in numbers, `inputs` of them, and what is open
+//   void take(int chosen, Open& open)               the choice of a step
+//   void end(long trajectory) const                 after the last
+// All lanes call them together, and what one lane wrote into room or state the others see after the call.
+template <class Shop>
+__device__ __forceinline__ void construct(const Pointer& by, Shop shop) {
+  extern __shared__ __align__(16) float room[];
+  const long item = blockIdx.x, member = item / by.items;
+  const int keys = by.keys, inputs = by.inputs, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+  float* kv = room;                              // [keys, GLIMPSE_PITCH]
+  float* pointer = kv + keys * GLIMPSE_PITCH;    // [keys, KEY_PITCH]
+  float* base = pointer + keys * KEY_PITCH;      // [keys + 1, W]
+  float* w = base + (keys + 1) * W;              // [inputs, W]
+  float* b = w + inputs * W;                     // [W]
+  // Of this warp: query, glimpse, weights [H, keys], state, the shop's own.
+  float* q = b + W + threadIdx.x / 32 * (2 * W + H * keys + inputs + shop.room());
+  float* g = q + W;
+  float* p = g + W;
+  float* state = p + H * keys;
+  for (int i = threadIdx.x; i < keys * 2 * W; i += blockDim.x)
+    kv[i / (2 * W) * GLIMPSE_PITCH + i % (2 * W)] = by.glimpse[item * keys * 2 * W + i];
+  for (int i = threadIdx.x; i < keys * W; i += blockDim.x) pointer[i / W * KEY_PITCH + i % W] = by.key[item * keys * W + i];
+  for (int i = threadIdx.x; i < (keys + 1) * W; i += blockDim.x) base[i] = by.known[item * (keys + 1) * W + i];
+  for (int i = threadIdx.x; i < inputs * W; i += blockDim.x) w[i] = by.weight[member * by.stride + i];
+  for (int i = threadIdx.x; i < W; i += blockDim.x) b[i] = by.bias[member * by.stride + i];
+  __syncthreads();
+  for (int place = threadIdx.x / 32; place < by.group; place += warps) {
+    const long trajectory = item * by.group + place, row = trajectory * by.steps;
+    Open seen;
+    int before = keys;
+    shop.begin(state + inputs, item, seen);
+    __syncwarp();
+    for (int step = 0; step < by.steps; ++step) {
+      shop.look(state, seen);
+      if (lane == 0) by.last[row + step] = before;
+      for (int s = lane; s < keys; s += 32) by.open[(row + step) * keys + s] = seen[s];
+      __syncwarp();
+      for (int i = lane; i < inputs; i += 32) by.context[(row + step) * inputs + i] = state[i];
+      for (int c = lane; c < W; c += 32) {
+        float sum = base[before * W + c] + b[c];
+        for (int i = 0; i < inputs; ++i) sum = fmaf(state[i], w[i * W + c], sum);
+        q[c] = sum;
+      }
+      __syncwarp();
+      const float* uniform = by.uniforms ? by.uniforms + row + step : nullptr;
+      const int chosen = draw(kv, pointer, q, g, p, keys, by.bound, seen, uniform);
+      if (lane == 0) by.actions[row + step] = chosen;
+      shop.take(chosen, seen);
+      before = chosen;
+      __syncwarp();
+    }
+    shop.end(trajectory);
+    __syncwarp();
+  }
+}
