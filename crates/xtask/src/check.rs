@@ -39,12 +39,20 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
+    step("python", &python)?;
     Ok(format!("all checks passed in {:.0} s", start.elapsed().as_secs_f64()))
 }
 
 /// The unit tests of a crate's module that is named like the feature it stands behind.
 fn feature_tests(package: &str, feature: &str) -> anyhow::Result<String> {
     cargo(&["test", "-p", package, "--features", feature, "--locked", "--lib", &format!("{feature}::")], &[])
+}
+
+/// Builds the wheel in a fresh virtual environment and runs Python's tests there.
+pub(crate) fn python() -> anyhow::Result<String> {
+    let status = Command::new("python/test.sh").current_dir(root()).status()?;
+    ensure!(status.success(), "python/test.sh failed");
+    Ok("python: the wheel installs and its tests pass".to_owned())
 }
 
 fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<String> {

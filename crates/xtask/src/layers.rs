@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-train", 4),
     ("niwaki-study", 5),
     ("niwaki", 6),
+    ("niwaki-py", 6),
     ("xtask", 6),
 ];
 

@@ -17,6 +17,7 @@ usage: cargo xtask VERB
   check    everything that guards main, cheapest first
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files
+  python   build the wheel in a fresh virtual environment and run Python's tests
   readme   run every command of the README's `sh` blocks
   same     run this and an older commit's command on the examples and compare every byte: same COMMIT";
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         "check" => check::run(),
         "layers" => layers::run(),
         "paper" => paper::write(),
+        "python" => check::python(),
         "readme" => readme::run(),
         "same" => same::run(std::env::args().skip(2)),
         _ => {

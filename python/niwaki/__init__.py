@@ -1,0 +1,32 @@
+"""The correction that PPO drops, where RL people live.
+
+| module | what it answers |
+|---|---|
+| `niwaki.correction` | objective, exact cotangent, two channels and diagnostics of any loss of the family, on NumPy arrays |
+
+Modules are imported when they are first used; NumPy is the only dependency that is always needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._native import __version__
+
+if TYPE_CHECKING:
+    from . import correction
+
+_MODULES = ("correction",)
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'niwaki' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,60 @@
+"""What comes in: arrays of the caller's, checked under the names of the caller's arguments.
+
+Every refusal names the argument and the mend. Nothing is copied that is already a contiguous float32 or float64 array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def array(name: str, value: Any) -> np.ndarray:
+    """The argument as a NumPy array, without a copy where it is one (or a tensor on the CPU)."""
+    device = getattr(value, "device", None)
+    if device is not None and type(value).__module__.partition(".")[0] == "torch":
+        if device.type != "cpu":
+            raise TypeError(f"{name} is a tensor on {device}; pass {name}.cpu(), or use niwaki.torch on the device")
+        if str(value.dtype) in ("torch.bfloat16", "torch.float16"):
+            raise TypeError(f"{name} is {value.dtype}, which keeps two or three digits; pass {name}.float()")
+        value = value.detach().numpy()
+    try:
+        found = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} is no array of numbers: {error}") from None
+    if found.dtype == object:
+        raise TypeError(f"{name} holds objects; pass numbers in an array, or a list of one array per trajectory")
+    return found
+
+
+def floats(name: str, value: Any) -> np.ndarray:
+    """The argument as a contiguous array of float32 or float64; whole numbers become float64."""
+    found = array(name, value)
+    if found.dtype.kind in "iub":
+        found = found.astype(np.float64)
+    if found.dtype == np.float16:
+        raise TypeError(f"{name} is float16, which keeps three digits; pass float32 or float64")
+    if found.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} is {found.dtype}; pass float32 or float64")
+    if not found.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous; pass np.ascontiguousarray({name})")
+    return found
+
+
+def flags(name: str, value: Any) -> np.ndarray:
+    """The argument as a contiguous array of booleans; 0 and 1 are taken for them."""
+    found = array(name, value)
+    if found.dtype != np.bool_:
+        taken = found.astype(np.bool_)
+        if found.dtype.kind not in "iuf" or not np.array_equal(taken, found):
+            raise TypeError(f"{name} holds other values than False and True (or 0 and 1)")
+        found = taken
+    if not found.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous; pass np.ascontiguousarray({name})")
+    return found
+
+
+def ragged(value: Any) -> bool:
+    """Whether the argument is one array per trajectory."""
+    return isinstance(value, (list, tuple)) and any(np.ndim(part) > 0 for part in value)

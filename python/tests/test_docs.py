@@ -1,0 +1,32 @@
+"""The examples of the pages and of the docstrings run as they are printed."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "python"
+# What a page or a module needs beside NumPy.
+NEEDS = {}
+MODULES = ["correction"]
+
+
+def need(name):
+    for package in NEEDS.get(name, []):
+        pytest.importorskip(package, reason=f"{package} is not installed; python/test-extras.sh runs this")
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_page(page):
+    need(page.stem)
+    failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert failed == 0
+    assert tried > 0 or page.stem == "README"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    need(name)
+    failed, tried = doctest.testmod(importlib.import_module(f"niwaki.{name}"))
+    assert failed == 0 and tried > 0
