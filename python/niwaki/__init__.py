@@ -3,6 +3,7 @@
 | module | what it answers |
 |---|---|
 | `niwaki.correction` | objective, exact cotangent, two channels and diagnostics of any loss of the family, on NumPy arrays |
+| `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
 """
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import correction
+    from . import correction, torch
 
-_MODULES = ("correction",)
+_MODULES = ("correction", "torch")
 
 __all__ = ["__version__", *_MODULES]
 

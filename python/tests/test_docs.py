@@ -8,8 +8,8 @@ import pytest
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "python"
 # What a page or a module needs beside NumPy.
-NEEDS = {}
-MODULES = ["correction"]
+NEEDS = {"torch": ["torch"]}
+MODULES = ["correction", "torch"]
 
 
 def need(name):

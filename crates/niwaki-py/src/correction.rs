@@ -19,9 +19,12 @@ pub(crate) fn parse<'py>(py: Python<'py>, text: &str) -> PyResult<(String, Strin
     Ok((correction.to_string(), correction.label(), rule::to_python(py, &correction.rule())?))
 }
 
-/// Name, summary, formula and parameters (name, default) of every member.
+/// Name, summary, formula and parameters (name, default) of a member.
+type Told = (&'static str, &'static str, &'static str, Vec<(&'static str, Option<f64>)>);
+
+/// What every member says of itself.
 #[pyfunction]
-pub(crate) fn members() -> Vec<(&'static str, &'static str, &'static str, Vec<(&'static str, Option<f64>)>)> {
+pub(crate) fn members() -> Vec<Told> {
     let parameters = |member: &niwaki_correction::family::Member| {
         member.parameters.iter().map(|parameter| (parameter.name, parameter.default)).collect()
     };

@@ -1,0 +1,305 @@
+"""The corrected surrogate as a differentiable PyTorch function, on the tensors' own device.
+
+    >>> import torch
+    >>> from niwaki.torch import surrogate
+    >>> old = torch.tensor([[-1.2, -0.7, -0.3], [-0.9, -1.1, -0.4]])
+    >>> new = (old + 0.1).requires_grad_()
+    >>> loss, metrics = surrogate(new, old, torch.tensor([0.5, -0.5]), correction="tempered:0.1")
+    >>> loss.backward()
+    >>> new.grad.shape
+    torch.Size([2, 3])
+
+Plain operations without a look at a value: no host round trip, and `torch.compile` takes it whole. bfloat16 and float16
+log-probs are taken to float32 first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ._surrogate import Ops, bounds, log_factors, ratios, scales
+from .correction import Clip, Correction, clip_range
+
+__all__ = ["log_factor", "surrogate", "terms"]
+
+
+class _Tempered(torch.autograd.Function):
+    """`ell[t] + strength · Σ_{i<t} ell[i]`; the pull-back is one sum, where that of `cumsum` turns the rows over twice."""
+
+    @staticmethod
+    def forward(ell: Tensor, strength: float) -> Tensor:
+        return torch.lerp(ell, ell.cumsum(1), strength)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        ctx.strength = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, own: Tensor) -> tuple[Tensor, None]:
+        # own[i] + strength · Σ_{t>i} own[t]
+        after = own.sum(1, keepdim=True) - own.cumsum(1)
+        return torch.add(own, after, alpha=ctx.strength), None
+
+
+class _Clipped(torch.autograd.Function):
+    """`clip(e^inside) · advantage` per step; a live term is its own derivative with respect to the log of its ratio."""
+
+    @staticmethod
+    def forward(inside: Tensor, advantage: Tensor, floor: Tensor, ceiling: Tensor) -> tuple[Tensor, Tensor]:
+        ratio = inside.exp()
+        clipped = torch.clamp(ratio, floor, ceiling)
+        term = clipped * advantage
+        return term, torch.where(clipped == ratio, term, 0.0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(output[1])
+        ctx.mark_non_differentiable(output[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        (live,) = ctx.saved_tensors
+        return gradient * live, None, None, None
+
+
+def _minimum_before(ell: Tensor, own: Tensor) -> Tensor:
+    steps = ell.shape[1]
+    held = torch.where(own, ell, math.inf)
+    # The first of equal values attains the minimum, as in the kernel; `cummin` itself names the last.
+    lowest = torch.cummin(held.detach(), 1).values
+    before = torch.cat([torch.full_like(lowest[:, :1], math.inf), lowest[:, :-1]], 1)
+    steps_at = torch.arange(steps, device=ell.device).expand_as(ell)
+    at = torch.where(held.detach() < before, steps_at, 0).cummax(1).values
+    at = torch.cat([torch.zeros_like(at[:, :1]), at[:, :-1]], 1)
+    return torch.where(before < math.inf, torch.gather(ell, 1, at), 0.0)
+
+
+_OPS = Ops(
+    exp=torch.exp,
+    log=torch.log,
+    where=torch.where,
+    clip=torch.clamp,
+    constant=torch.Tensor.detach,
+    tempered=_Tempered.apply,
+    running_sum=lambda x: torch.cumsum(x, 1),
+    minimum_before=_minimum_before,
+    take=lambda x, index: torch.gather(x, 1, index),
+    place=lambda x, index: torch.zeros(
+        (x.shape[0], x.shape[1] + 1), dtype=x.dtype, device=x.device
+    ).scatter_add(1, index, x),
+    whole=torch.Tensor.long,
+    floats=lambda x, like: x.to(like.dtype),
+    maximum=lambda x, least: torch.clamp(x, min=least),
+    column_maximum=lambda x: x.max(0, keepdim=True).values,
+)
+
+
+@torch.compiler.assume_constant_result
+def _member(correction: str | Correction) -> Correction:
+    """The member that was asked for; compiled code keeps it as it is."""
+    return Correction.parse(correction)
+
+
+def surrogate(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+    mean: Literal["steps", "trajectories"] = "steps",
+    behaviour_logprobs: Tensor | None = None,
+    weights: Tensor | None = None,
+    metrics: bool = True,
+    check: bool = False,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss (−objective, to be minimised) and a dict of detached measurements.
+
+    Shapes:
+        logprobs, old_logprobs, behaviour_logprobs: `[trajectories, steps]`; gradients flow to `logprobs` alone.
+        advantages: `[trajectories, steps]`, `[trajectories, 1]` or `[trajectories]`.
+        mask: `[trajectories, steps]`, nonzero at the policy's own steps; what lies elsewhere is never looked at.
+        weights: `[trajectories]`.
+
+    Args:
+        correction, clip, routing, mean: as in `niwaki.correction.evaluate`.
+        metrics: whether to measure; without, the dict is empty.
+        check: also look at the values (finite, not positive, a step of the policy's own). This waits for the device.
+
+    Raises:
+        TypeError, ValueError: with a sentence that names the argument.
+    """
+    if mean not in ("steps", "trajectories"):
+        raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
+    member, edges = _member(correction), clip_range(clip)
+    new, old, advantage, own = _inputs(logprobs, old_logprobs, advantages, mask)
+    behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
+    weight = None if weights is None else _weights(new, weights)
+    if check:
+        _look(own, logprobs=new, old_logprobs=old, advantages=advantage, behaviour_logprobs=behaviour)
+    term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour)
+    scale = scales(_OPS, own, term, mean == "trajectories", weight)
+    loss = -(term * scale).sum()
+    return loss, (_measured(member, ell, inside, live, advantage, own) if metrics else {})
+
+
+def terms(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+    behaviour_logprobs: Tensor | None = None,
+) -> Tensor:
+    """The objective's term at each step, 0 under the mask: for trainers that average in a way of their own.
+
+    Shapes: as `surrogate`; returns `[trajectories, steps]`.
+    """
+    member, edges = _member(correction), clip_range(clip)
+    new, old, advantage, own = _inputs(logprobs, old_logprobs, advantages, mask)
+    behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
+    return _terms(new, old, advantage, own, member, edges, routing, None, behaviour)[0]
+
+
+def log_factor(
+    logprobs: Tensor, old_logprobs: Tensor, mask: Tensor | None = None, *, correction: str | Correction = "tempered:0.1"
+) -> Tensor:
+    """The log of the correction factor at each step, with its gradient; 0 under the mask.
+
+    Shapes: `[trajectories, steps]`.
+    """
+    new, old, _, own = _inputs(logprobs, old_logprobs, torch.zeros_like(logprobs), mask)
+    ell = torch.where(own, new - old, 0.0)
+    return torch.where(own, log_factors(_OPS, ell, own, _member(correction).rule), 0.0)
+
+
+def _terms(
+    new: Tensor,
+    old: Tensor,
+    advantage: Tensor,
+    own: Tensor,
+    member: Correction,
+    clip: tuple[float, float, float | None] | None,
+    routing: bool,
+    weight: Tensor | None,
+    behaviour: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Terms, live terms, log-ratios, logs of the ratios inside the clip."""
+    rule = member.rule
+    ell = torch.where(own, new - old, 0.0)
+    engines = None if behaviour is None else torch.where(own, old - behaviour, 0.0)
+    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
+    low, high, dual = bounds(_OPS, own, ell, rule, clip, rule.form == "weigh" and behaviour is None)
+    weighed = advantage if outside is None else advantage * outside
+    # Per trajectory where advantages are: the bounds depend on their sign alone.
+    gain = weighed > 0
+    floor, ceiling = torch.where(gain, 0.0, _as(low, ell)), torch.where(gain, _as(high, ell), dual)
+    term, live = _Clipped.apply(inside, torch.where(own, weighed, 0.0), floor, ceiling)
+    return term, live, ell, inside
+
+
+def _measured(
+    member: Correction, ell: Tensor, inside: Tensor, live: Tensor, advantage: Tensor, own: Tensor
+) -> dict[str, Tensor]:
+    """Measurements of a batch under the names of `niwaki.correction.Diagnostics`."""
+    with torch.no_grad():
+        marks = own.to(ell.dtype)
+        count = marks.sum().clamp(min=1.0)
+        mean_ell = ell.sum() / count
+        flat = (live == 0) & (advantage != 0) & own
+        found = {
+            "kl_k1": -mean_ell,
+            "kl_k3": (ell.exp().sum() - (marks.numel() - count)) / count - 1.0 - mean_ell,
+            "clip_fraction": flat.sum() / count,
+        }
+        if member.rule.form == "multiply":
+            factor = (inside - ell).exp()
+            # Steps under the mask hold a factor of 1.
+            absent = marks.numel() - count
+            first, second = factor.sum() - absent, factor.square().sum() - absent
+            found["ess"] = first * first / (second.clamp(min=1e-37) * count)
+        return found
+
+
+def _inputs(
+    logprobs: Any, old_logprobs: Any, advantages: Any, mask: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Tensors of one shape, kind and device, or a sentence that names the argument."""
+    if not isinstance(logprobs, Tensor):
+        raise TypeError(f"logprobs is {type(logprobs).__name__}; pass a tensor, or use niwaki.correction for arrays")
+    if not logprobs.is_floating_point():
+        raise TypeError(f"logprobs is {logprobs.dtype}; pass floating-point log-probabilities")
+    if logprobs.dim() != 2:
+        raise ValueError(f"logprobs has shape {tuple(logprobs.shape)}; pass [trajectories, steps]")
+    if logprobs.numel() == 0:
+        raise ValueError(f"logprobs is empty (shape {tuple(logprobs.shape)}): there is nothing to evaluate")
+    new = logprobs.float() if logprobs.dtype in (torch.bfloat16, torch.float16) else logprobs
+    old = _like(new, "old_logprobs", old_logprobs)
+    advantage = _tensor(new, "advantages", advantages)
+    lanes, steps = new.shape
+    if advantage.dim() == 1:
+        advantage = advantage[:, None]
+    if tuple(advantage.shape) not in ((lanes, steps), (lanes, 1)):
+        raise ValueError(
+            f"advantages has shape {tuple(advantages.shape)} where logprobs has {(lanes, steps)} or ({lanes},)"
+        )
+    if mask is None:
+        return new, old, advantage, torch.ones_like(new, dtype=torch.bool)
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask is {type(mask).__name__}; pass a tensor")
+    if mask.shape != new.shape:
+        raise ValueError(f"mask has shape {tuple(mask.shape)} where logprobs has {(lanes, steps)}")
+    if mask.device != new.device:
+        raise ValueError(f"mask is on {mask.device} where logprobs is on {new.device}")
+    return new, old, advantage, mask if mask.dtype == torch.bool else mask != 0
+
+
+def _tensor(new: Tensor, name: str, value: Any) -> Tensor:
+    """A constant of the batch: a tensor of the log-probs' kind on their device."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} is {type(value).__name__}; pass a tensor")
+    if value.device != new.device:
+        raise ValueError(f"{name} is on {value.device} where logprobs is on {new.device}")
+    return value.detach().to(new.dtype)
+
+
+def _like(new: Tensor, name: str, value: Any) -> Tensor:
+    found = _tensor(new, name, value)
+    if found.shape != new.shape:
+        raise ValueError(f"{name} has shape {tuple(found.shape)} where logprobs has {tuple(new.shape)}")
+    return found
+
+
+def _weights(new: Tensor, value: Any) -> Tensor:
+    found = _tensor(new, "weights", value)
+    if found.shape != new.shape[:1]:
+        raise ValueError(f"weights has shape {tuple(found.shape)}; one per trajectory is ({new.shape[0]},)")
+    return found
+
+
+def _as(bound: Any, like: Tensor) -> Tensor:
+    return bound if isinstance(bound, Tensor) else torch.full((1, 1), bound, dtype=like.dtype, device=like.device)
+
+
+def _look(own: Tensor, **values: Tensor | None) -> None:
+    """Refuses values that no batch may have."""
+    if not own.any():
+        raise ValueError("mask leaves no step of the policy in the batch")
+    for name, value in values.items():
+        if value is None:
+            continue
+        wrong = own & ~torch.isfinite(value)
+        if wrong.any():
+            raise ValueError(f"{name}{wrong.nonzero()[0].tolist()} is not a finite number")
+        if name.endswith("logprobs") and (own & (value > 1e-4)).any():
+            at = (own & (value > 1e-4)).nonzero()[0].tolist()
+            raise ValueError(f"{name}{at} = {value[tuple(at)].item()} is positive, which no log-probability is")
