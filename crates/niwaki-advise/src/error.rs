@@ -108,6 +108,18 @@ pub enum Fault {
         /// The value.
         value: f64,
     },
+    /// A value that is too large in size to be summed.
+    #[error("{field}[{index}] is {value:e}; no value may be larger than {most:e} in size")]
+    TooLarge {
+        /// The field.
+        field: Field,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f64,
+        /// The largest size.
+        most: f64,
+    },
     /// A log-prob above zero.
     #[error("{field}[{index}] is {value}; the logarithm of a probability is at most 0")]
     Positive {
@@ -127,6 +139,14 @@ pub enum Fault {
         index: usize,
         /// The value.
         value: f64,
+    },
+    /// A trajectory that is longer than is read.
+    #[error("a trajectory of {steps} steps; at most {most} are read")]
+    TooLong {
+        /// Its steps.
+        steps: u64,
+        /// Steps of the longest one that is read.
+        most: u64,
     },
     /// A field of the wrong kind.
     #[error("{field} must be {expected}; {came} came")]

@@ -3,11 +3,15 @@
 //! Owns every check of a trajectory's values and the packing to the policy's own steps; knows nothing of files.
 
 use crate::error::Fault;
+use crate::read::limits::LONGEST;
 use crate::schema::Field;
 use std::collections::BTreeMap;
 
 /// Log-probs may exceed zero by this much: sums of rounded exponentials do.
 const ROUNDING: f64 = 1e-4;
+
+/// No value is larger than this in size: squares of squares of it can still be summed.
+const LARGEST: f64 = 1e60;
 
 /// Fields that hold numbers, one or many; they come first in the schema.
 const LISTS: usize = 7;
@@ -93,8 +97,9 @@ impl Record {
             return Ok(None);
         }
         let values = self.values(Field::Reward);
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(index) => Err(Fault::NotFinite { field: Field::Reward, index, value: values[index] }),
+        let faults = values.iter().enumerate();
+        match faults.filter_map(|(index, &value)| unsound(Field::Reward, index, value)).next() {
+            Some(fault) => Err(fault),
             None => Ok(Some(values.iter().sum())),
         }
     }
@@ -105,8 +110,8 @@ impl Record {
     /// Where it is negative or not finite.
     pub fn weight(&self) -> Result<f64, Fault> {
         let weight = self.weight.unwrap_or(1.0);
-        if weight.is_finite() && weight >= 0.0 {
-            return Ok(weight);
+        if weight >= 0.0 {
+            return unsound(Field::Weight, 0, weight).map_or(Ok(weight), Err);
         }
         let came = weight.to_string();
         Err(Fault::Kind { field: Field::Weight, expected: "a finite number that is not negative", came })
@@ -126,6 +131,15 @@ impl Record {
             .into_iter()
             .find(|&field| self.came(field) != Came::Absent)
             .ok_or(Fault::Missing { field: Field::OldLogProb, near: None })
+    }
+}
+
+/// What is wrong with a value that is not finite, or too large to be summed.
+fn unsound(field: Field, index: usize, value: f64) -> Option<Fault> {
+    match value {
+        _ if !value.is_finite() => Some(Fault::NotFinite { field, index, value }),
+        _ if value.abs() > LARGEST => Some(Fault::TooLarge { field, index, value, most: LARGEST }),
+        _ => None,
     }
 }
 
@@ -253,6 +267,9 @@ impl Chunk {
         many(old_field)?;
         many(Field::NewLogProb)?;
         let steps = record.values(old_field).len();
+        if steps > LONGEST {
+            return Err(Fault::TooLong { steps: steps as u64, most: LONGEST as u64 });
+        }
         let fits = |field: Field| {
             let came = record.values(field).len();
             if came == steps {
@@ -293,14 +310,9 @@ impl Chunk {
             let index = (0..steps).find(|&index| (all || kept(index)) && !sound(values[index]));
             let index = index.unwrap_or_default();
             let value = values[index];
-            let positive = value.is_finite() && field != Field::Advantage;
-            Err(if positive {
-                Fault::Positive { field, index, value }
-            } else {
-                Fault::NotFinite { field, index, value }
-            })
+            Err(unsound(field, index, value).unwrap_or(Fault::Positive { field, index, value }))
         };
-        let log_prob = |value: f64| (value <= ROUNDING) & (value > f64::NEG_INFINITY);
+        let log_prob = |value: f64| (-LARGEST..=ROUNDING).contains(&value);
         let start = self.old.len();
         pack(old_field, &mut self.old);
         check(old_field, log_prob, &self.old[start..])?;
@@ -329,12 +341,12 @@ impl Chunk {
         match (record.came(Field::Advantage), reward, baselines) {
             (Came::Many, ..) => {
                 pack(Field::Advantage, &mut self.advantage);
-                check(Field::Advantage, f64::is_finite, &self.advantage[start..])?;
+                check(Field::Advantage, |value| value.abs() <= LARGEST, &self.advantage[start..])?;
             }
             (Came::One, ..) => {
                 let value = record.values(Field::Advantage)[0];
-                if !value.is_finite() {
-                    return Err(Fault::NotFinite { field: Field::Advantage, index: 0, value });
+                if let Some(fault) = unsound(Field::Advantage, 0, value) {
+                    return Err(fault);
                 }
                 self.advantage.resize(self.old.len(), value);
             }

@@ -66,6 +66,18 @@ impl Positions {
         self.longest
     }
 
+    /// log₂ of the positions that share a place.
+    pub(crate) fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// Lets at least `2^shift` positions share a place.
+    pub(crate) fn share(&mut self, shift: u32) {
+        while self.shift < shift {
+            self.coarsen();
+        }
+    }
+
     pub(crate) fn get(&self, at: usize, sum: Sum) -> f64 {
         self.sums[at][sum as usize]
     }
@@ -160,9 +172,7 @@ impl Positions {
     /// Adds the sums of others of the same limit.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.reach(other.longest);
-        while self.shift < other.shift {
-            self.coarsen();
-        }
+        self.share(other.shift);
         for (at, (sums, ratios)) in other.sums.iter().zip(&other.ratios).enumerate() {
             let at = at >> (self.shift - other.shift);
             self.sums[at].iter_mut().zip(sums).for_each(|(sum, other)| *sum += other);

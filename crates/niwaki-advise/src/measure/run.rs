@@ -14,6 +14,10 @@ use niwaki_correction::Clip;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Places along the trajectory that the run keeps apart; neighbours share where trajectories are longer, so that the
+/// sums of all folds take some 200 MB at most.
+const PLACES: usize = 1 << 16;
+
 /// Places along the trajectory that an iteration keeps apart; longer ones share.
 const ITERATION_PLACES: usize = 64;
 
@@ -198,7 +202,7 @@ impl Measure {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            folds: vec![Part::default(); FOLDS],
+            folds: vec![Part::limited(PLACES); FOLDS],
             iterations: BTreeMap::new(),
             groups: Groups::default(),
             log_ratios: LogRatios::default(),
@@ -266,8 +270,11 @@ impl Measure {
     #[must_use]
     pub fn finish(&self) -> Measured {
         let used: Vec<&Part> = self.folds.iter().filter(|fold| fold.lanes > 0).collect();
+        // All of them keep the same places apart, whichever fold holds the longest trajectory.
+        let shared = used.iter().map(|fold| fold.positions.shift()).max().unwrap_or(0);
         let merged = |left_out: Option<usize>| {
-            let mut sum = Part::default();
+            let mut sum = Part::limited(PLACES);
+            sum.positions.share(shared);
             let kept = used.iter().enumerate().filter(|(at, _)| Some(*at) != left_out);
             kept.for_each(|(_, part)| sum.merge(part));
             sum
@@ -365,8 +372,8 @@ fn position_rows(all: &Part, estimates: &Estimates, without: &[Estimates]) -> Ve
         standard_error(&values).map(|error| error * half_width(values.len()))
     };
     let row = |at: usize| PositionRow {
-        position: at,
-        mass: all.positions.get(at, super::position::Sum::Mass),
+        position: all.positions.start(at),
+        mass: all.positions.get(at, super::position::Sum::Mass) / all.positions.width(at) as f64,
         prefix_ess: estimates.prefix_ess[at],
         prefix_ess_error: reach(&|own| own.prefix_ess.get(at).copied()),
         prefix_ess_clamped: estimates.prefix_ess_clamped[at],

@@ -3,14 +3,18 @@
 //! Numbers go straight into the record's buffers; what the schema does not name is skipped unread.
 
 use super::dump::{Pass, Records, shown};
+use super::limits::LONGEST_LINE;
 use crate::error::{Error, Fault, Place};
 use crate::schema::{FIELDS, Field, Naming};
 use crate::trajectory::{Came, Record, key_of_number, key_of_text};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// The mark of UTF-8 that some programs write at a file's start.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The lines of a file.
 pub(super) struct Lines {
@@ -42,13 +46,22 @@ impl Records for Lines {
     fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
         loop {
             self.line.clear();
-            let read = self.reader.read_until(b'\n', &mut self.line);
+            let read = self.reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut self.line);
             let read = read.map_err(|source| Error::File { file: shown(&self.file), source })?;
             if read == 0 {
                 return Ok(false);
             }
             self.number += 1;
             self.done += read as u64;
+            if read as u64 > LONGEST_LINE {
+                self.line = Vec::new();
+                let why = format!("a line of more than {} MB; one trajectory per line", LONGEST_LINE >> 20);
+                return Err(Error::Row { place: self.place(), fault: Fault::Syntax { field: None, why } });
+            }
+            // Some editors and exporters put a mark of the encoding before the first line.
+            if self.number == 1 && self.line.starts_with(MARK) {
+                self.line.drain(..MARK.len());
+            }
             if !self.line.trim_ascii().is_empty() {
                 break;
             }

@@ -1,8 +1,13 @@
 //! One NumPy array as a stream of numbers.
 
+use super::dump::shown;
+use super::header::Header;
+use super::limits::BLOCK;
+use crate::error::Error;
 use crate::trajectory::key_of_text;
-use npyz::NpyHeader;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
 
 /// The kinds of numbers an array may hold, little-endian; texts only as names of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,33 +28,79 @@ pub(super) struct Array {
     bytes: Vec<u8>,
 }
 
-impl Array {
-    /// Reads the header.
+/// An array in memory, row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    /// Sizes of its axes, as they were saved.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Vec<f64>,
+}
+
+impl Numbers {
+    /// Reads a `.npy` file of numbers, widened to `f64`.
     ///
     /// # Errors
-    /// In words, where it is no array or one of another kind.
-    pub(super) fn new(mut reader: Box<dyn Read + Send>) -> Result<Self, String> {
-        let header = NpyHeader::from_reader(&mut reader).map_err(|error| error.to_string())?;
-        let described = header.dtype().descr();
-        let name = described.trim_matches('\'');
+    /// Where the file cannot be read, holds no numbers, or is not as long as its header says.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        let io = |source| Error::File { file: shown(file), source };
+        let broken = |why: String| Error::Broken { file: shown(file), layout: "npy", why };
+        let handle = File::open(file).map_err(io)?;
+        let present = handle.metadata().map_err(io)?.len();
+        let (mut array, shape) =
+            Array::with_shape(Box::new(BufReader::new(handle)), present).map_err(broken)?;
+        let mut values = Vec::new();
+        array.numbers(shape.iter().product(), &mut values).map_err(|error| broken(error.to_string()))?;
+        Ok(Self { shape, values })
+    }
+}
+
+impl Array {
+    /// Reads the header and holds it to the bytes `present` in the file, header and values together.
+    ///
+    /// # Errors
+    /// In words, where it is no array, one of another kind, or not as long as it says.
+    pub(super) fn new(reader: Box<dyn Read + Send>, present: u64) -> Result<Self, String> {
+        Ok(Self::with_shape(reader, present)?.0)
+    }
+
+    /// The same, with the shape as it was saved.
+    fn with_shape(mut reader: Box<dyn Read + Send>, present: u64) -> Result<(Self, Vec<usize>), String> {
+        let header = Header::read(&mut reader)?;
+        let name = header.kind.as_str();
         let size = |rest: &str| rest.parse::<usize>().ok().filter(|size| *size > 0);
-        let (order, rest) = name.split_at(name.len().min(2));
+        // Kinds are plain ASCII: what is not has no size.
+        let (order, rest) = name.split_at_checked(2).unwrap_or((name, ""));
         let kind = match (order, size(rest)) {
             ("<f" | "|f", Some(size @ (2 | 4 | 8))) => Kind::Float(size),
             ("<i" | "|i", Some(size @ (1 | 2 | 4 | 8))) => Kind::Signed(size),
             ("<u" | "|u" | "|b", Some(size @ (1 | 2 | 4 | 8))) => Kind::Unsigned(size),
-            ("<U", Some(size)) => Kind::Text(4 * size),
-            ("|S", Some(size)) => Kind::Text(size),
+            ("<U", Some(size)) if size <= BLOCK / 4 => Kind::Text(4 * size),
+            ("|S", Some(size)) if size <= BLOCK => Kind::Text(size),
+            ("<U" | "|S", Some(_)) => return Err(format!("holds texts of {name}, too long for names")),
             _ => return Err(format!("holds {name}; save it as float32 or float64")),
         };
-        let mut shape: Vec<usize> = header.shape().iter().map(|&size| size as usize).collect();
-        if header.order() == npyz::Order::Fortran && shape.len() > 1 {
+        if header.fortran && header.shape.len() > 1 {
             return Err("is in Fortran order; save numpy.ascontiguousarray(x)".to_owned());
         }
-        while shape.len() > 1 && shape.last() == Some(&1) {
-            shape.pop();
+        let mut array = Self { reader, kind, shape: Vec::new(), bytes: Vec::new() };
+        // The bytes that are there pay for the shape: nothing is taken on the header's word.
+        let values = present.saturating_sub(header.length);
+        let needed =
+            header.shape.iter().try_fold(array.size() as u64, |bytes, &axis| bytes.checked_mul(axis));
+        if needed != Some(values) {
+            let shape = &header.shape;
+            return Err(format!(
+                "{values} bytes of values, which is not what shape {shape:?} of {name} takes"
+            ));
         }
-        Ok(Self { reader, kind, shape, bytes: Vec::new() })
+        let shape = header.shape.iter().map(|&axis| usize::try_from(axis));
+        let shape: Vec<usize> = shape.collect::<Result<_, _>>().map_err(|_| "an axis that is too long")?;
+        array.shape.clone_from(&shape);
+        while array.shape.len() > 1 && array.shape.last() == Some(&1) {
+            array.shape.pop();
+        }
+        Ok((array, shape))
     }
 
     fn size(&self) -> usize {
@@ -58,8 +109,18 @@ impl Array {
         }
     }
 
-    /// Appends the next `count` numbers.
+    /// Appends the next `count` numbers, a block at a time: memory grows with what has come.
     pub(super) fn numbers(&mut self, count: usize, into: &mut Vec<f64>) -> io::Result<()> {
+        let mut left = count;
+        while left > 0 {
+            let next = left.min(BLOCK / self.size());
+            self.block(next, into)?;
+            left -= next;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, count: usize, into: &mut Vec<f64>) -> io::Result<()> {
         self.bytes.resize(count * self.size(), 0);
         self.reader.read_exact(&mut self.bytes)?;
         let bytes = &self.bytes;

@@ -3,6 +3,8 @@
 //! Every array is read from a handle of its own, all in step, so that no array is ever held whole.
 
 use super::dump::{Pass, Records, shown};
+use super::extents::{Extents, Trouble};
+use super::limits::{DEFLATE, LONGEST};
 use super::npy::{Array, Kind};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
@@ -32,8 +34,9 @@ pub(super) struct Arrays {
     file: PathBuf,
     size: u64,
     arrays: Vec<(Field, Rows, Array)>,
-    /// Steps of each trajectory, where the archive says.
-    lengths: Option<Vec<usize>>,
+    extents: Option<Extents>,
+    /// Steps that all trajectories must have together, where arrays are flat.
+    steps: Option<usize>,
     lanes: usize,
     row: usize,
     strangers: Vec<String>,
@@ -61,40 +64,16 @@ impl Arrays {
         }
         let mut arrays = BTreeMap::new();
         for (&field, &(_, index)) in &found {
-            let member = member(file, &mut archive, index).map_err(&broken)?;
-            let array = Array::new(member).map_err(|why| broken(format!("{field}: {why}")))?;
+            let (member, present) = member(file, &mut archive, index).map_err(&broken)?;
+            let array = Array::new(member, present).map_err(|why| broken(format!("{field}: {why}")))?;
             arrays.insert(field, array);
         }
         let place = || Place { file: shown(file), unit: "row", row: None };
         let refuse = |fault: Fault| Error::Row { place: place(), fault };
-        let mut whole = |field: Field| -> Result<Option<Vec<usize>>, Error> {
-            let Some(mut array) = arrays.remove(&field) else { return Ok(None) };
-            let [count] = array.shape[..] else {
-                return Err(refuse(kind(field, "one-dimensional", &array.shape)));
-            };
-            let mut values = Vec::with_capacity(count);
-            array.numbers(count, &mut values).map_err(|error| broken(format!("{field}: {error}")))?;
-            match values.iter().position(|value| *value < 0.0 || value.fract() != 0.0) {
-                Some(index) => {
-                    let came = format!("{} at index {index}", values[index]);
-                    Err(refuse(Fault::Kind { field, expected: "whole numbers", came }))
-                }
-                None => Ok(Some(values.into_iter().map(|value| value as usize).collect())),
-            }
-        };
-        let offsets = whole(Field::Offsets)?;
-        let lengths = whole(Field::Length)?;
-        let lengths = match offsets {
-            None => lengths,
-            Some(offsets) => {
-                if offsets.first() != Some(&0) || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
-                    let expected = "starting at 0 and never falling";
-                    let came = "others".to_owned();
-                    return Err(refuse(Fault::Kind { field: Field::Offsets, expected, came }));
-                }
-                Some(offsets.windows(2).map(|pair| pair[1] - pair[0]).collect())
-            }
-        };
+        let extents = Extents::open(&mut arrays).map_err(|trouble| match trouble {
+            Trouble::Fault(fault) => refuse(fault),
+            Trouble::Read(field, why) => broken(format!("{field}: {why}")),
+        })?;
         let leading = [Field::OldLogProb, Field::BehaviourLogProb, Field::NewLogProb];
         let lead = leading.into_iter().find(|field| arrays.contains_key(field));
         let lead = lead.ok_or_else(|| {
@@ -104,9 +83,11 @@ impl Arrays {
         })?;
         let shape = arrays[&lead].shape.clone();
         let flat = shape.len() == 1;
-        let lanes = match (&shape[..], &lengths) {
-            ([lanes, _], _) => *lanes,
-            ([_], Some(lengths)) => lengths.len(),
+        let lanes = match (&shape[..], &extents) {
+            // Rows of nothing take no bytes, so that a header may claim any number of them.
+            ([lanes, width], _) if *lanes > 0 && *width > 0 => *lanes,
+            ([_, _], _) => return Err(refuse(kind(lead, "an array with steps", &shape))),
+            ([_], Some(extents)) => extents.lanes(),
             ([_], None) => return Err(refuse(Fault::Missing { field: Field::Offsets, near: None })),
             _ => return Err(refuse(kind(lead, "[trajectories, steps] or [steps]", &shape))),
         };
@@ -117,6 +98,10 @@ impl Arrays {
                 (_, Field::Group | Field::Iteration | Field::Weight) if per_lane => Rows::One,
                 (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => {
                     Rows::One
+                }
+                ([_, width], _) if *width > LONGEST => {
+                    let (steps, most) = (*width as u64, LONGEST as u64);
+                    return Err(refuse(Fault::TooLong { steps, most }));
                 }
                 ([rows, width], _) if !flat && *rows == lanes => Rows::Padded(*width),
                 ([steps], _) if flat && [*steps] == shape[..] => Rows::Flat,
@@ -133,19 +118,37 @@ impl Arrays {
                 rows.push((field, lies, array));
             }
         }
-        if let (true, Some(lengths)) = (flat, &lengths) {
-            let total: usize = lengths.iter().sum();
-            if total != shape[0] {
-                let came = format!("{total} for {} values of {lead}", shape[0]);
-                let expected = "the number of steps at its end";
-                return Err(refuse(Fault::Kind { field: Field::Offsets, expected, came }));
-            }
-        }
-        if let Some(lengths) = lengths.as_ref().filter(|lengths| lengths.len() != lanes) {
-            let (field, came) = (Field::Length, lengths.len());
+        if let Some(extents) = extents.as_ref().filter(|extents| extents.lanes() != lanes) {
+            let (field, came) = (Field::Length, extents.lanes());
             return Err(refuse(Fault::Length { field, came, against: lead, expected: lanes }));
         }
-        Ok(Self { file: file.to_path_buf(), size, arrays: rows, lengths, lanes, row: 0, strangers })
+        let steps = flat.then(|| shape[0]);
+        Ok(Self { file: file.to_path_buf(), size, arrays: rows, extents, steps, lanes, row: 0, strangers })
+    }
+
+    /// Steps of the next trajectory, where the archive says; those of all of them fill the flat arrays.
+    fn extent(&mut self) -> Result<Option<usize>, Error> {
+        self.row += 1;
+        let Some(extents) = &mut self.extents else { return Ok(None) };
+        let length = extents.next();
+        let (total, last) = (extents.total(), self.row == self.lanes);
+        let length = length.map_err(|trouble| match trouble {
+            Trouble::Fault(fault) => Error::Row { place: self.place(), fault },
+            Trouble::Read(field, why) => {
+                Error::Broken { file: shown(&self.file), layout: "npz", why: format!("{field}: {why}") }
+            }
+        })?;
+        match self.steps {
+            Some(steps) if total > steps || (last && total != steps) => {
+                let came = format!("{total} for {steps} values");
+                let expected = "the number of steps at its end";
+                Err(Error::Row {
+                    place: self.place(),
+                    fault: Fault::Kind { field: Field::Offsets, expected, came },
+                })
+            }
+            _ => Ok(Some(length)),
+        }
     }
 }
 
@@ -154,8 +157,7 @@ impl Records for Arrays {
         if self.row == self.lanes {
             return Ok(false);
         }
-        let length = self.lengths.as_ref().map(|lengths| lengths[self.row]);
-        self.row += 1;
+        let length = self.extent()?;
         let place = self.place();
         for (field, rows, array) in &mut self.arrays {
             let broken = |error| Error::Broken {
@@ -203,7 +205,7 @@ impl Records for Arrays {
     }
 
     fn place(&self) -> Place {
-        Place { file: shown(&self.file), unit: "row", row: Some(self.row as u64 - 1) }
+        Place { file: shown(&self.file), unit: "row", row: Some((self.row as u64).saturating_sub(1)) }
     }
 
     fn strangers(&self) -> Vec<String> {
@@ -219,24 +221,33 @@ fn kind(field: Field, expected: &'static str, shape: &[usize]) -> Fault {
     Fault::Kind { field, expected, came: format!("shape {shape:?}") }
 }
 
-/// A member's bytes, unpacked, through a handle of its own.
+/// A member's bytes, unpacked, through a handle of its own, and how many they are.
 fn member(
     file: &Path,
     archive: &mut ZipArchive<BufReader<File>>,
     index: usize,
-) -> Result<Box<dyn Read + Send>, String> {
+) -> Result<(Box<dyn Read + Send>, u64), String> {
     let member = archive.by_index_raw(index).map_err(|error| error.to_string())?;
     let start = member.data_start().ok_or("a member without data")?;
-    let (packed, method) = (member.compressed_size(), member.compression());
+    let (packed, unpacked, method) = (member.compressed_size(), member.size(), member.compression());
     let mut handle = File::open(file).map_err(|error| error.to_string())?;
+    let there = handle.metadata().map_err(|error| error.to_string())?.len().saturating_sub(start);
+    let most = match method {
+        CompressionMethod::Stored => packed,
+        CompressionMethod::Deflated => packed.saturating_mul(DEFLATE),
+        other => return Err(format!("a member packed by {other}; use numpy.savez or savez_compressed")),
+    };
+    if packed > there || unpacked > most {
+        return Err(format!("a member of {unpacked} bytes in {}", packed.min(there)));
+    }
     handle.seek(SeekFrom::Start(start)).map_err(|error| error.to_string())?;
     let bytes = BufReader::with_capacity(AHEAD, handle.take(packed));
-    match method {
-        CompressionMethod::Stored => Ok(Box::new(bytes)),
-        CompressionMethod::Deflated => {
-            let unpacked = flate2::bufread::DeflateDecoder::new(bytes);
-            Ok(Box::new(BufReader::with_capacity(AHEAD, unpacked)))
+    let bytes: Box<dyn Read + Send> = match method {
+        CompressionMethod::Stored => Box::new(bytes),
+        _ => {
+            let inflated = flate2::bufread::DeflateDecoder::new(bytes);
+            Box::new(BufReader::with_capacity(AHEAD, inflated))
         }
-        other => Err(format!("a member packed by {other}; use numpy.savez or savez_compressed")),
-    }
+    };
+    Ok((bytes, unpacked))
 }

@@ -125,3 +125,57 @@ fn other_files_are_refused_by_name() {
     let missing = folder.path().join("none.jsonl");
     assert_eq!(refusal(&missing), "none.jsonl cannot be read");
 }
+
+#[test]
+fn headers_that_lie_are_refused_by_what_is_there() {
+    // Shape, width, length and header size beyond the bytes that are there, and rows of nothing without end.
+    for (name, why) in [
+        ("npz-header.npz", "not a whole npz file: old_log_prob: a header of 4294967295 bytes"),
+        ("npz-length.npz", "not a whole npz file: length: 0 bytes of values, which is not what shape"),
+        ("npz-loop.npz", "old_log_prob must be an array with steps; shape [1000000000000, 0] came"),
+        ("npz-width.npz", "not a whole npz file: old_log_prob: 96 bytes of values, which is not what shape"),
+        (
+            "pq-values.parquet",
+            "not a whole parquet file: 2305843009213693952 values of old_log_prob in a file of 764 bytes",
+        ),
+    ] {
+        let came = refusal(&fixture(&format!("lies/{name}")));
+        assert!(came.starts_with(&format!("{name}: {why}")), "{came}");
+    }
+}
+
+#[test]
+fn a_mark_of_the_encoding_is_no_part_of_the_first_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("marked.jsonl");
+    let text = fs::read_to_string(fixture("dump.jsonl")).unwrap();
+    fs::write(&file, format!("\u{FEFF}{text}")).unwrap();
+    let marked = read(&[file], Naming::default(), Against::Old).unwrap();
+    let plain = read(&[fixture("dump.jsonl")], Naming::default(), Against::Old).unwrap();
+    assert_eq!(format!("{marked:?}"), format!("{plain:?}"));
+}
+
+#[test]
+fn values_that_cannot_be_summed_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.jsonl");
+    for (advantage, why) in [
+        (r#""advantage": 1e308"#, "advantage[0] is 1e308; no value may be larger than 1e60 in size"),
+        (r#""advantage": [1, -1e61]"#, "advantage[1] is -1e61; no value may be larger than 1e60 in size"),
+        (r#""reward": 1e308"#, "reward[0] is 1e308; no value may be larger than 1e60 in size"),
+        (r#""advantage": 1, "weight": 1e99"#, "weight[0] is 1e99; no value may be larger than 1e60 in size"),
+    ] {
+        let line = format!(r#"{{"old_log_prob": [-1, -2], "new_log_prob": [-1, -2], {advantage}}}"#);
+        fs::write(&file, line).unwrap();
+        assert_eq!(refusal(&file), format!("large.jsonl, line 1: {why}"));
+    }
+}
+
+#[test]
+fn a_line_without_end_is_refused() {
+    // One byte more than 64 MiB, written sparse: blanks would be skipped, zeros are not text.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long.jsonl");
+    fs::File::create(&file).unwrap().set_len((1 << 26) + 1).unwrap();
+    assert_eq!(refusal(&file), "long.jsonl, line 1: a line of more than 64 MB; one trajectory per line");
+}

@@ -1,7 +1,9 @@
-//! One column as a stream of rows, page by page.
+//! One column as a stream of rows, page by page and within a page a batch at a time.
 
-use super::decode::{plain, runs, unpack, values, width};
+use super::codec::{CUT, unpack};
+use super::decode::{Runs, Values, plain, width};
 use super::meta::{Header, Leaf};
+use crate::read::limits::{BLOCK, LARGEST_PAGE, LONGEST};
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -9,26 +11,25 @@ use std::path::Path;
 /// Bytes in which a page's header is looked for; headers with statistics of long texts may take more.
 const HEADER: usize = 1 << 10;
 
-/// No page is larger than this.
-const LARGEST_PAGE: usize = 1 << 30;
+/// Values and levels that are decoded at a time.
+const BATCH: usize = BLOCK / 4;
 
 /// What kinds of pages are called in their headers.
 const DATA: i64 = 0;
 const DICTIONARY: i64 = 2;
 const DATA_SECOND: i64 = 3;
 
-/// Dictionary encodings of values.
-const INDICES: [i64; 2] = [2, 8];
-
 /// A column that is read from front to back.
 pub(super) struct Column {
     pub(super) leaf: Leaf,
     reader: BufReader<File>,
+    /// Bytes of the file.
+    size: u64,
     next_chunk: usize,
     /// Where the next page starts, and where the chunk ends.
     at: u64,
     end: u64,
-    /// Values and levels of the chunk still to come.
+    /// Values and levels of the chunk in pages still to come.
     left: u64,
     codec: i64,
     dictionary: Vec<f64>,
@@ -42,22 +43,30 @@ pub(super) struct Column {
     page: Page,
 }
 
-/// Buffers of the page in hand.
+/// The page in hand.
 #[derive(Default)]
 struct Page {
     packed: Vec<u8>,
+    /// Levels and values, unpacked.
     bytes: Vec<u8>,
+    /// Values and levels still to be decoded.
+    left: usize,
+    repetition: Option<Runs>,
+    definition: Option<Runs>,
+    values: Option<Values>,
+    /// The batch in hand.
     definitions: Vec<u32>,
     repetitions: Vec<u32>,
-    indices: Vec<u32>,
-    values: Vec<f64>,
+    found: Vec<f64>,
 }
 
 impl Column {
-    pub(super) fn open(path: &Path, leaf: Leaf) -> std::io::Result<Self> {
+    /// Opens a column of a file of `size` bytes.
+    pub(super) fn open(path: &Path, size: u64, leaf: Leaf) -> std::io::Result<Self> {
         Ok(Self {
             leaf,
             reader: BufReader::with_capacity(1 << 16, File::open(path)?),
+            size,
             next_chunk: 0,
             at: 0,
             end: 0,
@@ -78,14 +87,21 @@ impl Column {
     /// In words, where a page cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Option<&[f64]>>, String> {
         // A row is whole once the next one has begun or its chunk has ended.
-        while self.row + 1 >= self.starts.len() && !(self.left == 0 && self.row < self.starts.len()) {
-            if self.left == 0 && !self.start_chunk()? {
-                return Ok(None);
+        while self.row + 1 >= self.starts.len() {
+            if self.page.left > 0 {
+                self.drop_given();
+                self.batch()?;
+                continue;
             }
-            self.drop_given();
+            if self.left == 0 && (self.row < self.starts.len() || !self.start_chunk()?) {
+                break;
+            }
             self.read_page()?;
         }
         let row = self.row;
+        if row >= self.starts.len() {
+            return Ok(None);
+        }
         self.row += 1;
         let end = self.starts.get(row + 1).copied().unwrap_or(self.numbers.len());
         Ok(Some(self.there[row].then(|| &self.numbers[self.starts[row]..end])))
@@ -93,13 +109,18 @@ impl Column {
 
     /// Goes on to the next row group with values; false at the end.
     fn start_chunk(&mut self) -> Result<bool, String> {
-        let Some(chunk) = self.leaf.chunks.get(self.next_chunk).copied() else { return Ok(false) };
-        self.next_chunk += 1;
-        self.at = chunk.start;
-        self.end = chunk.start.checked_add(chunk.size).ok_or("a chunk without end")?;
-        (self.left, self.codec) = (chunk.values, chunk.codec);
-        self.dictionary.clear();
-        if self.left == 0 { self.start_chunk() } else { Ok(true) }
+        while let Some(chunk) = self.leaf.chunks.get(self.next_chunk).copied() {
+            self.next_chunk += 1;
+            self.at = chunk.start;
+            let end = chunk.start.checked_add(chunk.size).filter(|&end| end <= self.size);
+            self.end = end.ok_or("a column that reaches beyond its file")?;
+            (self.left, self.codec) = (chunk.values, chunk.codec);
+            self.dictionary.clear();
+            if self.left > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Forgets rows that were given, but for one that is not whole yet.
@@ -130,7 +151,7 @@ impl Column {
             }
         };
         if header.packed > LARGEST_PAGE || header.unpacked > LARGEST_PAGE {
-            return Err("a page of more than a gigabyte".to_owned());
+            return Err(format!("a page of more than {} MB", LARGEST_PAGE >> 20));
         }
         let start = self.at + length as u64;
         self.at = start + header.packed as u64;
@@ -140,85 +161,86 @@ impl Column {
         self.reader.seek(SeekFrom::Start(start)).map_err(io)?;
         self.page.packed.resize(header.packed, 0);
         self.reader.read_exact(&mut self.page.packed).map_err(io)?;
+        self.page.bytes.clear();
         match header.kind {
             DICTIONARY => {
                 unpack(self.codec, &self.page.packed, header.unpacked, &mut self.page.bytes)?;
                 self.dictionary.clear();
-                plain(&self.page.bytes, self.leaf.physical, header.values, &mut self.dictionary)
+                plain(&self.page.bytes, 0, self.leaf.physical, header.values, &mut self.dictionary)?;
+                Ok(())
             }
             DATA | DATA_SECOND => self.data(&header),
             _ => Ok(()),
         }
     }
 
+    /// Unpacks a page of values and finds where its levels and values start.
     fn data(&mut self, header: &Header) -> Result<(), String> {
-        let count = header.values;
-        if count as u64 > self.left {
-            return Err("a column has more values than its header says".to_owned());
-        }
-        self.left -= count as u64;
+        let count = header.values as u64;
+        self.left = self.left.checked_sub(count).ok_or("a column has more values than its header says")?;
         let Self { page, leaf, codec, .. } = self;
-        let Page { packed, bytes, definitions, repetitions, .. } = page;
-        definitions.clear();
-        repetitions.clear();
-        let levels = [
-            (width(u32::from(leaf.element_level.is_some())), header.repetition_bytes, &mut *repetitions),
-            (width(leaf.value_level), header.definition_bytes, &mut *definitions),
-        ];
+        let widths = [width(u32::from(leaf.element_level.is_some())), width(leaf.value_level)];
+        let mut ranges = [(0, 0); 2];
         let mut at = 0;
         if header.kind == DATA_SECOND {
-            let cut = header.repetition_bytes + header.definition_bytes;
-            let body = packed.get(cut..).ok_or("a page is cut short")?;
-            for (width, size, into) in levels {
-                if width > 0 {
-                    runs(&packed[at..at + size], width, count, into)?;
-                }
-                at += size;
-            }
-            let unpacked = header.unpacked.checked_sub(cut).ok_or("a page is cut short")?;
-            unpack(if header.plain { 0 } else { *codec }, body, unpacked, bytes)?;
-            at = 0;
+            // Levels stand before the values, never packed.
+            let sizes = [header.repetition_bytes, header.definition_bytes];
+            let cut = sizes[0].checked_add(sizes[1]).filter(|&cut| cut <= page.packed.len()).ok_or(CUT)?;
+            page.bytes.extend_from_slice(&page.packed[..cut]);
+            let unpacked = header.unpacked.checked_sub(cut).ok_or(CUT)?;
+            let codec = if header.plain { 0 } else { *codec };
+            unpack(codec, &page.packed[cut..], unpacked, &mut page.bytes)?;
+            ranges = [(0, sizes[0]), (sizes[0], cut)];
+            at = cut;
         } else {
-            unpack(*codec, packed, header.unpacked, bytes)?;
-            for (width, _, into) in levels {
+            unpack(*codec, &page.packed, header.unpacked, &mut page.bytes)?;
+            for (range, width) in ranges.iter_mut().zip(widths) {
                 if width > 0 {
-                    let size = bytes.get(at..at + 4).ok_or("a page is cut short")?;
-                    let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]) as usize;
-                    at += 4;
-                    runs(bytes.get(at..at + size).ok_or("a page is cut short")?, width, count, into)?;
-                    at += size;
+                    let size = page.bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or(CUT)?;
+                    let start = at + 4;
+                    at = start + u32::from_le_bytes(*size) as usize;
+                    if at > page.bytes.len() {
+                        return Err(CUT.to_owned());
+                    }
+                    *range = (start, at);
                 }
             }
         }
-        self.fill(header, at)
+        let level = |(from, to): (usize, usize), width: u32| {
+            if width > 0 { Runs::new(from, to, width).map(Some) } else { Ok(None) }
+        };
+        page.repetition = level(ranges[0], widths[0])?;
+        page.definition = level(ranges[1], widths[1])?;
+        page.values = Some(Values::new(header.encoding, &page.bytes, at, leaf.physical, header.values)?);
+        page.left = header.values;
+        Ok(())
     }
 
-    /// Decodes the values behind the levels and lays them out in rows.
-    fn fill(&mut self, header: &Header, at: usize) -> Result<(), String> {
+    /// Decodes the next values and levels of the page and lays them out in rows.
+    fn batch(&mut self) -> Result<(), String> {
         let Self { page, leaf, dictionary, numbers, starts, there, .. } = self;
-        let Page { bytes, definitions, repetitions, indices, values: found, .. } = page;
-        let bytes = &bytes[at..];
+        let Page { bytes, left, repetition, definition, values, definitions, repetitions, found, .. } = page;
+        let size = (*left).min(BATCH);
+        *left -= size;
+        definitions.clear();
+        repetitions.clear();
+        found.clear();
+        for (levels, into) in [(repetition, &mut *repetitions), (definition, &mut *definitions)] {
+            if let Some(levels) = levels {
+                levels.take(bytes, size, into)?;
+            }
+        }
         let whole = leaf.value_level;
         let holes = definitions.iter().filter(|&&level| level != whole).count();
-        let count = header.values - holes;
-        found.clear();
         // Without holes the numbers need no other place.
         let direct = holes == 0;
         let first = numbers.len();
         let into = if direct { &mut *numbers } else { &mut *found };
-        if INDICES.contains(&header.encoding) {
-            let (&bits, rest) = bytes.split_first().unwrap_or((&0, &[]));
-            indices.clear();
-            runs(rest, u32::from(bits), count, indices)?;
-            for &index in &*indices {
-                into.push(*dictionary.get(index as usize).ok_or("an index beyond the dictionary")?);
-            }
-        } else {
-            values(header.encoding, bytes, leaf.physical, count, into)?;
-        }
+        let values = values.as_mut().ok_or(CUT)?;
+        values.take(bytes, leaf.physical, dictionary, size - holes, into)?;
         let Some(element) = leaf.element_level else {
             if direct {
-                starts.extend(first..first + count);
+                starts.extend(first..first + size);
                 there.resize(starts.len(), true);
                 return Ok(());
             }
@@ -226,11 +248,8 @@ impl Column {
             for &level in &*definitions {
                 starts.push(numbers.len());
                 there.push(level == whole);
-                numbers.push(if level == whole {
-                    values.next().copied().unwrap_or(f64::NAN)
-                } else {
-                    f64::NAN
-                });
+                let value = if level == whole { values.next().copied() } else { None };
+                numbers.push(value.unwrap_or(f64::NAN));
             }
             return Ok(());
         };
@@ -244,20 +263,23 @@ impl Column {
                 }
             }
             there.resize(starts.len(), true);
-            return Ok(());
+        } else {
+            let mut values = found.iter();
+            for (&level, &repetition) in definitions.iter().zip(&*repetitions) {
+                if repetition == 0 {
+                    starts.push(numbers.len());
+                    // Below the level of an empty list there is no list.
+                    there.push(level + 1 >= element);
+                }
+                if level == whole {
+                    numbers.push(values.next().copied().unwrap_or(f64::NAN));
+                } else if level >= element {
+                    numbers.push(f64::NAN);
+                }
+            }
         }
-        let mut values = found.iter();
-        for (&level, &repetition) in definitions.iter().zip(&*repetitions) {
-            if repetition == 0 {
-                starts.push(numbers.len());
-                // Below the level of an empty list there is no list.
-                there.push(level + 1 >= element);
-            }
-            if level == whole {
-                numbers.push(values.next().copied().unwrap_or(f64::NAN));
-            } else if level >= element {
-                numbers.push(f64::NAN);
-            }
+        if starts.last().is_some_and(|&start| numbers.len() - start > LONGEST) {
+            return Err(format!("a list of more than {LONGEST} values"));
         }
         Ok(())
     }

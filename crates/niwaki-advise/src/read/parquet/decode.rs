@@ -1,93 +1,111 @@
-//! Packed bytes into numbers: codecs, runs, and the encodings of values.
+//! The numbers of a page, taken a few at a time: a run of any length costs what is asked of it.
 
+use super::codec::CUT;
 use super::meta::Physical;
 use crate::read::npy::half;
 use crate::trajectory::key_of_text;
-use std::io::Read;
 
-type Done<T> = Result<T, String>;
-
-const CUT: &str = "a page is cut short";
-
-/// Unpacks a page by its codec.
-pub(super) fn unpack(codec: i64, packed: &[u8], size: usize, into: &mut Vec<u8>) -> Done<()> {
-    into.clear();
-    match codec {
-        0 => into.extend_from_slice(packed),
-        1 => {
-            let length = snap::raw::decompress_len(packed).map_err(|error| error.to_string())?;
-            if length != size {
-                return Err(CUT.to_owned());
-            }
-            into.resize(size, 0);
-            snap::raw::Decoder::new().decompress(packed, into).map_err(|error| error.to_string())?;
-        }
-        2 => {
-            flate2::read::GzDecoder::new(packed).read_to_end(into).map_err(|error| error.to_string())?;
-        }
-        6 => {
-            let decoder =
-                ruzstd::decoding::StreamingDecoder::new(packed).map_err(|error| error.to_string())?;
-            decoder.take(size as u64 + 1).read_to_end(into).map_err(|error| error.to_string())?;
-        }
-        other => {
-            let name = ["", "", "", "LZO", "BROTLI", "LZ4", "", "LZ4"];
-            let name = usize::try_from(other).ok().and_then(|other| name.get(other)).unwrap_or(&"unknown");
-            return Err(format!("packed by {name}; write it with snappy, zstd, gzip or none"));
-        }
-    }
-    if into.len() == size { Ok(()) } else { Err(CUT.to_owned()) }
-}
+pub(super) type Done<T> = Result<T, String>;
 
 /// Bits that a level or an index up to `most` takes.
 pub(super) const fn width(most: u32) -> u32 {
     u32::BITS - most.leading_zeros()
 }
 
-/// Decodes `count` numbers from runs and packed groups of eight; returns the bytes used.
-pub(super) fn runs(bytes: &[u8], width: u32, count: usize, into: &mut Vec<u32>) -> Done<usize> {
-    if width > 32 {
-        return Err("indices wider than 32 bits".to_owned());
-    }
-    let end = into.len() + count;
-    let mut at = 0;
-    while into.len() < end {
-        let header = varint(bytes, &mut at)?;
-        if header & 1 == 0 {
-            let size = width.div_ceil(8) as usize;
-            let word = bytes.get(at..at + size).ok_or(CUT)?;
-            at += size;
-            let value = word.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
-            let times = usize::try_from(header >> 1).map_err(|_| CUT)?.min(end - into.len());
-            into.resize(into.len() + times, value);
-        } else {
-            let groups = usize::try_from(header >> 1).map_err(|_| CUT)?;
-            let size = groups.checked_mul(width as usize).ok_or(CUT)?;
-            // The last group may be cut to the bytes it needs.
-            let packed = &bytes[at.min(bytes.len())..at.saturating_add(size).min(bytes.len())];
-            let times = groups.saturating_mul(8).min(end - into.len());
-            if (packed.len() * 8) < times * width as usize {
-                return Err(CUT.to_owned());
-            }
-            at += packed.len();
-            unpack_bits(packed, width, times, |value| into.push(value as u32));
-        }
-    }
-    Ok(at)
+/// Numbers of some bits each, least significant first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bits {
+    at: usize,
+    end: usize,
+    held: u128,
+    kept: u32,
 }
 
-/// Numbers of `width` bits each, least significant first.
-fn unpack_bits(bytes: &[u8], width: u32, count: usize, mut give: impl FnMut(u64)) {
-    let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
-    let (mut held, mut bits, mut next) = (0_u128, 0, bytes.iter());
-    for _ in 0..count {
-        while bits < width {
-            held |= u128::from(next.next().copied().unwrap_or(0)) << bits;
-            bits += 8;
+impl Bits {
+    const fn new(at: usize, end: usize) -> Self {
+        Self { at, end, held: 0, kept: 0 }
+    }
+
+    fn take(&mut self, bytes: &[u8], width: u32, count: usize, mut give: impl FnMut(u64)) -> Done<()> {
+        let there = bytes.get(self.at..self.end).ok_or(CUT)?;
+        let bits = count.checked_mul(width as usize).ok_or(CUT)?;
+        if there.len() * 8 + (self.kept as usize) < bits {
+            return Err(CUT.to_owned());
         }
-        give(held as u64 & mask);
-        held >>= width;
-        bits -= width;
+        let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+        let (mut held, mut kept, mut next) = (self.held, self.kept, there.iter());
+        for _ in 0..count {
+            while kept < width {
+                held |= u128::from(next.next().copied().unwrap_or(0)) << kept;
+                kept += 8;
+            }
+            give(held as u64 & mask);
+            held >>= width;
+            kept -= width;
+        }
+        *self = Self { at: self.end - next.len(), end: self.end, held, kept };
+        Ok(())
+    }
+}
+
+/// Numbers in runs of one value and groups of eight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    at: usize,
+    end: usize,
+    width: u32,
+    /// Numbers left of the run in hand: all the same where there is a value, packed where there is none.
+    left: usize,
+    same: Option<u32>,
+    bits: Bits,
+}
+
+impl Runs {
+    /// Runs between two places of a page.
+    pub(super) fn new(at: usize, end: usize, width: u32) -> Done<Self> {
+        if width > 32 {
+            return Err("indices wider than 32 bits".to_owned());
+        }
+        Ok(Self { at, end, width, left: 0, same: None, bits: Bits::default() })
+    }
+
+    /// Appends the next `count` numbers.
+    pub(super) fn take(&mut self, bytes: &[u8], mut count: usize, into: &mut Vec<u32>) -> Done<()> {
+        let bytes = bytes.get(..self.end).ok_or(CUT)?;
+        while count > 0 {
+            if self.left == 0 {
+                self.start(bytes)?;
+                continue;
+            }
+            let times = self.left.min(count);
+            match self.same {
+                Some(value) => into.resize(into.len() + times, value),
+                None => self.bits.take(bytes, self.width, times, |value| into.push(value as u32))?,
+            }
+            self.left -= times;
+            count -= times;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, bytes: &[u8]) -> Done<()> {
+        let header = varint(bytes, &mut self.at)?;
+        let times = usize::try_from(header >> 1).map_err(|_| CUT)?;
+        if header & 1 == 0 {
+            let size = self.width.div_ceil(8) as usize;
+            let word = bytes.get(self.at..self.at + size).ok_or(CUT)?;
+            self.at += size;
+            self.same = Some(word.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte)));
+            self.left = times;
+        } else {
+            let size = times.checked_mul(self.width as usize).ok_or(CUT)?;
+            // The last group may be cut to the bytes it needs.
+            let end = self.at.saturating_add(size).min(bytes.len());
+            (self.same, self.bits) = (None, Bits::new(self.at, end));
+            self.left = times.saturating_mul(8);
+            self.at = end;
+        }
+        Ok(())
     }
 }
 
@@ -104,23 +122,204 @@ fn varint(bytes: &[u8], at: &mut usize) -> Done<u64> {
     Err(CUT.to_owned())
 }
 
-/// Decodes `count` values as they stand.
-pub(super) fn plain(bytes: &[u8], physical: Physical, count: usize, into: &mut Vec<f64>) -> Done<()> {
-    let size = match physical {
-        Physical::Boolean => {
-            if bytes.len() * 8 < count {
-                return Err(CUT.to_owned());
-            }
-            into.extend((0..count).map(|bit| f64::from(bytes[bit / 8] >> (bit % 8) & 1)));
-            return Ok(());
+/// Whole numbers stored as packed differences.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Differences {
+    at: usize,
+    per_mini: usize,
+    minis: usize,
+    /// Numbers still to come, of which the first stands in the header.
+    left: usize,
+    first: bool,
+    value: i64,
+    least: i64,
+    /// Where the widths of the block's minis stand, and which of them is next.
+    widths: usize,
+    mini: usize,
+    width: u32,
+    in_mini: usize,
+    bits: Bits,
+}
+
+impl Differences {
+    pub(super) fn new(bytes: &[u8], mut at: usize) -> Done<Self> {
+        let count = |at: &mut usize| usize::try_from(varint(bytes, at)?).map_err(|_| CUT.to_owned());
+        let (block, minis, left) = (count(&mut at)?, count(&mut at)?, count(&mut at)?);
+        let value = signed(varint(bytes, &mut at)?);
+        let per_mini = block.checked_div(minis).unwrap_or(0);
+        if per_mini == 0 || !block.is_multiple_of(minis) || !per_mini.is_multiple_of(8) {
+            return Err(CUT.to_owned());
         }
-        Physical::Text => return texts(bytes, count, into),
-        Physical::Half => 2,
-        Physical::Int32 | Physical::Float => 4,
-        Physical::Int64 | Physical::Double => 8,
+        let (mini, bits) = (minis, Bits::default());
+        let (least, widths, width, in_mini) = (0, 0, 0, 0);
+        Ok(Self { at, per_mini, minis, left, first: true, value, least, widths, mini, width, in_mini, bits })
+    }
+
+    fn take(&mut self, bytes: &[u8], mut count: usize, mut give: impl FnMut(i64)) -> Done<()> {
+        self.left = self.left.checked_sub(count).ok_or(CUT)?;
+        if count > 0 && std::mem::take(&mut self.first) {
+            give(self.value);
+            count -= 1;
+        }
+        while count > 0 {
+            if self.in_mini == 0 {
+                self.start(bytes)?;
+            }
+            let times = self.in_mini.min(count);
+            let (least, value) = (self.least, &mut self.value);
+            self.bits.take(bytes, self.width, times, |step| {
+                *value = value.wrapping_add(least).wrapping_add(step as i64);
+                give(*value);
+            })?;
+            self.in_mini -= times;
+            count -= times;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, bytes: &[u8]) -> Done<()> {
+        if self.mini == self.minis {
+            self.least = signed(varint(bytes, &mut self.at)?);
+            (self.widths, self.mini) = (self.at, 0);
+            self.at = self.at.checked_add(self.minis).filter(|&at| at <= bytes.len()).ok_or(CUT)?;
+        }
+        let width = *bytes.get(self.widths + self.mini).ok_or(CUT)?;
+        if width > 64 {
+            return Err(CUT.to_owned());
+        }
+        let size = (self.per_mini / 8).checked_mul(usize::from(width)).ok_or(CUT)?;
+        let end = self.at.checked_add(size).filter(|&end| end <= bytes.len()).ok_or(CUT)?;
+        (self.width, self.bits) = (u32::from(width), Bits::new(self.at, end));
+        (self.at, self.in_mini) = (end, self.per_mini);
+        self.mini += 1;
+        Ok(())
+    }
+}
+
+const fn signed(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// The values of a page in one of their encodings.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Values {
+    /// As they stand, from a place on; truths count by the bit.
+    Plain(usize),
+    /// Places in the dictionary.
+    Indices(Runs),
+    /// Truths in runs.
+    Truths(Runs),
+    Whole(Differences),
+    /// Lengths of texts, and the place of the next one.
+    Texts(Differences, usize),
+    /// The first bytes of all values, then the second ones, and so on: the start, how many, and the next.
+    Split(usize, usize, usize),
+}
+
+impl Values {
+    /// Starts on the values of a page of at most `most` of them, from a place on.
+    ///
+    /// # Errors
+    /// In words, where the encoding is not read, or cannot hold such values.
+    pub(super) fn new(encoding: i64, bytes: &[u8], at: usize, physical: Physical, most: usize) -> Done<Self> {
+        Ok(match (encoding, physical) {
+            (0, Physical::Boolean) => Self::Plain(at.checked_mul(8).ok_or(CUT)?),
+            (0, _) => Self::Plain(at),
+            (2 | 8, _) => {
+                let bits = bytes.get(at).copied().unwrap_or(0);
+                Self::Indices(Runs::new((at + 1).min(bytes.len()), bytes.len(), u32::from(bits))?)
+            }
+            (3, Physical::Boolean) => Self::Truths(Runs::new(at + 4, bytes.len(), 1)?),
+            (5, Physical::Int32 | Physical::Int64) => Self::Whole(Differences::new(bytes, at)?),
+            (6, Physical::Text) => {
+                let lengths = Differences::new(bytes, at)?;
+                if lengths.left > most {
+                    return Err(CUT.to_owned());
+                }
+                // The texts stand behind all their lengths.
+                let mut all = lengths;
+                all.take(bytes, all.left, |_| {})?;
+                Self::Texts(lengths, all.at)
+            }
+            (9, Physical::Float | Physical::Double | Physical::Int32 | Physical::Int64 | Physical::Half) => {
+                Self::Split(at, bytes.len().saturating_sub(at) / physical.size(), 0)
+            }
+            (other, _) => {
+                return Err(format!(
+                    "has encoding {other}, which is not read; write it plain or by dictionary"
+                ));
+            }
+        })
+    }
+
+    /// Appends the next `count` values.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        physical: Physical,
+        dictionary: &[f64],
+        count: usize,
+        into: &mut Vec<f64>,
+    ) -> Done<()> {
+        match self {
+            Self::Plain(at) => *at = plain(bytes, *at, physical, count, into)?,
+            Self::Indices(runs) => {
+                let mut indices = Vec::with_capacity(count);
+                runs.take(bytes, count, &mut indices)?;
+                for index in indices {
+                    into.push(*dictionary.get(index as usize).ok_or("an index beyond the dictionary")?);
+                }
+            }
+            Self::Truths(runs) => {
+                let mut set = Vec::with_capacity(count);
+                runs.take(bytes, count, &mut set)?;
+                into.extend(set.into_iter().map(f64::from));
+            }
+            Self::Whole(whole) => whole.take(bytes, count, |value| into.push(value as f64))?,
+            Self::Texts(lengths, at) => {
+                let mut taken = Vec::with_capacity(count);
+                lengths.take(bytes, count, |length| taken.push(length))?;
+                for length in taken {
+                    let end = usize::try_from(length).ok().and_then(|length| at.checked_add(length));
+                    let end = end.ok_or(CUT)?;
+                    into.push(number_of_text(bytes.get(*at..end).ok_or(CUT)?));
+                    *at = end;
+                }
+            }
+            Self::Split(start, stride, next) => {
+                let (from, size) = (*next, physical.size());
+                *next = from.checked_add(count).filter(|end| end <= stride).ok_or(CUT)?;
+                let mut joined = vec![0; count * size];
+                for (at, byte) in joined.iter_mut().enumerate() {
+                    *byte = *bytes.get(*start + at % size * *stride + from + at / size).ok_or(CUT)?;
+                }
+                plain(&joined, 0, physical, count, into)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decodes `count` values as they stand, from a place on; returns the place behind them.
+pub(super) fn plain(
+    bytes: &[u8],
+    at: usize,
+    physical: Physical,
+    count: usize,
+    into: &mut Vec<f64>,
+) -> Done<usize> {
+    match physical {
+        Physical::Boolean => {
+            let end = at.checked_add(count).filter(|&end| end.div_ceil(8) <= bytes.len()).ok_or(CUT)?;
+            into.extend((at..end).map(|bit| f64::from(bytes[bit / 8] >> (bit % 8) & 1)));
+            return Ok(end);
+        }
+        Physical::Text => return texts(bytes, at, count, into),
         Physical::Other => return Err("holds neither numbers nor texts".to_owned()),
-    };
-    let bytes = count.checked_mul(size).and_then(|end| bytes.get(..end)).ok_or(CUT)?;
+        _ => {}
+    }
+    let end = count.checked_mul(physical.size()).and_then(|size| at.checked_add(size)).ok_or(CUT)?;
+    let bytes = bytes.get(at..end).ok_or(CUT)?;
     match physical {
         Physical::Float => into.extend(words(bytes).map(|word| f64::from(f32::from_le_bytes(word)))),
         Physical::Double => into.extend(words(bytes).map(f64::from_le_bytes)),
@@ -128,7 +327,7 @@ pub(super) fn plain(bytes: &[u8], physical: Physical, count: usize, into: &mut V
         Physical::Int64 => into.extend(words(bytes).map(|word| i64::from_le_bytes(word) as f64)),
         _ => into.extend(words(bytes).map(|word| half(u16::from_le_bytes(word)))),
     }
-    Ok(())
+    Ok(end)
 }
 
 fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
@@ -136,128 +335,41 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
 }
 
 /// Texts, each behind its length, as whole numbers below 2⁵³ that stand for them.
-fn texts(bytes: &[u8], count: usize, into: &mut Vec<f64>) -> Done<()> {
-    let mut at = 0;
+fn texts(bytes: &[u8], mut at: usize, count: usize, into: &mut Vec<f64>) -> Done<usize> {
     for _ in 0..count {
-        let length = bytes.get(at..at + 4).ok_or(CUT)?;
-        let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
-        at += 4;
-        into.push(number_of_text(bytes.get(at..at + length).ok_or(CUT)?));
-        at += length;
+        let length = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()).ok_or(CUT)?;
+        let start = at + 4;
+        at = start.checked_add(u32::from_le_bytes(*length) as usize).ok_or(CUT)?;
+        into.push(number_of_text(bytes.get(start..at).ok_or(CUT)?));
     }
-    Ok(())
+    Ok(at)
 }
 
 fn number_of_text(text: &[u8]) -> f64 {
     (key_of_text(text) >> 11) as f64
 }
 
-/// Decodes `count` whole numbers stored as packed differences; returns them and the bytes used.
-fn differences(bytes: &[u8], count: usize) -> Done<(Vec<i64>, usize)> {
-    let mut at = 0;
-    let block = varint(bytes, &mut at)? as usize;
-    let minis = varint(bytes, &mut at)? as usize;
-    let total = varint(bytes, &mut at)? as usize;
-    let signed = |value: u64| (value >> 1) as i64 ^ -((value & 1) as i64);
-    let mut value = signed(varint(bytes, &mut at)?);
-    if minis == 0 || !block.is_multiple_of(minis) || !(block / minis).is_multiple_of(8) || total < count {
-        return Err(CUT.to_owned());
-    }
-    let per_mini = block / minis;
-    let mut values = Vec::new();
-    if total > 0 {
-        values.push(value);
-    }
-    while values.len() < total {
-        let least = signed(varint(bytes, &mut at)?);
-        let widths = bytes.get(at..at + minis).ok_or(CUT)?;
-        at += minis;
-        for &width in widths {
-            if values.len() >= total {
-                break;
-            }
-            let size = per_mini / 8 * usize::from(width);
-            let packed = bytes.get(at..at + size).ok_or(CUT)?;
-            at += size;
-            let times = per_mini.min(total - values.len());
-            if width > 64 {
-                return Err(CUT.to_owned());
-            }
-            unpack_bits(packed, u32::from(width), times, |step| {
-                value = value.wrapping_add(least).wrapping_add(step as i64);
-                values.push(value);
-            });
-        }
-    }
-    values.truncate(count);
-    Ok((values, at))
-}
-
-/// Decodes the values of a page that are not indices.
-pub(super) fn values(
-    encoding: i64,
-    bytes: &[u8],
-    physical: Physical,
-    count: usize,
-    into: &mut Vec<f64>,
-) -> Done<()> {
-    match (encoding, physical) {
-        (0, _) => plain(bytes, physical, count, into),
-        (3, Physical::Boolean) => {
-            let mut set = Vec::with_capacity(count);
-            runs(bytes.get(4..).ok_or(CUT)?, 1, count, &mut set)?;
-            into.extend(set.into_iter().map(f64::from));
-            Ok(())
-        }
-        (5, Physical::Int32 | Physical::Int64) => {
-            into.extend(differences(bytes, count)?.0.into_iter().map(|value| value as f64));
-            Ok(())
-        }
-        (6, Physical::Text) => {
-            let (lengths, mut at) = differences(bytes, count)?;
-            for length in lengths {
-                let end =
-                    usize::try_from(length).ok().and_then(|length| at.checked_add(length)).ok_or(CUT)?;
-                into.push(number_of_text(bytes.get(at..end).ok_or(CUT)?));
-                at = end;
-            }
-            Ok(())
-        }
-        (9, Physical::Float | Physical::Double | Physical::Int32 | Physical::Int64 | Physical::Half) => {
-            // The first bytes of all values, then the second ones, and so on.
-            let size = match physical {
-                Physical::Half => 2,
-                Physical::Float | Physical::Int32 => 4,
-                _ => 8,
-            };
-            if bytes.len() < count * size {
-                return Err(CUT.to_owned());
-            }
-            let mut joined = vec![0; count * size];
-            for (at, byte) in joined.iter_mut().enumerate() {
-                *byte = bytes[at % size * count + at / size];
-            }
-            plain(&joined, physical, count, into)
-        }
-        (other, _) => {
-            Err(format!("has encoding {other}, which is not read; write it plain or by dictionary"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn runs(bytes: &[u8], width: u32, parts: &[usize]) -> Done<Vec<u32>> {
+        let (mut runs, mut came) = (Runs::new(0, bytes.len(), width)?, Vec::new());
+        parts.iter().try_for_each(|&count| runs.take(bytes, count, &mut came))?;
+        Ok(came)
+    }
 
     #[test]
     fn runs_by_hand() {
         // The format's own example: 0 to 7 in three bits are 88 C6 FA, one group (header 3); then six times 5.
         let bytes = [0x03, 0x88, 0xC6, 0xFA, 0x0C, 0x05];
-        let mut came = Vec::new();
-        assert_eq!(runs(&bytes, 3, 14, &mut came), Ok(6));
-        assert_eq!(came, [0, 1, 2, 3, 4, 5, 6, 7, 5, 5, 5, 5, 5, 5]);
+        let expected = vec![0, 1, 2, 3, 4, 5, 6, 7, 5, 5, 5, 5, 5, 5];
+        for parts in [&[14][..], &[3, 7, 4], &[1, 1, 1, 5, 1, 5], &[9, 5]] {
+            assert_eq!(runs(&bytes, 3, parts), Ok(expected.clone()));
+        }
+        assert!(runs(&bytes, 3, &[14, 1]).is_err());
         for cut in 0..bytes.len() {
-            assert!(runs(&bytes[..cut], 3, 14, &mut Vec::new()).is_err());
+            assert!(runs(&bytes[..cut], 3, &[14]).is_err());
         }
         assert_eq!([0, 1, 2, 3, 4].map(width), [0, 1, 2, 2, 3]);
     }
@@ -268,8 +380,17 @@ mod tests {
         // that 0, 0, 0, 3, 3, 3, 3 in two bits.
         let mut bytes = vec![0x80, 0x01, 0x04, 0x08, 0x0E, 0x03, 2, 0, 0, 0];
         bytes.extend([0b1100_0000, 0b0011_1111, 0, 0, 0, 0, 0, 0]);
-        let (came, used) = differences(&bytes, 8).unwrap();
-        assert_eq!((came, used), (vec![7, 5, 3, 1, 2, 3, 4, 5], bytes.len()));
-        assert!(differences(&bytes[..12], 8).is_err());
+        let whole = |bytes: &[u8], parts: &[usize]| -> Done<(Vec<i64>, usize)> {
+            let (mut differences, mut came) = (Differences::new(bytes, 0)?, Vec::new());
+            parts.iter().try_for_each(|&n| differences.take(bytes, n, |value| came.push(value)))?;
+            Ok((came, differences.at))
+        };
+        for parts in [&[8][..], &[1, 7], &[3, 0, 5]] {
+            assert_eq!(whole(&bytes, parts), Ok((vec![7, 5, 3, 1, 2, 3, 4, 5], bytes.len())));
+        }
+        assert!(whole(&bytes, &[8, 1]).is_err() && whole(&bytes[..12], &[8]).is_err());
+        // A block that claims 2⁶² numbers of no bits takes what is asked of it and no more.
+        let claim: Vec<u8> = [[0x80; 8].as_slice(), &[0x40, 0x01], &[0xFF; 8], &[0x7F, 0, 0, 0]].concat();
+        assert_eq!(whole(&claim, &[5]).map(|(came, _)| came), Ok(vec![0; 5]));
     }
 }

@@ -21,6 +21,18 @@ pub(super) enum Physical {
     Other,
 }
 
+impl Physical {
+    /// Bytes of one value; 1 where values differ in length or share bytes.
+    pub(super) const fn size(self) -> usize {
+        match self {
+            Self::Half => 2,
+            Self::Int32 | Self::Float => 4,
+            Self::Int64 | Self::Double => 8,
+            Self::Boolean | Self::Text | Self::Other => 1,
+        }
+    }
+}
+
 /// A column and where its values live.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
@@ -44,6 +56,13 @@ pub(super) struct Chunk {
     pub(super) size: u64,
     pub(super) values: u64,
     pub(super) codec: i64,
+}
+
+impl Leaf {
+    /// Values and levels that the footer claims, in all row groups.
+    pub(super) fn values(&self) -> u64 {
+        self.chunks.iter().fold(0, |sum, chunk| sum.saturating_add(chunk.values))
+    }
 }
 
 /// The whole file.

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | `thrift.rs` | the encoding of headers |
 //! | `meta.rs` | footer, schema and page headers |
-//! | `decode.rs` | codecs, runs, encodings of values |
+//! | `codec.rs` | how pages are packed |
+//! | `decode.rs` | runs, and the encodings of values |
 //! | `column.rs` | a column as a stream of rows |
 //! | `rows.rs` | the columns of a dump, row by row |
 
+mod codec;
 mod column;
 mod decode;
 mod meta;

@@ -4,6 +4,7 @@ use super::column::Column;
 use super::meta::{Leaf, Meta, Physical};
 use crate::error::{Error, Fault, Place};
 use crate::read::dump::{Pass, Records, shown};
+use crate::read::limits::{PER_BYTE, RUN};
 use crate::schema::{Field, Naming};
 use crate::trajectory::{Came, Record, key_of_number};
 use std::collections::BTreeMap;
@@ -49,7 +50,11 @@ impl Table {
                     fault: Fault::Kind { field, expected, came: came.to_owned() },
                 });
             }
-            columns.push((field, Column::open(file, leaf).map_err(io)?));
+            let claimed = leaf.values().max(meta.rows);
+            if claimed > size.saturating_mul(PER_BYTE).saturating_add(RUN) {
+                return Err(broken(format!("{claimed} values of {field} in a file of {size} bytes")));
+            }
+            columns.push((field, Column::open(file, size, leaf).map_err(io)?));
         }
         Ok(Self { file: file.to_path_buf(), size, columns, strangers, row: 0, total: meta.rows })
     }
