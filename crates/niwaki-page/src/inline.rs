@@ -1,19 +1,44 @@
 //! Text on its way into markup: escaping, the two inline marks of prose, anchors. Knows nothing of pages or charts.
 
-/// `text` with the five characters that mean something to HTML and SVG replaced.
+use std::borrow::Cow;
+
+/// `text` with characters that act instead of being seen written as `\u001b`: control characters other than tab and
+/// newline, and those that turn the direction of writing.
 ///
-/// Control characters other than tab and newline are dropped: no markup can carry them.
+/// A name from a file can then neither colour, clear nor rename a terminal, nor break a drawing. In JSON it is what the
+/// text means already.
+#[must_use]
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 5);
+    for c in text.chars() {
+        if acts(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn acts(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\t' | '\n'))
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` with the five characters that mean something to HTML and SVG replaced, and the rest made [`visible`]: no
+/// markup can carry control characters.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\t' | '\n' => out.push(c),
-            c if c.is_control() => {}
             c => out.push(c),
         }
     }
@@ -86,6 +111,13 @@ mod tests {
         assert_eq!(prose("**a `b` c**"), "<strong>a <code>b</code> c</strong>");
         assert_eq!(prose("2*3 ` 4 ** 5"), "2*3 ` 4 ** 5");
         assert_eq!(prose("****"), "****");
+    }
+
+    #[test]
+    fn what_acts_on_a_terminal_is_seen_instead() {
+        assert_eq!(visible("a\u{1b}[31mb\r\n\u{9b}2J\u{202e}c"), "a\\u001b[31mb\\u000d\n\\u009b2J\\u202ec");
+        assert!(matches!(visible("plain\ttext\n"), Cow::Borrowed(_)));
+        assert_eq!(escape("<\u{1b}>"), "&lt;\\u001b&gt;");
     }
 
     #[test]

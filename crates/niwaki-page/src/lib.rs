@@ -49,6 +49,7 @@ pub use chart::{
     Axis, BarChart, Bars, Chart, Cloud, Drawing, ForestChart, Grid, Heatmap, Histogram, Interval, Legend,
     LineChart, Scale, ScatterChart, Series, Tick, Tone,
 };
+pub use inline::visible;
 pub use number::Format;
 pub use page::{Figure, Made, Page, Section, Tile, Verdict};
-pub use table::{Cell, Column, Table};
+pub use table::{Cell, Column, Table, csv_text};

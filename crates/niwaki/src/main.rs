@@ -27,6 +27,10 @@ struct Niwaki {
 }
 
 fn main() -> ExitCode {
+    terminal::run(command)
+}
+
+fn command() -> ExitCode {
     let niwaki = match Niwaki::try_parse() {
         Ok(niwaki) => niwaki,
         Err(error) => return terminal::refuse_arguments(&error),

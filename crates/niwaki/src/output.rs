@@ -1,7 +1,7 @@
 //! Files that commands leave behind: written whole or not at all, and how they were made.
 
 use anyhow::Context;
-use niwaki_page::Made;
+use niwaki_page::{Made, csv_text};
 use niwaki_study::diagnostics::Summary;
 use std::fmt::Write as _;
 use std::fs;
@@ -24,12 +24,16 @@ pub(crate) fn make_folder(folder: &Path) -> anyhow::Result<()> {
 
 /// How the page in hand was made: the command as it was typed, and the program's version.
 pub(crate) fn made() -> Made {
-    let words =
-        std::env::args().skip(1).map(|word| if word.contains(' ') { format!("'{word}'") } else { word });
+    let words = std::env::args_os().skip(1).map(|word| shown(&word.to_string_lossy()));
     let command = std::iter::once("niwaki".to_owned()).chain(words).collect::<Vec<_>>().join(" ");
     Made::new(command)
         .fact("version", env!("CARGO_PKG_VERSION"))
         .fact("processor", format!("{} ({} threads)", std::env::consts::ARCH, threads()))
+}
+
+/// A word of the command line as one would type it.
+fn shown(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 
 fn threads() -> usize {
@@ -43,8 +47,8 @@ pub(crate) fn summaries_as_csv(summaries: &[Summary]) -> String {
         Summary::COLUMNS.join(",")
     );
     for row in summaries {
-        // Only losses can hold a comma (`clipped:0.25,1`), and none holds a quote.
-        let _ = write!(text, "\"{}\",{},{},{}", row.surrogate.correction, row.reward, row.drift, row.seeds);
+        let (loss, reward) = (csv_text(&row.surrogate.correction.to_string()), csv_text(&row.reward));
+        let _ = write!(text, "{loss},{reward},{},{}", row.drift, row.seeds);
         for value in row.values() {
             let _ = write!(text, ",{value}");
         }

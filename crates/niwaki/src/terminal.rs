@@ -1,12 +1,76 @@
-//! What every command shares of the terminal: results, one-line refusals and progress bars.
+//! What every command shares of the terminal: results, one-line refusals, progress bars, and how a command ends.
+//!
+//! | exit code | what it says |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | done, and a condition that was asked for is met (`advise --fail-on`, `verify`) |
+//! | 2 | refused: a mistake in flags or files, one line with the mend |
+//! | 70 | a defect of this program, one line with its place |
+//! | 74 | standard output took not all of the result |
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use niwaki_page::visible;
 use std::borrow::Cow;
+use std::io::{self, ErrorKind, Write};
+use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Exit code of a refused input: nothing was written.
 const REFUSED: u8 = 2;
+
+/// Exit code of a defect of this program, as in `sysexits.h`.
+const DEFECT: u8 = 70;
+
+/// Exit code of a result that standard output did not take, as in `sysexits.h`.
+const UNSAID: u8 = 74;
+
+/// The first error of standard output; what comes after it is not tried.
+static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Whether a defect was shown: others are only its echo.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Runs a command and turns a defect, or a result that could not be printed, into one line and an exit code.
+pub(crate) fn run(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+    panic::set_hook(Box::new(show_defect));
+    let ended = panic::catch_unwind(command);
+    print(|out| out.flush());
+    if BROKEN.load(Ordering::SeqCst) {
+        return ExitCode::from(DEFECT);
+    }
+    let code = ended.unwrap_or_else(|_| ExitCode::from(DEFECT));
+    match UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // The reader has seen enough (`niwaki … | head`).
+        None => code,
+        Some(error) if error.kind() == ErrorKind::BrokenPipe => code,
+        Some(error) => {
+            warn(&format!("standard output did not take all of the result: {error}"));
+            ExitCode::from(UNSAID)
+        }
+    }
+}
+
+/// One line for a defect, however many threads fall with it; with RUST_BACKTRACE also where it came from.
+#[expect(clippy::print_stderr, reason = "the one place where a defect is shown")]
+fn show_defect(defect: &PanicHookInfo<'_>) {
+    if BROKEN.swap(true, Ordering::SeqCst) {
+        return;
+    }
+    let place = defect.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
+    let what = defect.payload_as_str().unwrap_or("no words");
+    eprintln!(
+        "niwaki: a defect of niwaki {}{place}: {}; please report this line with the command and its files",
+        env!("CARGO_PKG_VERSION"),
+        one_line(what)
+    );
+    let trace = std::backtrace::Backtrace::capture();
+    if trace.status() == std::backtrace::BacktraceStatus::Captured {
+        eprintln!("{trace}");
+    }
+}
 
 /// Prints an error and its causes as one line on standard error.
 #[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
@@ -39,11 +103,13 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        let asked = !matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
-        return match error.print() {
-            Ok(()) if asked => ExitCode::SUCCESS,
-            _ => ExitCode::from(REFUSED),
-        };
+        if matches!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) {
+            // Shown on standard error, where nothing can be told of a failure.
+            let _ = error.print();
+            return ExitCode::from(REFUSED);
+        }
+        print(|_| error.print());
+        return ExitCode::SUCCESS;
     }
     let text = error.to_string();
     let kept = text.split("\n\nUsage:").next().unwrap_or(&text);
@@ -52,10 +118,25 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(REFUSED)
 }
 
-/// Prints a result on standard output. A reader that has gone away (`niwaki … | head`) is no error.
+/// Prints a result on standard output; what it does not take is told when the command ends.
 pub(crate) fn say(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    print(|out| writeln!(out, "{}", visible(text)));
+}
+
+/// [`say`] with a text made of parts.
+macro_rules! say {
+    ($($part:tt)*) => {
+        $crate::terminal::say(&format!($($part)*))
+    };
+}
+pub(crate) use say;
+
+/// Writes on standard output unless that has failed before.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    let mut unwritten = UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if unwritten.is_none() {
+        *unwritten = write(&mut io::stdout()).err();
+    }
 }
 
 /// Columns of the terminal; 100 where there is none.
@@ -64,9 +145,9 @@ pub(crate) fn width() -> usize {
     columns.clamp(60, 140)
 }
 
-/// Joins the lines of a message with single spaces.
+/// Joins the lines of a message with single spaces, and shows what would act on a terminal.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// A line that turns while something of unknown length goes on, with the time it has taken; silent where standard error
@@ -76,7 +157,7 @@ pub(crate) fn waiting(what: String) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
         bar.set_style(style);
     }
-    bar.set_message(what);
+    bar.set_message(visible(&what).into_owned());
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }
@@ -97,7 +178,39 @@ fn bar(total: Option<u64>, what: impl Into<Cow<'static, str>>, template: &str) -
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.set_message(what);
+    bar.set_message(visible(&what.into()).into_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Set where the test runs in a process of its own, which may break.
+    const ALONE: &str = "NIWAKI_TEST_ALONE";
+
+    #[test]
+    fn a_defect_is_one_line_and_an_exit_code_of_its_own() {
+        if std::env::var_os(ALONE).is_some() {
+            let code = run(|| {
+                let _ = std::thread::spawn(|| panic!("a law is\nbroken")).join();
+                panic!("only an echo of it");
+            });
+            assert_eq!(code, ExitCode::from(DEFECT));
+            return;
+        }
+        let name = "terminal::tests::a_defect_is_one_line_and_an_exit_code_of_its_own";
+        let mut alone = Command::new(std::env::current_exe().unwrap());
+        alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").env("RUST_BACKTRACE", "0");
+        let output = alone.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(
+            said.starts_with("niwaki: a defect of niwaki ") && said.contains(": a law is broken; "),
+            "{said}"
+        );
+    }
 }

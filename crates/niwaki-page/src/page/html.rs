@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Block, Figure, Made, Mood, Page, Section, Tile, Verdict};
 use crate::chart::CHART_STYLE;
-use crate::inline::{prose, slug};
+use crate::inline::{prose, slug, visible};
 
 const THEME: &str = include_str!("../theme.css");
 const STYLE: &str = include_str!("page.css");
@@ -61,7 +61,8 @@ pub(super) fn render(page: &Page) -> String {
             }
         }
     };
-    markup.into_string() + "\n"
+    // What the markup escapes by itself may still act.
+    visible(&markup.into_string()).into_owned() + "\n"
 }
 
 /// One anchor per section, made unique by a number where two are alike.

@@ -38,7 +38,7 @@ pub(super) fn render(table: &Table) -> String {
         header.insert(header.len() - usize::from(*error) - 2 * usize::from(*interval), name);
     }
 
-    let mut out = line(header);
+    let mut out = line(header.iter().map(|name| csv_text(name)).collect());
     let mut group = "";
     for row in &table.rows {
         match row {
@@ -46,7 +46,7 @@ pub(super) fn render(table: &Table) -> String {
             Row::Cells(cells) => {
                 let mut fields = Vec::new();
                 if grouped {
-                    fields.push(group.to_string());
+                    fields.push(csv_text(group));
                 }
                 for (at, extra) in extras.iter().enumerate() {
                     push_fields(&mut fields, cells.get(at), *extra);
@@ -62,7 +62,7 @@ fn push_fields(fields: &mut Vec<String>, cell: Option<&Cell>, (has_error, has_in
     let (mut error, mut interval) = (None, None);
     fields.push(match cell.map(|cell| &cell.value) {
         None | Some(Value::Blank) => String::new(),
-        Some(Value::Text(text) | Value::Code(text)) => text.clone(),
+        Some(Value::Text(text) | Value::Code(text)) => csv_text(text),
         Some(Value::Number { value, error: e, interval: i, .. }) => {
             (error, interval) = (*e, *i);
             value.to_string()
@@ -79,14 +79,19 @@ fn push_fields(fields: &mut Vec<String>, cell: Option<&Cell>, (has_error, has_in
 }
 
 fn line(fields: Vec<String>) -> String {
-    let quoted: Vec<String> = fields
-        .into_iter()
-        .map(|field| match field.contains([',', '"', '\n', '\r']) {
-            true => format!("\"{}\"", field.replace('"', "\"\"")),
-            false => field,
-        })
-        .collect();
-    quoted.join(",") + "\n"
+    fields.join(",") + "\n"
+}
+
+/// A text as a field of CSV: quoted where it must be, and led by an apostrophe where a spreadsheet would take it for a
+/// formula (it begins with `=`, `+`, `-` or `@` and is no number).
+#[must_use]
+pub fn csv_text(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let guarded = format!("{}{text}", if formula { "'" } else { "" });
+    match guarded.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", guarded.replace('"', "\"\"")),
+        false => guarded,
+    }
 }
 
 #[cfg(test)]
@@ -105,5 +110,16 @@ mod tests {
             table.to_csv(),
             "group,arm,bias mean,bias mean error\nK = 4,\"a, \"\"b\"\"\",0.1,0.02\nK = 4,c,2,\n"
         );
+    }
+    #[test]
+    fn formulas_stand_as_text_and_numbers_as_numbers() {
+        assert_eq!(super::csv_text("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+        assert_eq!(
+            ["@a", "+b", "-c", "-0.5", "+3", "a-b", "\t=1"].map(super::csv_text),
+            ["'@a", "'+b", "'-c", "-0.5", "+3", "a-b", "'\t=1"]
+        );
+        let table =
+            Table::new("t").column(Column::text("=arm")).row([Cell::from("=1+1")]).row([Cell::from(-2.0)]);
+        assert_eq!(table.to_csv(), "'=arm\n'=1+1\n-2\n");
     }
 }

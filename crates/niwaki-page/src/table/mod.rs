@@ -6,6 +6,7 @@ mod html;
 mod text;
 
 pub use cell::Cell;
+pub use csv::csv_text;
 
 use crate::number::Format;
 

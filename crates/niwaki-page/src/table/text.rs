@@ -2,6 +2,7 @@
 
 use super::cell::{Content, Weight};
 use super::{Cell, Column, Row, Table, spans};
+use crate::inline::visible;
 
 const GAP: usize = 2;
 /// A column of words is never wrapped below this width.
@@ -42,7 +43,8 @@ pub(super) fn render(table: &Table, width: usize) -> String {
             out.push_str(&(line + "\n"));
         }
     }
-    out
+    // Words of a file may act on a terminal.
+    visible(&out).into_owned()
 }
 
 fn lay<'a>(table: &Table, column: &'a Column, at: usize) -> Laid<'a> {

@@ -266,8 +266,20 @@ fn nice_step(least: f64) -> f64 {
     }
 }
 
+/// Characters that mean something to SVG replaced, and control characters, which it cannot carry, written out.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.extend(format!("\\u{:04x}", u32::from(c)).chars()),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -283,6 +295,7 @@ mod tests {
         let svg = gantt(&schedule, &options);
         assert_eq!(svg.matches("class=\"bar\"").count(), 3);
         assert_eq!(svg.matches(">machine ").count(), 4, "idle machines have a row");
+        assert_eq!(escape("a\u{1b}[1m"), "a\\u001b[1m");
         assert!(svg.contains("a &lt; b") && svg.contains(">deadline 40<") && svg.contains(">bound 29<"));
         assert!(svg.contains("job 2, operation 0\nmachine 0, 30 to 31 (1)"));
     }

@@ -6,7 +6,7 @@ use super::dose::{Correlated, DosePoint, correlation, partialled};
 use super::scaling::Scaling;
 use super::{Board, Calibration, Comparison, Endpoint, Estimate};
 use crate::Error;
-use niwaki_page::{Cell, Column, Format, Table};
+use niwaki_page::{Cell, Column, Format, Table, csv_text};
 use std::fmt::Write as _;
 
 /// One row per arm and cell, one column per endpoint; the best of each cell is marked.
@@ -245,8 +245,7 @@ pub fn endpoints_csv(board: &Board<'_>) -> String {
     let mut text = format!("arm,cell,seed,{},iterations,device\n", names.join(","));
     for run in &board.results.runs {
         let (arm, cell) = (&board.plan.study.arm[run.arm].name, &board.plan.cells[run.cell]);
-        // Only names can hold a comma, and none holds a quote.
-        let _ = write!(text, "\"{arm}\",\"{cell}\",{}", run.seed);
+        let _ = write!(text, "{},{},{}", csv_text(arm), csv_text(&cell.to_string()), run.seed);
         for endpoint in endpoints {
             let value = endpoint.of(run).map_or_else(String::new, |value| value.to_string());
             let _ = write!(text, ",{value}");

@@ -5,6 +5,7 @@
 mod advise;
 mod engine;
 mod oracle;
+mod output;
 mod policy;
 mod shop;
 mod train;

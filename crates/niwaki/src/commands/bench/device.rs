@@ -31,7 +31,7 @@ impl Args {
 mod with_cuda {
     use super::super::pointer;
     use super::Args;
-    use crate::terminal;
+    use crate::terminal::{self, say};
     use anyhow::{Result, bail};
     use niwaki_nn::cuda::{Cuda, Options, Precision, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
@@ -47,7 +47,6 @@ mod with_cuda {
     const POINTERS: usize = 216;
 
     impl Args {
-        #[expect(clippy::print_stdout, reason = "the command's result")]
         pub(crate) fn run(self) -> Result<ExitCode> {
             let start = Instant::now();
             if self.members == 0 || self.lanes == 0 {
@@ -55,13 +54,13 @@ mod with_cuda {
             }
             let policy = CausalShape::testbed(4, HORIZON).policy(Extras::default())?;
             let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &Options::default())?;
-            println!("{}", engine.device_name());
+            say!("{}", engine.device_name());
             self.load(&policy, &mut engine)?;
             if let Some(notice) = engine.notice() {
-                println!("{notice}");
+                say!("{notice}");
             }
             self.step(&mut engine)?;
-            println!(
+            say!(
                 "first step {:.2} s after the start, {} kernel files compiled",
                 start.elapsed().as_secs_f64(),
                 engine.compiled()
@@ -70,7 +69,7 @@ mod with_cuda {
             self.profile(&policy, &mut engine)?;
             pointer::time(POINTERS)?;
             let limits = engine.limits()?;
-            println!(
+            say!(
                 "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
                 limits.product / 1e12,
                 limits.copy / 1e12
@@ -105,7 +104,6 @@ mod with_cuda {
             Ok(engine.step(&Optimiser::normalised_sgd(), &vec![1e-4; self.members])?)
         }
 
-        #[expect(clippy::print_stdout, reason = "the command's result")]
         fn time(&self, engine: &mut Cuda) -> Result<()> {
             let mut times = Vec::new();
             for repeat in 0..55 {
@@ -116,7 +114,7 @@ mod with_cuda {
                 }
             }
             times.sort_by(f64::total_cmp);
-            println!(
+            say!(
                 "update step, {} members × {} lanes × {HORIZON} steps, tf32: median {:.3} ms, least {:.3}, 90% below {:.3}, of {}",
                 self.members,
                 self.lanes,
@@ -128,7 +126,6 @@ mod with_cuda {
             Ok(())
         }
 
-        #[expect(clippy::print_stdout, reason = "the command's result")]
         fn profile(&self, policy: &TokenPolicy, engine: &mut Cuda) -> Result<()> {
             let uniforms = vec![0.5; self.members * self.lanes * HORIZON];
             let mut drawn = Drawn::default();
@@ -137,7 +134,7 @@ mod with_cuda {
             }
             let clock = Instant::now();
             policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
-            println!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
+            say!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
             self.load(policy, engine)?;
             engine.profile()?;
             let launches = [
@@ -150,7 +147,6 @@ mod with_cuda {
             Ok(())
         }
 
-        #[expect(clippy::print_stdout, reason = "the command's result")]
         fn soak(&self, engine: &mut Cuda) -> Result<bool> {
             let (before, total) = engine.device_memory()?;
             let bar = terminal::progress(self.soak as u64, "steps");
@@ -166,7 +162,7 @@ mod with_cuda {
             bar.finish_and_clear();
             let seconds = start.elapsed().as_secs_f64();
             let after = engine.device_memory()?.0;
-            println!(
+            say!(
                 "soak: {} steps in {seconds:.1} s, all norms {}; device memory {} MB in use, {} bytes more at the end and {} at the worst",
                 self.soak,
                 if numbers { "numbers" } else { "NOT NUMBERS" },
@@ -179,7 +175,6 @@ mod with_cuda {
     }
 
     /// Prints launches by label.
-    #[expect(clippy::print_stdout, reason = "the command's result")]
     pub(in super::super) fn show_launches(what: &str, launches: Vec<(&'static str, f32)>) {
         let mut longest = launches.clone();
         longest.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -189,23 +184,22 @@ mod with_cuda {
             let sum = sums.entry(label).or_default();
             *sum = (sum.0 + 1, sum.1 + took);
         }
-        println!("{what}, launch by launch (the overlap of launches not counted):");
+        say!("{what}, launch by launch (the overlap of launches not counted):");
         let total: f32 = sums.values().map(|sum| sum.1).sum();
         let long: Vec<String> = longest.iter().map(|(label, took)| format!("{label} {took:.3}")).collect();
-        println!("    {total:.3} ms in all; the longest: {}", long.join(", "));
+        say!("    {total:.3} ms in all; the longest: {}", long.join(", "));
         for (label, (launches, took)) in sums {
-            println!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
+            say!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
         }
     }
 
     /// Every op, law and optimiser, then the whole transformer, in every precision.
-    #[expect(clippy::print_stdout, reason = "the command's result")]
     fn compare_all(policy: &TokenPolicy) -> Result<bool> {
         let mut all = true;
         for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
             let options = Options { precision, ..Options::default() };
             let tell = |outcome: &check::Outcome| {
-                println!(
+                say!(
                     "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
                     if outcome.passes() { "ok  " } else { "FAIL" },
                     outcome.name,
@@ -235,7 +229,7 @@ mod with_cuda {
             last.push(pointer::compare(&options)?);
             last.last().into_iter().for_each(&tell);
             let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
-            println!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
+            say!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
             all &= failed == 0;
         }
         Ok(all)

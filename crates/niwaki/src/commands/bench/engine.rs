@@ -3,7 +3,7 @@
 use super::meter::{median, peak_memory, processor_seconds};
 use super::peer::{Peer, Start};
 use crate::device::{DeviceArgs, Place};
-use crate::terminal;
+use crate::terminal::{self, say};
 use anyhow::{Result, bail};
 use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
 use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
@@ -96,7 +96,6 @@ impl Args {
     }
 
     /// `about` says what is to be known of the engine's device, given the operations per second that were reached.
-    #[expect(clippy::print_stdout, reason = "the command's result")]
     fn measure<E: Engine<Scalar = f32>>(
         &self,
         policy: &TokenPolicy,
@@ -125,13 +124,13 @@ impl Args {
         bar.finish_and_clear();
         self.print(policy, &ours, &limits, peak);
         for line in about(&engine, self.work(policy) / median(&ours.wall))? {
-            println!("{line}");
+            say!("{line}");
         }
         for ((name, processes), times) in peers.iter_mut().zip(&theirs) {
             let ratio = |ours: &[f64], theirs: &[f64]| {
                 median(&ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect::<Vec<_>>())
             };
-            println!(
+            say!(
                 "{name} {}: {:.1} ms wall, {:.1} ms processor: niwaki is {:.2} times as fast (wall), {:.2} (processor)",
                 processes[0].version,
                 1e3 * median(&times.wall),
@@ -141,7 +140,7 @@ impl Args {
             );
             let memory: Vec<[f64; 2]> = processes.iter_mut().map(Peer::memory).collect::<Result<_>>()?;
             let total = |place: usize| memory.iter().map(|pair| pair[place]).sum::<f64>() / 1e6;
-            println!(
+            say!(
                 "    peak memory {:.0} MB, of which {:.0} MB after its imports",
                 total(0),
                 total(0) - total(1)
@@ -183,10 +182,9 @@ impl Args {
         self.members as f64 * self.lanes as f64 * product_operations(&policy.graph, true)
     }
 
-    #[expect(clippy::print_stdout, reason = "the command's result")]
     fn print(&self, policy: &TokenPolicy, ours: &Times, limits: &[Limits], peak: Option<f64>) {
         let work = self.work(policy);
-        println!(
+        say!(
             "testbed transformer, {} parameters, {} member(s) × {} lanes × {} steps: forward, backward, N-SGD",
             policy.graph.layout().parameters(),
             self.members,
@@ -205,7 +203,7 @@ impl Args {
             }
             Place::Cuda => String::new(),
         };
-        println!(
+        say!(
             "niwaki: {:.2} ms wall ({:.1} GFLOP/s){spent}, median of {}",
             1e3 * wall,
             work / wall / 1e9,
@@ -218,7 +216,7 @@ impl Args {
                 .zip(limits)
                 .map(|(seconds, limit)| work / seconds / limit.product)
                 .collect();
-            println!(
+            say!(
                 "limit of one core: {:.1} GFLOP/s (a 1024³ product), {:.1} GB/s (a 64 MiB copy); niwaki's share of the former {:.0}%",
                 median(&limits.iter().map(|limit| limit.product).collect::<Vec<_>>()) / 1e9,
                 median(&limits.iter().map(|limit| limit.copy).collect::<Vec<_>>()) / 1e9,
@@ -226,13 +224,12 @@ impl Args {
             );
         }
         if let Some(peak) = peak {
-            println!("    peak memory {:.0} MB", peak / 1e6);
+            say!("    peak memory {:.0} MB", peak / 1e6);
         }
     }
 
     /// The peers that are installed; of PyTorch on the CPU one process with one thread for each core in use, which is
     /// its best arrangement. Says how to get the others.
-    #[expect(clippy::print_stdout, reason = "says how to get a peer")]
     fn start_peers(&self) -> Result<Vec<(&'static str, Vec<Peer>)>> {
         let device = match self.device.device {
             Place::Cpu => "cpu",
@@ -261,7 +258,7 @@ impl Args {
             if running.len() == processes {
                 peers.push((name, running));
             } else {
-                println!(
+                say!(
                     "{name} does not run under {0}: `{0} -m pip install {package}`, or name another with --python",
                     self.python.display()
                 );

@@ -311,7 +311,8 @@ impl Args {
                 Cell::number(row.gap(last)),
             ]);
         }
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let command = words.collect::<Vec<_>>().join(" ");
         Page::new("Scheduling methods against the best known")
             .subtitle(format!("{folder}: {} instances, {} methods", rows.len(), names.len()))
             .section(section)

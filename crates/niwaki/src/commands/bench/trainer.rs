@@ -2,7 +2,7 @@
 
 use super::meter::peak_memory;
 use crate::device::DeviceArgs;
-use crate::terminal;
+use crate::terminal::{self, say};
 use anyhow::{Context, Result, ensure};
 use niwaki_train::{Spec, gather};
 use std::path::PathBuf;
@@ -31,7 +31,6 @@ pub(crate) struct Args {
 const TRANSFORMER: &str = "[policy]\nkind = \"causal\"\n[optimiser]\nrate = 1.0\n";
 
 impl Args {
-    #[expect(clippy::print_stdout, reason = "the command's result")]
     pub(crate) fn run(self) -> Result<ExitCode> {
         ensure!(self.members > 0 && self.iterations > 0, "--members and --iterations must be at least 1");
         let began = Instant::now();
@@ -55,19 +54,19 @@ impl Args {
         }
         let seconds = clock.elapsed().as_secs_f64();
         bar.finish_and_clear();
-        println!(
+        say!(
             "{} members × {} iterations: {:.2} ms per iteration, {:.0} run-iterations per second",
             self.members,
             self.iterations,
             1e3 * seconds / self.iterations as f64,
             self.members as f64 * self.iterations as f64 / seconds
         );
-        println!("    start and first iteration {started:.2} s");
+        say!("    start and first iteration {started:.2} s");
         for (part, seconds) in cohort.times() {
-            println!("    {part:<10} {:8.2} ms per iteration", 1e3 * seconds / (1 + self.iterations) as f64);
+            say!("    {part:<10} {:8.2} ms per iteration", 1e3 * seconds / (1 + self.iterations) as f64);
         }
         if let Some(peak) = peak_memory() {
-            println!("    peak memory {:.0} MB", peak / 1e6);
+            say!("    peak memory {:.0} MB", peak / 1e6);
         }
         Ok(ExitCode::SUCCESS)
     }
