@@ -60,7 +60,8 @@ fn show_defect(defect: &PanicHookInfo<'_>) {
         return;
     }
     let place = defect.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
-    let what = defect.payload_as_str().unwrap_or("no words");
+    let words = defect.payload().downcast_ref::<String>().map(String::as_str);
+    let what = words.or_else(|| defect.payload().downcast_ref::<&str>().copied()).unwrap_or("no words");
     eprintln!(
         "niwaki: a defect of niwaki {}{place}: {}; please report this line with the command and its files",
         env!("CARGO_PKG_VERSION"),
@@ -124,12 +125,12 @@ pub(crate) fn say(text: &str) {
 }
 
 /// [`say`] with a text made of parts.
-macro_rules! say {
+macro_rules! say_format {
     ($($part:tt)*) => {
         $crate::terminal::say(&format!($($part)*))
     };
 }
-pub(crate) use say;
+pub(crate) use say_format;
 
 /// Writes on standard output unless that has failed before.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {

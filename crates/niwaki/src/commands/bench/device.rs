@@ -31,7 +31,7 @@ impl Args {
 mod with_cuda {
     use super::super::pointer;
     use super::Args;
-    use crate::terminal::{self, say};
+    use crate::terminal::{self, say_format};
     use anyhow::{Result, bail};
     use niwaki_nn::cuda::{Cuda, Options, Precision, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
@@ -54,13 +54,13 @@ mod with_cuda {
             }
             let policy = CausalShape::testbed(4, HORIZON).policy(Extras::default())?;
             let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &Options::default())?;
-            say!("{}", engine.device_name());
+            say_format!("{}", engine.device_name());
             self.load(&policy, &mut engine)?;
             if let Some(notice) = engine.notice() {
-                say!("{notice}");
+                say_format!("{notice}");
             }
             self.step(&mut engine)?;
-            say!(
+            say_format!(
                 "first step {:.2} s after the start, {} kernel files compiled",
                 start.elapsed().as_secs_f64(),
                 engine.compiled()
@@ -69,7 +69,7 @@ mod with_cuda {
             self.profile(&policy, &mut engine)?;
             pointer::time(POINTERS)?;
             let limits = engine.limits()?;
-            say!(
+            say_format!(
                 "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
                 limits.product / 1e12,
                 limits.copy / 1e12
@@ -114,7 +114,7 @@ mod with_cuda {
                 }
             }
             times.sort_by(f64::total_cmp);
-            say!(
+            say_format!(
                 "update step, {} members × {} lanes × {HORIZON} steps, tf32: median {:.3} ms, least {:.3}, 90% below {:.3}, of {}",
                 self.members,
                 self.lanes,
@@ -134,7 +134,7 @@ mod with_cuda {
             }
             let clock = Instant::now();
             policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
-            say!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
+            say_format!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
             self.load(policy, engine)?;
             engine.profile()?;
             let launches = [
@@ -162,7 +162,7 @@ mod with_cuda {
             bar.finish_and_clear();
             let seconds = start.elapsed().as_secs_f64();
             let after = engine.device_memory()?.0;
-            say!(
+            say_format!(
                 "soak: {} steps in {seconds:.1} s, all norms {}; device memory {} MB in use, {} bytes more at the end and {} at the worst",
                 self.soak,
                 if numbers { "numbers" } else { "NOT NUMBERS" },
@@ -184,12 +184,12 @@ mod with_cuda {
             let sum = sums.entry(label).or_default();
             *sum = (sum.0 + 1, sum.1 + took);
         }
-        say!("{what}, launch by launch (the overlap of launches not counted):");
+        say_format!("{what}, launch by launch (the overlap of launches not counted):");
         let total: f32 = sums.values().map(|sum| sum.1).sum();
         let long: Vec<String> = longest.iter().map(|(label, took)| format!("{label} {took:.3}")).collect();
-        say!("    {total:.3} ms in all; the longest: {}", long.join(", "));
+        say_format!("    {total:.3} ms in all; the longest: {}", long.join(", "));
         for (label, (launches, took)) in sums {
-            say!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
+            say_format!("    {label:<16} {launches:>3} launches {took:>7.3} ms");
         }
     }
 
@@ -199,7 +199,7 @@ mod with_cuda {
         for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
             let options = Options { precision, ..Options::default() };
             let tell = |outcome: &check::Outcome| {
-                say!(
+                say_format!(
                     "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
                     if outcome.passes() { "ok  " } else { "FAIL" },
                     outcome.name,
@@ -229,7 +229,7 @@ mod with_cuda {
             last.push(pointer::compare(&options)?);
             last.last().into_iter().for_each(&tell);
             let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
-            say!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
+            say_format!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
             all &= failed == 0;
         }
         Ok(all)

@@ -3,7 +3,7 @@
 use super::meter::{median, peak_memory, processor_seconds};
 use super::peer::{Peer, Start};
 use crate::device::{DeviceArgs, Place};
-use crate::terminal::{self, say};
+use crate::terminal::{self, say_format};
 use anyhow::{Result, bail};
 use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
 use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
@@ -124,13 +124,13 @@ impl Args {
         bar.finish_and_clear();
         self.print(policy, &ours, &limits, peak);
         for line in about(&engine, self.work(policy) / median(&ours.wall))? {
-            say!("{line}");
+            say_format!("{line}");
         }
         for ((name, processes), times) in peers.iter_mut().zip(&theirs) {
             let ratio = |ours: &[f64], theirs: &[f64]| {
                 median(&ours.iter().zip(theirs).map(|(ours, theirs)| theirs / ours).collect::<Vec<_>>())
             };
-            say!(
+            say_format!(
                 "{name} {}: {:.1} ms wall, {:.1} ms processor: niwaki is {:.2} times as fast (wall), {:.2} (processor)",
                 processes[0].version,
                 1e3 * median(&times.wall),
@@ -140,7 +140,7 @@ impl Args {
             );
             let memory: Vec<[f64; 2]> = processes.iter_mut().map(Peer::memory).collect::<Result<_>>()?;
             let total = |place: usize| memory.iter().map(|pair| pair[place]).sum::<f64>() / 1e6;
-            say!(
+            say_format!(
                 "    peak memory {:.0} MB, of which {:.0} MB after its imports",
                 total(0),
                 total(0) - total(1)
@@ -184,7 +184,7 @@ impl Args {
 
     fn print(&self, policy: &TokenPolicy, ours: &Times, limits: &[Limits], peak: Option<f64>) {
         let work = self.work(policy);
-        say!(
+        say_format!(
             "testbed transformer, {} parameters, {} member(s) × {} lanes × {} steps: forward, backward, N-SGD",
             policy.graph.layout().parameters(),
             self.members,
@@ -203,7 +203,7 @@ impl Args {
             }
             Place::Cuda => String::new(),
         };
-        say!(
+        say_format!(
             "niwaki: {:.2} ms wall ({:.1} GFLOP/s){spent}, median of {}",
             1e3 * wall,
             work / wall / 1e9,
@@ -216,7 +216,7 @@ impl Args {
                 .zip(limits)
                 .map(|(seconds, limit)| work / seconds / limit.product)
                 .collect();
-            say!(
+            say_format!(
                 "limit of one core: {:.1} GFLOP/s (a 1024³ product), {:.1} GB/s (a 64 MiB copy); niwaki's share of the former {:.0}%",
                 median(&limits.iter().map(|limit| limit.product).collect::<Vec<_>>()) / 1e9,
                 median(&limits.iter().map(|limit| limit.copy).collect::<Vec<_>>()) / 1e9,
@@ -224,7 +224,7 @@ impl Args {
             );
         }
         if let Some(peak) = peak {
-            say!("    peak memory {:.0} MB", peak / 1e6);
+            say_format!("    peak memory {:.0} MB", peak / 1e6);
         }
     }
 
@@ -258,7 +258,7 @@ impl Args {
             if running.len() == processes {
                 peers.push((name, running));
             } else {
-                say!(
+                say_format!(
                     "{name} does not run under {0}: `{0} -m pip install {package}`, or name another with --python",
                     self.python.display()
                 );

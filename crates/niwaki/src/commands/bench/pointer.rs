@@ -1,7 +1,7 @@
 //! The pointer policy on a GPU: hard flow shops, built and scored on the device.
 
 use super::device::show_launches;
-use crate::terminal::say;
+use crate::terminal::say_format;
 use anyhow::{Result, ensure};
 use niwaki_nn::cuda::{Cuda, Options, Precision, check};
 use niwaki_nn::{Cpu, Engine, Graph, Optimiser, Span, Value, initialise};
@@ -82,7 +82,7 @@ pub(super) fn time(members: usize) -> Result<()> {
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     let [rollout, step] = &times;
-    say!(
+    say_format!(
         "pointers, {members} members × {INSTANCES} × {GROUP} lanes × {JOBS} steps, tf32: rollout median {:.3} ms, least {:.3}; update step median {:.3} ms, least {:.3}, of {}",
         rollout[rollout.len() / 2],
         rollout[0],

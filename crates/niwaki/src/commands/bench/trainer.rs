@@ -2,7 +2,7 @@
 
 use super::meter::peak_memory;
 use crate::device::DeviceArgs;
-use crate::terminal::{self, say};
+use crate::terminal::{self, say_format};
 use anyhow::{Context, Result, ensure};
 use niwaki_train::{Spec, gather};
 use std::path::PathBuf;
@@ -54,19 +54,22 @@ impl Args {
         }
         let seconds = clock.elapsed().as_secs_f64();
         bar.finish_and_clear();
-        say!(
+        say_format!(
             "{} members × {} iterations: {:.2} ms per iteration, {:.0} run-iterations per second",
             self.members,
             self.iterations,
             1e3 * seconds / self.iterations as f64,
             self.members as f64 * self.iterations as f64 / seconds
         );
-        say!("    start and first iteration {started:.2} s");
+        say_format!("    start and first iteration {started:.2} s");
         for (part, seconds) in cohort.times() {
-            say!("    {part:<10} {:8.2} ms per iteration", 1e3 * seconds / (1 + self.iterations) as f64);
+            say_format!(
+                "    {part:<10} {:8.2} ms per iteration",
+                1e3 * seconds / (1 + self.iterations) as f64
+            );
         }
         if let Some(peak) = peak_memory() {
-            say!("    peak memory {:.0} MB", peak / 1e6);
+            say_format!("    peak memory {:.0} MB", peak / 1e6);
         }
         Ok(ExitCode::SUCCESS)
     }
