@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use niwaki_shop::construct::{FlexibleLanes, JobLanes, Lanes, Order, SequenceLanes, pick};
+use niwaki_shop::construct::{FlexibleLanes, JobLanes, JobOrder, Lanes, Order, SequenceLanes, pick};
 use niwaki_shop::{Alternative, FlexibleShop, FlowShop, JobShop, Operation};
 use niwaki_stream::{Key, Stream};
 
@@ -54,14 +54,14 @@ fn flow_shop_20x7(bencher: Bencher<'_, '_>, order: Order) {
 fn job_shop_8x5(bencher: Bencher<'_, '_>, order: Order) {
     let mut stream = Key::new(2, "bench").open();
     let pool: Vec<_> = (0..POOL).map(|_| job_shop(&mut stream)).collect();
-    decisions(bencher, JobLanes::new(&pool, LANES, order).expect("lanes"), stream);
+    decisions(bencher, JobLanes::new(&pool, LANES, JobOrder::NonDelay(order)).expect("lanes"), stream);
 }
 
 #[divan::bench(sample_count = 2000)]
 fn job_shop_8x5_active(bencher: Bencher<'_, '_>) {
     let mut stream = Key::new(2, "bench").open();
     let pool: Vec<_> = (0..POOL).map(|_| job_shop(&mut stream)).collect();
-    decisions(bencher, JobLanes::active(&pool, LANES).expect("lanes"), stream);
+    decisions(bencher, JobLanes::new(&pool, LANES, JobOrder::Active).expect("lanes"), stream);
 }
 
 fn job_shop(stream: &mut Stream) -> JobShop {

@@ -1,14 +1,15 @@
-//! How close to the optimum random constructions of the paper's job shops come: non-delay beside active schedules.
+//! How close to the optimum random constructions of the paper's job shops come, and how many are on time, under each order.
 //!
 //! `cargo run --release -p niwaki-tasks --example reach -- [INSTANCES] [SAMPLES]`
 
 #![expect(clippy::print_stdout, reason = "a measurement is printed")]
 
-use niwaki_shop::construct::{JobLanes, Lanes, Order, pick};
+use niwaki_shop::construct::{JobLanes, JobOrder, Lanes, pick};
 use niwaki_shop::generate::{Task, generate};
 use niwaki_shop::optimum::job_shop::solve;
 use niwaki_shop::{Error, Instance, JobShop, Limits};
 use niwaki_stream::Key;
+use niwaki_tasks::Reading;
 use rayon::prelude::*;
 use std::time::Duration;
 
@@ -33,11 +34,11 @@ fn main() -> Result<(), Error> {
         "{instances} job shops, {samples} samples each; share of instances whose best sample, and share of"
     );
     println!("samples that, meet c·C* with c = {DEADLINES:?}");
-    for active in [false, true] {
+    for (name, order) in Reading::ORDERS {
         let reached = (0..instances as u64)
             .into_par_iter()
             .map(|index| match generate(Task::JobShop, Task::JobShop.size(), 0, index)? {
-                Instance::Job(shop) => reach(&shop, index, samples, active),
+                Instance::Job(shop) => reach(&shop, index, samples, order),
                 _ => Err(Error::Choice("task job-shop: expected a job shop".into())),
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -48,8 +49,7 @@ fn main() -> Result<(), Error> {
         let shares: Vec<f64> =
             (0..DEADLINES.len()).map(|at| mean(&|here: &Reached| here.shares[at])).collect();
         println!(
-            "{}: best of {samples} {best:.3?}, a sample {shares:.4?}, mean best / C* {:.4}, C* proven {:.3}",
-            if active { "active   " } else { "non-delay" },
+            "{name:9}: best of {samples} {best:.3?}, a sample {shares:.4?}, mean best / C* {:.4}, C* proven {:.3}",
             mean(&|here: &Reached| here.best),
             mean(&|here: &Reached| one(here.proven)),
         );
@@ -57,11 +57,10 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn reach(shop: &JobShop, index: u64, samples: usize, active: bool) -> Result<Reached, Error> {
+fn reach(shop: &JobShop, index: u64, samples: usize, order: JobOrder) -> Result<Reached, Error> {
     let optimum = solve(shop, Limits { time: Duration::from_secs(10), seed: 0 }, &mut |_| {});
     let pool = std::slice::from_ref(shop);
-    let mut lanes =
-        if active { JobLanes::active(pool, BATCH)? } else { JobLanes::new(pool, BATCH, Order::Canonical)? };
+    let mut lanes = JobLanes::new(pool, BATCH, order)?;
     let mut stream = Key::new(0, "reach").lane(index).open();
     let (mut actions, mut makespans) = (vec![0; BATCH], Vec::with_capacity(samples));
     while makespans.len() < samples {

@@ -4,6 +4,7 @@
 //! how a finished construction turned out. Instances are numbered: those to learn from first, then those to be judged on.
 
 use crate::{Error, Outcome};
+use niwaki_shop::construct::JobOrder;
 use niwaki_shop::{Bounds, Schedule};
 use std::fmt;
 
@@ -43,6 +44,11 @@ pub trait Construction: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The instances as routes of operations, where candidates are those and the context is what a [`Routes`] says.
+    fn routes(&self) -> Option<&Routes> {
+        None
+    }
+
     /// Empty constructions, one lane for each instance named.
     ///
     /// # Errors
@@ -60,6 +66,25 @@ pub struct Stations {
     pub times: Vec<i32>,
     /// `[instance]`
     pub whole: Vec<f32>,
+    /// `[instance]`
+    pub unit: Vec<f32>,
+}
+
+/// Instances as routes of operations, which start when their job and their machine are free, decided in some order; the
+/// state in numbers is how long each machine, then each job, is still busy once something can start again, over `unit`,
+/// then the machine that is decided.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// Machines.
+    pub machines: usize,
+    /// Jobs.
+    pub jobs: usize,
+    /// What is decided next.
+    pub order: JobOrder,
+    /// Machine, time and job of each operation, job after job: `[instance, candidate, 3]`
+    pub steps: Vec<i32>,
+    /// Where each job's operations begin, and the end: `[instance, job + 1]`
+    pub starts: Vec<i32>,
     /// `[instance]`
     pub unit: Vec<f32>,
 }

@@ -18,6 +18,8 @@ const FEATURES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct LagTask {
     pool: Numbered<TwoMachineLags>,
+    /// Whether lags and due dates are kept from the policy.
+    hidden: bool,
     /// What times are divided by, `[instance]`: the work of the busier machine with the longest rest, and the longest
     /// time or rest.
     whole: Vec<f32>,
@@ -25,11 +27,17 @@ pub struct LagTask {
 }
 
 impl LagTask {
-    /// A task over given shops of one size, of which the first `training` are to learn from.
+    /// A task over given shops of one size, of which the first `training` are to learn from. Where lags and due dates
+    /// are `hidden`, nothing shows which job is critical before it has run.
     ///
     /// # Errors
     /// If there is no shop to learn from, sizes differ, or there is not one pair of bounds for each shop.
-    pub fn new(shops: Vec<TwoMachineLags>, bounds: Vec<Bounds>, training: usize) -> Result<Self, Error> {
+    pub fn new(
+        shops: Vec<TwoMachineLags>,
+        bounds: Vec<Bounds>,
+        training: usize,
+        hidden: bool,
+    ) -> Result<Self, Error> {
         let shape = |shop: &TwoMachineLags| (shop.jobs(), 2, 2 * shop.jobs());
         let pool = Numbered::new("lags", shops, bounds, training, shape)?;
         let (mut whole, mut unit) = (Vec::new(), Vec::new());
@@ -43,7 +51,7 @@ impl LagTask {
             whole.push((first.max(second) + rest).max(1) as f32);
             unit.push(longest.max(1) as f32);
         }
-        Ok(Self { pool, whole, unit })
+        Ok(Self { pool, hidden, whole, unit })
     }
 
     /// The shops, those to learn from first.
@@ -89,6 +97,9 @@ impl Construction for LagTask {
             to[..3].copy_from_slice(&times);
             to[3] = job.due.map_or(0.0, |due| due as f32 / whole);
             to[4] = f32::from(u8::from(job.due.is_some()));
+            if self.hidden {
+                [to[1], to[3], to[4]] = [0.0; 3];
+            }
         }
     }
 
@@ -109,8 +120,13 @@ mod tests {
         // a = 2, lag 5, 1, due 9; b = 3, lag 0, 2. a then b: 8 and 10, nobody late. b then a: 5 and 11, a is late.
         let job = |first, lag, second, due| LaggedJob { first, lag, second, due };
         let shop = TwoMachineLags::new(vec![job(2, 5, 1, Some(9)), job(3, 0, 2, None)]).unwrap();
-        let task = LagTask::new(vec![shop], vec![Bounds { lower: 10, upper: 10 }], 1).unwrap();
+        let make = |hidden| {
+            LagTask::new(vec![shop.clone()], vec![Bounds { lower: 10, upper: 10 }], 1, hidden).unwrap()
+        };
+        let task = make(false);
         let mut features = [0.0; 10];
+        make(true).describe(0, &mut features);
+        assert_eq!(features, [0.4, 0.0, 0.2, 0.0, 0.0, 0.6, 0.0, 0.4, 0.0, 0.0]);
         task.describe(0, &mut features);
         // The longest of all times and lags is 5; the machines' work is 5 and 3, the longest rest 5: in all 10.
         assert_eq!(features, [0.4, 1.0, 0.2, 0.9, 1.0, 0.6, 0.0, 0.4, 0.0, 0.0]);

@@ -32,7 +32,7 @@ mod sequence;
 pub mod two_orders;
 
 pub use choice::{Choice, Terminal};
-pub use construction::{Building, Construction, Stations};
+pub use construction::{Building, Construction, Routes, Stations};
 pub use error::Error;
 pub use flow_shop::FlowTask;
 pub use given::Given;
@@ -40,5 +40,5 @@ pub use job_shop::JobTask;
 pub use ladder::Ladder;
 pub use lags::LagTask;
 pub use payment::{Outcome, Payment};
-pub use pool::{Drawn, Shop, ShopPool, Sought, Source, construct};
+pub use pool::{Drawn, Reading, Shop, ShopPool, Sought, Source, construct};
 pub use sequence::{Sequence, payoff};

@@ -5,6 +5,7 @@
 
 use crate::two_orders::with_slack;
 use crate::{Construction, Error, FlowTask, Given, JobTask, LagTask};
+use niwaki_shop::construct::{JobOrder, Order};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::solve;
 use niwaki_shop::{Bounds, Instance, JobShop, Limits, Operation};
@@ -131,6 +132,33 @@ pub struct ShopPool {
     pub source: Source,
     /// The longest search for one optimum.
     pub patience: Duration,
+    /// How they are built and shown.
+    pub reading: Reading,
+}
+
+/// How instances are built and shown where a kind leaves that open; a kind that knows no such choice passes over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Which operation of a job shop is decided next.
+    pub order: JobOrder,
+    /// Whether lags and due dates are kept from the policy.
+    pub hidden: bool,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { order: JobOrder::NonDelay(Order::Canonical), hidden: false }
+    }
+}
+
+impl Reading {
+    /// The orders of a job shop by their names.
+    pub const ORDERS: [(&str, JobOrder); 4] = [
+        ("machine", JobOrder::Machine),
+        ("non-delay", JobOrder::NonDelay(Order::Canonical)),
+        ("active", JobOrder::Active),
+        ("list", JobOrder::List),
+    ];
 }
 
 /// Who is told how many optima of how many were sought; called from several threads.
@@ -198,7 +226,7 @@ impl ShopPool {
     pub fn build(&self, sought: Sought<'_>) -> Result<Arc<dyn Construction>, Error> {
         let (instances, training) = self.instances()?;
         let bounds = self.seek(&instances, sought);
-        construct(instances, bounds, training)
+        construct(instances, bounds, training, self.reading)
     }
 }
 
@@ -210,6 +238,7 @@ pub fn construct(
     instances: Vec<Instance>,
     bounds: Vec<Bounds>,
     training: usize,
+    reading: Reading,
 ) -> Result<Arc<dyn Construction>, Error> {
     Ok(match instances.first() {
         Some(Instance::Flow(_)) => Arc::new(FlowTask::new(
@@ -221,11 +250,13 @@ pub fn construct(
             alike(instances, |one| if let Instance::Job(shop) = one { Some(shop) } else { None })?,
             bounds,
             training,
+            reading.order,
         )?),
         Some(Instance::Lags(_)) => Arc::new(LagTask::new(
             alike(instances, |one| if let Instance::Lags(shop) = one { Some(shop) } else { None })?,
             bounds,
             training,
+            reading.hidden,
         )?),
         Some(other) => return Err(Error::Unplayed { kind: other.kind() }),
         None => return Err(Error::TooSmall { task: "shop", axis: "instances", least: 1, came: 0 }),
@@ -249,7 +280,8 @@ mod tests {
     fn pool(shop: Shop, jobs: usize, machines: usize) -> ShopPool {
         let size = Size { jobs, machines };
         let drawn = Drawn { shop, size, training: 3, validation: 2, seed: 1 };
-        ShopPool { source: Source::Drawn(drawn), patience: Duration::from_secs(10) }
+        let (source, reading) = (Source::Drawn(drawn), Reading::default());
+        ShopPool { source, patience: Duration::from_secs(10), reading }
     }
 
     #[test]
@@ -303,9 +335,10 @@ mod tests {
         );
         let draw = |task: Task| generate(task, task.size(), 0, 0).unwrap();
         let bounds = vec![Bounds { lower: 0, upper: 1 }; 2];
-        let mixed = construct(vec![draw(Task::HardFlow), draw(Task::JobShop)], bounds.clone(), 1);
+        let mixed =
+            construct(vec![draw(Task::HardFlow), draw(Task::JobShop)], bounds.clone(), 1, Reading::default());
         assert_eq!(mixed.unwrap_err().to_string(), "instance 1 is a job shop, the first is a flow shop");
-        let flexible = construct(vec![draw(Task::Flexible)], bounds, 1);
+        let flexible = construct(vec![draw(Task::Flexible)], bounds, 1, Reading::default());
         assert_eq!(
             flexible.unwrap_err().to_string(),
             "no policy plays a flexible job shop; give flow shops, job shops or two-machine flow shops with lags"

@@ -4,7 +4,7 @@
 
 use niwaki_shop::{Bounds, FlowShop, Instance, JobShop, LaggedJob, Operation, TwoMachineLags, verify};
 use niwaki_stream::{Key, Stream};
-use niwaki_tasks::{Outcome, construct};
+use niwaki_tasks::{Outcome, Reading, construct};
 use proptest::prelude::*;
 
 /// Lanes that are played together.
@@ -50,10 +50,12 @@ proptest! {
     #[test]
     fn masks_let_nothing_through_and_every_schedule_is_checked(
         kind in 0_u8..3, jobs in 1_usize..8, machines in 1_usize..5, seed in any::<u64>(),
+        order in 0_usize..4, hidden in any::<bool>(),
     ) {
         let mut stream = Key::new(seed, "law").open();
         let shops = shops(kind, jobs, machines, &mut stream);
-        let task = construct(shops.clone(), vec![Bounds { lower: 0, upper: 1 }; 4], 3).unwrap();
+        let reading = Reading { order: Reading::ORDERS[order].1, hidden };
+        let task = construct(shops.clone(), vec![Bounds { lower: 0, upper: 1 }; 4], 3, reading).unwrap();
         let mut features = vec![f32::NAN; task.candidates() * task.features()];
         for instance in 0..4 {
             task.describe(instance, &mut features);

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::player::{Begin, Neural, Pointer, Tables};
 use crate::record::Record;
-use crate::spec::{Played, PolicyKind, Recipe, Spec};
+use crate::spec::{GlimpseKind, Played, PolicyKind, Recipe, Spec};
 use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Engine, Graph, Value};
 use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
@@ -172,6 +172,7 @@ pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) 
         heads: spec.policy.heads,
         blocks: spec.policy.blocks,
         hidden: spec.policy.hidden.unwrap_or(2 * width),
+        residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
     }
 }
 

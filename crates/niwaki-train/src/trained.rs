@@ -11,7 +11,7 @@ use niwaki_nn::{Checkpoint, Cpu, Engine, Graph, Value};
 use niwaki_policies::{Decoded, Decoding, decode};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance};
-use niwaki_tasks::{Construction, Drawn, Shop, ShopPool, Source, construct};
+use niwaki_tasks::{Construction, Drawn, Reading, Shop, ShopPool, Source, construct};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -108,7 +108,8 @@ impl Trained {
         tick: &mut dyn FnMut(usize),
     ) -> Result<Decoded, Error> {
         // The policy never sees the bounds.
-        let task = construct(vec![instance.clone()], vec![Bounds { lower: 0, upper: 0 }], 1)?;
+        let task =
+            construct(vec![instance.clone()], vec![Bounds { lower: 0, upper: 0 }], 1, self.spec.reading()?)?;
         let policy = pointer_shape(&self.spec, task.as_ref(), 1).policy()?;
         let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
         let mut engine = make(&policy.graph, &policy.outputs())?;
@@ -122,8 +123,10 @@ fn example(shop: Shop, size: Size) -> Result<Arc<dyn Construction>, Error> {
     // A folder of lagged shops may have any number of jobs; two orders are always two.
     let size = if matches!(shop, Shop::TwoOrders { .. }) { shop.size() } else { size };
     let drawn = Drawn { shop, size, training: 1, validation: 1, seed: 0 };
-    let pool = ShopPool { source: Source::Drawn(drawn), patience: Duration::ZERO };
+    // Widths are those of every reading.
+    let (source, reading) = (Source::Drawn(drawn), Reading::default());
+    let pool = ShopPool { source, patience: Duration::ZERO, reading };
     let (instances, training) = pool.instances()?;
     let bounds = vec![Bounds { lower: 0, upper: 0 }; instances.len()];
-    Ok(construct(instances, bounds, training)?)
+    Ok(construct(instances, bounds, training, reading)?)
 }

@@ -22,6 +22,8 @@ pub(crate) struct Sizes {
     pub(crate) keys: usize,
     pub(crate) width: usize,
     pub(crate) heads: usize,
+    /// Whether the query is added to the glimpse before it is compared.
+    pub(crate) residual: bool,
     pub(crate) bound: f64,
 }
 
@@ -256,6 +258,16 @@ fn add_block<F: Real, const KEYS: usize, const COLUMNS: usize>(
     }
 }
 
+/// `to[j] += from[j]`.
+#[inline(always)]
+fn add<F: Real>(from: &[Lane<F>], to: &mut [Lane<F>]) {
+    for (from, to) in from.iter().zip(to) {
+        for l in 0..LANES {
+            to[l] += from[l];
+        }
+    }
+}
+
 /// The glimpse of a tile: fills queries, weights of all heads and the glimpse.
 #[inline(always)]
 fn look<F: Real>(
@@ -317,6 +329,9 @@ vectorised! {
         let (mut tile, turned) = split(sizes, item, scratch);
         for first in (0..item.query.len() / width).step_by(LANES) {
             look(sizes, item, &turned, first, &mut tile);
+            if sizes.residual {
+                add(tile.query, tile.glimpse);
+            }
             mix(tile.glimpse, Matrix { data: turned.pointer, stride: keys }, tile.scores);
             for score in &mut *tile.scores {
                 for l in 0..LANES {
@@ -341,7 +356,7 @@ vectorised! {
         d_pairs: &mut [F],
         d_key: &mut [F],
     ) {
-        let Sizes { keys, width, bound, heads } = *sizes;
+        let Sizes { keys, width, bound, heads, residual } = *sizes;
         // A group without signal asks for nothing.
         if d_out.iter().all(|&d| d == F::ZERO) {
             if !accumulate {
@@ -369,6 +384,9 @@ vectorised! {
             mix(tile.d_scores, Matrix { data: item.key, stride: width }, tile.d_glimpse);
             if !d_key.is_empty() {
                 turn_out(tile.glimpse, width, tile.rows, false);
+                if residual {
+                    turn_out(tile.query, width, tile.rows, true);
+                }
                 let glimpse = Matrix { data: tile.rows, stride: width };
                 add_products(tile.d_scores, glimpse, [rows, width], d_key, width);
             }
@@ -405,6 +423,9 @@ vectorised! {
                 let matrix = Matrix { data: &item.glimpse[columns.start..], stride: 2 * width };
                 mix(tile.scores, matrix, &mut tile.query[columns]);
             }
+            if residual {
+                add(tile.d_glimpse, tile.query);
+            }
             if let Some(rows) = d_query.get_mut(first * width..) {
                 turn_out(tile.query, width, rows, accumulate);
             }
@@ -420,7 +441,7 @@ mod tests {
     fn one_head_of_one_column() {
         // Query 2 on keys 0 and ln 3 / 2: scores 0 and ln 3, weights 1/4 and 3/4; values 4 and 8 give a glimpse of
         // 7; pointer keys 0 and 0.1 give 10 tanh 0 and 10 tanh 0.7. Closed, the first key leaves a glimpse of 8.
-        let sizes = Sizes { keys: 2, width: 1, heads: 1, bound: 10.0 };
+        let sizes = Sizes { keys: 2, width: 1, heads: 1, residual: false, bound: 10.0 };
         let half = 3.0_f64.ln() / 2.0;
         let item = Operands {
             query: &[2.0, 2.0, 2.0],
@@ -429,10 +450,14 @@ mod tests {
             open: &[1, 1, 0, 1, 0, 0],
         };
         let (mut scratch, mut out) = (vec![0.0; sizes.scratch()], [0.0; 6]);
-        point(&sizes, &item, &mut scratch, &mut out);
-        let expected = [0.0, 10.0 * 0.7_f64.tanh(), 0.0, 10.0 * 0.8_f64.tanh(), 0.0, 0.0];
-        for (out, expected) in out.iter().zip(expected) {
-            assert!((out - expected).abs() < 1e-12, "{out} {expected}");
+        // With the query added, glimpses of 9 and 10 are compared, and 2 where nothing is open.
+        let [seven, eight, nine, ten, two] = [0.7_f64, 0.8, 0.9, 1.0, 0.2].map(|x| 10.0 * x.tanh());
+        let plain = [0.0, seven, 0.0, eight, 0.0, 0.0];
+        for (residual, expected) in [(false, plain), (true, [0.0, nine, 0.0, ten, 0.0, two])] {
+            point(&Sizes { residual, ..sizes }, &item, &mut scratch, &mut out);
+            for (out, expected) in out.iter().zip(expected) {
+                assert!((out - expected).abs() < 1e-12, "{out} {expected}");
+            }
         }
     }
 }

@@ -52,8 +52,9 @@ pub(crate) enum Unit {
     AttentionAny,
     /// Products on Hopper's tensor cores.
     Hopper,
-    /// Pointers: their glimpse, and columns of the context that queries are made of (none where queries are read).
-    Point(Heads, u8),
+    /// Pointers: their glimpse, columns of the context that queries are made of (none where queries are read), and whether
+    /// the query joins its glimpse.
+    Point(Heads, u8, bool),
     /// Norms: accesses per lane, floats per access.
     Norm(u8, u8),
 }
@@ -79,7 +80,9 @@ impl Unit {
             Self::AttentionFew(heads) => format!("attention-few-{}", heads.name()),
             Self::AttentionAny => "attention-any".to_owned(),
             Self::Hopper => "hopper".to_owned(),
-            Self::Point(heads, context) => format!("point-{}-{context}", heads.name()),
+            Self::Point(heads, context, residual) => {
+                format!("point-{}-{context}-{}", heads.name(), u8::from(residual))
+            }
             Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
         }
     }
@@ -96,8 +99,12 @@ impl Unit {
             ),
             Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
             Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
-            Self::Point(heads, context) => (
-                format!("{}#define POINT_CONTEXT {context}\n", heads.constants()),
+            Self::Point(heads, context, residual) => (
+                format!(
+                    "{}#define POINT_CONTEXT {context}\n#define POINT_RESIDUAL {}\n",
+                    heads.constants(),
+                    u8::from(residual)
+                ),
                 concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/point.cu")),
             ),
             Self::Norm(accesses, floats) => (
@@ -243,7 +250,8 @@ mod tests {
         let units =
             [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
         let heads = Heads { heads: 4, depth: 16, keys: 20, split: false };
-        let sized = [Unit::Norm(1, 4), Unit::Point(heads, 14), Unit::AttentionFew(heads)];
+        let pointers = [false, true].map(|residual| Unit::Point(heads, 14, residual));
+        let sized = [Unit::Norm(1, 4), Unit::AttentionFew(heads)].into_iter().chain(pointers);
         for unit in units.into_iter().chain(sized) {
             for (name, _) in unit.kernels() {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.

@@ -91,6 +91,8 @@ pub struct Point {
     pub key: Value,
     /// Heads of the glimpse; divides `width`.
     pub heads: usize,
+    /// Whether the query is added to the glimpse before it is compared.
+    pub residual: bool,
     /// Bound on the logits.
     pub bound: f64,
     /// `[query rows, key rows]`: which keys a glimpse may see.

@@ -110,9 +110,10 @@ fn point() {
             leaf(&mut graph, "key", keys, width),
         ];
         let open = graph.mask("open", rows, keys);
-        let logits = graph.point(Point { query, glimpse, key, heads, bound: 3.0, open }).unwrap();
-        // The keys serve twice, so that their cotangents are added to.
-        let again = graph.point(Point { query, glimpse, key, heads, bound: 2.0, open }).unwrap();
+        let once = Point { query, glimpse, key, heads, residual: false, bound: 3.0, open };
+        let logits = graph.point(once).unwrap();
+        // The keys serve twice, so that their cotangents are added to; and the query joins its glimpse.
+        let again = graph.point(Point { residual: true, bound: 2.0, ..once }).unwrap();
         check("point", &graph, &[logits, again]);
     }
 }

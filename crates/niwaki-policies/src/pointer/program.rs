@@ -3,14 +3,14 @@
 //! An item is one instance with the `group` trajectories that were built on it, so that they share its encoding.
 //! The encoder reads the candidates' features: pre-norm blocks in which every candidate sees all others. The decoder's
 //! query for a step is `W_mean · mean embedding + W_last · last choice's embedding + W_context · context + b` (no last
-//! choice counts as zero); a glimpse attends from it to the candidates still open; the glimpse scores them, and
-//! `clip · tanh(score / √width)` are the logits. What does not depend on the step is computed once per instance:
+//! choice counts as zero); a glimpse attends from it to the candidates still open; the glimpse, or the sum of glimpse and
+//! query, scores them, and `clip · tanh(score / √width)` are the logits. What does not depend on the step is computed once per instance:
 //! `W_last` of every candidate, keys and values, and the product of the pointer's keys with the glimpse's output matrix
 //! (`(W_out g) · k = g · (W_outᵀ k)`, so no step multiplies by that matrix).
 //! Scoring runs encoder and decoder for all steps at once; sampling runs the encoder, then the decoder for one step of
 //! all trajectories at a time. This file must not know tasks, rewards or advantages.
 
-use super::device::{Pointing, flow_shop};
+use super::device::{Pointing, Tables};
 use super::sampler::Built;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use crate::token::Draw;
@@ -44,6 +44,8 @@ pub struct PointerShape {
     pub blocks: usize,
     /// Width inside a block's perceptron.
     pub hidden: usize,
+    /// Whether the query is added to its glimpse before that scores the candidates.
+    pub residual: bool,
 }
 
 /// What the decoder reads of an instance.
@@ -210,7 +212,8 @@ impl PointerShape {
         let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
         let Encoded { glimpse, key, .. } = encoded;
-        let point = Point { query, glimpse, key, heads, bound: CLIP, open: steps.open };
+        let residual = self.residual;
+        let point = Point { query, glimpse, key, heads, residual, bound: CLIP, open: steps.open };
         let logits = graph.point(point)?;
         Ok((steps, Reading { point, weight, bias }, logits))
     }
@@ -237,22 +240,14 @@ impl PointerPolicy {
         how: Draw<'_>,
         built: &mut Built,
     ) -> Result<bool> {
-        let Some(stations) = task.stations() else { return Ok(false) };
+        let Some(tables) = Tables::of(task, instances) else { return Ok(false) };
+        let Some(shop) = tables.dynamics() else { return Ok(false) };
         engine.set_items(instances.len() / engine.members())?;
         let features = task.candidates() * task.features();
-        let times = task.candidates() * stations.count;
         built.features.resize(instances.len() * features, 0.0);
-        let mut all = vec![0; instances.len() * times];
-        let rows = built.features.par_chunks_mut(features).zip(all.par_chunks_mut(times)).zip(instances);
-        rows.with_min_len(64).for_each(|((features, all), &instance)| {
-            let instance = instance as usize;
-            task.describe(instance, features);
-            all.copy_from_slice(&stations.times[instance * times..(instance + 1) * times]);
-        });
+        let rows = built.features.par_chunks_mut(features).zip(instances).with_min_len(64);
+        rows.for_each(|(features, &instance)| task.describe(instance as usize, features));
         engine.load_scalars(self.features, &built.features)?;
-        let each = |table: &[f32]| instances.iter().map(|&at| table[at as usize]).collect::<Vec<f32>>();
-        let (whole, unit) = (each(&stations.whole), each(&stations.unit));
-        let shop = flow_shop(stations.count, &all, &whole, &unit);
         let uniforms = match how {
             Draw::Sampled(uniforms) => Some(uniforms),
             Draw::Greedy => None,
@@ -323,6 +318,7 @@ mod tests {
             heads: 4,
             blocks: 2,
             hidden: 128,
+            residual: false,
         };
         let policy = shape.policy().unwrap();
         assert_eq!(policy.graph.layout().parameters(), 92_608);

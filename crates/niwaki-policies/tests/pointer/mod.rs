@@ -6,7 +6,7 @@ use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, verify};
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, Drawn, Shop, ShopPool, Source, construct};
+use niwaki_tasks::{Construction, Drawn, Reading, Shop, ShopPool, Source, construct};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +16,25 @@ const TWO_ORDERS: Shop = Shop::TwoOrders { both: true, slack: None };
 pub(crate) fn instances(shop: Shop, jobs: usize, machines: usize) -> Vec<Instance> {
     let size = Size { jobs, machines };
     let drawn = Drawn { shop, size, training: 5, validation: 3, seed: 4 };
-    ShopPool { source: Source::Drawn(drawn), patience: Duration::ZERO }.instances().unwrap().0
+    let (source, reading) = (Source::Drawn(drawn), Reading::default());
+    ShopPool { source, patience: Duration::ZERO, reading }.instances().unwrap().0
 }
 
 pub(crate) fn task(shop: Shop, jobs: usize, machines: usize) -> Arc<dyn Construction> {
-    construct(instances(shop, jobs, machines), vec![Bounds { lower: 0, upper: 1 }; 8], 5).unwrap()
+    read(shop, jobs, machines, Reading::default())
+}
+
+fn read(shop: Shop, jobs: usize, machines: usize, reading: Reading) -> Arc<dyn Construction> {
+    construct(instances(shop, jobs, machines), vec![Bounds { lower: 0, upper: 1 }; 8], 5, reading).unwrap()
+}
+
+/// Every kind of shop at a size, with the ways in which it can be read.
+fn readings() -> Vec<(Shop, usize, usize, Reading)> {
+    let plain = [(Shop::Flow, 7, 3), (Shop::Lags, 5, 2), (TWO_ORDERS, 2, 2)];
+    let plain = plain.map(|(shop, jobs, machines)| (shop, jobs, machines, Reading::default()));
+    let orders = Reading::ORDERS.map(|(_, order)| (Shop::Job, 4, 3, Reading { order, hidden: false }));
+    let hidden = Reading { hidden: true, ..Reading::default() };
+    plain.into_iter().chain(orders).chain([(TWO_ORDERS, 2, 2, hidden)]).collect()
 }
 
 pub(crate) fn shape(task: &dyn Construction, group: usize) -> PointerShape {
@@ -34,6 +48,7 @@ pub(crate) fn shape(task: &dyn Construction, group: usize) -> PointerShape {
         heads: 2,
         blocks: 2,
         hidden: 24,
+        residual: false,
     }
 }
 
@@ -58,12 +73,10 @@ fn uniforms(lanes: usize, horizon: usize, first: usize) -> Vec<f64> {
 
 #[test]
 fn sampled_and_scored_log_probabilities_have_the_same_bits() {
-    for (shop, jobs, machines) in
-        [(Shop::Flow, 7, 3), (Shop::Job, 4, 3), (Shop::Lags, 5, 2), (TWO_ORDERS, 2, 2)]
-    {
-        let task = task(shop, jobs, machines);
+    for (place, (shop, jobs, machines, reading)) in readings().into_iter().enumerate() {
+        let task = read(shop, jobs, machines, reading);
         let horizon = task.horizon();
-        let policy = shape(task.as_ref(), 4).policy().unwrap();
+        let policy = PointerShape { residual: place % 2 == 1, ..shape(task.as_ref(), 4) }.policy().unwrap();
         let (mut score, mut sampler) = engines(&policy, 4, 2);
         // Two members with three instances each, four trajectories per instance.
         let instances = [0, 3, 1, 7, 0, 2];
@@ -169,8 +182,14 @@ fn gelu(z: f64) -> f64 {
 
 #[test]
 fn the_network_is_its_formula() {
+    for residual in [false, true] {
+        holds_to_its_formula(residual);
+    }
+}
+
+fn holds_to_its_formula(residual: bool) {
     let task = task(Shop::Flow, 6, 3);
-    let shape = shape(task.as_ref(), 2);
+    let shape = PointerShape { residual, ..shape(task.as_ref(), 2) };
     let policy = shape.policy().unwrap();
     let (mut score, mut sampler) = engines(&policy, 2, 1);
     let drawn = uniforms(2, 6, 0);
@@ -232,8 +251,11 @@ fn the_network_is_its_formula() {
             query.iter_mut().zip(part).for_each(|(query, part)| *query += part);
         }
         let open: Vec<bool> = built.open[place * 6..(place + 1) * 6].iter().map(|&open| open == 1).collect();
-        let pointed =
-            times(&attended(&query, &keys, &values, &open, heads), &weight("glimpse.out.weight"), None);
+        let mut seen = attended(&query, &keys, &values, &open, heads);
+        if residual {
+            seen.iter_mut().zip(&query).for_each(|(seen, query)| *seen += query);
+        }
+        let pointed = times(&seen, &weight("glimpse.out.weight"), None);
         let logit = |job: usize| {
             let score: f64 = pointed.iter().zip(&pointer[job]).map(|(a, b)| a * b).sum();
             10.0 * (score / (width as f64).sqrt()).tanh()

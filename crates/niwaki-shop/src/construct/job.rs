@@ -1,18 +1,41 @@
 //! Lanes for the job shop.
 
-use super::lanes::{Build, Lanes, Order, check_pool, check_reset};
+use super::lanes::{Lanes, Order, check_pool, check_reset};
 use crate::{JobShop, Placed, Result, Schedule};
 
 /// A job without a next operation waits for ever.
 const NEVER: u32 = u32::MAX;
 
-/// Job shops under construction. The action is a job: its next operation starts as early as it can.
+/// Which operation of a job shop is decided next, and who may have it.
 ///
-/// Canonical: jobs that can start on the machine that next becomes free, the lowest numbered of those that tie. Free:
-/// jobs that can start at that time on any machine.
+/// "Always the machine that next becomes free" leaves open what free means, and the readings build different schedules.
+/// All but [`JobOrder::List`] and the free non-delay order are trees.
+///
+/// Paper: `sec:setting`, `app:sched-win`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOrder {
+    /// Word for word: of the machines that some job wants next, the one that has finished first, the lowest numbered of
+    /// those that tie. Open are all jobs that want it next, even those that are still busy elsewhere: the machine then
+    /// waits. Where nobody wants the machine that has finished first, the next one decides: its slot cannot be filled
+    /// before some job's earlier operations are placed. A schedule in which a machine waits for a job that is two
+    /// operations away is not built, so the optimum may be missed.
+    Machine,
+    /// No machine waits while it could work. Canonical: the machine that can start an operation first, the lowest
+    /// numbered of those that tie, decides among the jobs that can start then. Free: any job that can start then, on any
+    /// machine. The optimum may be missed.
+    NonDelay(Order),
+    /// Giffler and Thompson: the machine on which an operation can end first decides among the jobs that can start on
+    /// it before that end. Every active schedule is built once, an optimum among them.
+    Active,
+    /// Any job that is not finished: a list of jobs, each entry the job's next operation. Histories merge; every
+    /// semi-active schedule is built.
+    List,
+}
+
+/// Job shops under construction. The action is a job: its next operation starts as early as it can.
 #[derive(Clone, Debug)]
 pub struct JobLanes {
-    build: Build,
+    order: JobOrder,
     lanes: usize,
     jobs: usize,
     machines: usize,
@@ -35,33 +58,20 @@ pub struct JobLanes {
     rank: Vec<u32>,
     /// `[lane, job, operation]`: start and rank on its machine.
     starts: Vec<[u32; 2]>,
-    /// `[lane]`: the machine and time of the decision at hand.
+    /// `[lane]`: the machine of the decision at hand, and the time before which nothing can start any more.
     machine: Vec<u32>,
     clock: Vec<u32>,
     legal: Vec<u64>,
-    /// Scratch of one lane: when and where each job could start, or end.
+    /// Scratch of one lane: what the order goes by, and the machine, of each job.
     keys: Vec<u64>,
 }
 
 impl JobLanes {
-    /// Lanes over a pool of job shops with equally many jobs and machines, building non-delay schedules.
+    /// Lanes over a pool of job shops with equally many jobs and machines.
     ///
     /// # Errors
     /// If the pool is empty or its shapes differ.
-    pub fn new(pool: &[JobShop], lanes: usize, order: Order) -> Result<Self> {
-        Self::build(pool, lanes, Build::NonDelay(order))
-    }
-
-    /// Lanes that build active schedules (Giffler and Thompson) in a canonical order: the machine on which an operation
-    /// can end earliest, and the jobs that can start on it before that end.
-    ///
-    /// # Errors
-    /// If the pool is empty or its shapes differ.
-    pub fn active(pool: &[JobShop], lanes: usize) -> Result<Self> {
-        Self::build(pool, lanes, Build::Active)
-    }
-
-    fn build(pool: &[JobShop], lanes: usize, build: Build) -> Result<Self> {
+    pub fn new(pool: &[JobShop], lanes: usize, order: JobOrder) -> Result<Self> {
         let (jobs, machines) = check_pool(pool.iter().map(|shop| (shop.jobs(), shop.machines())))?;
         let lengths = |shop: &JobShop| (0..jobs).map(|job| shop.route(job).len()).max().unwrap_or(0);
         let longest = pool.iter().map(lengths).max().unwrap_or(0);
@@ -73,7 +83,7 @@ impl JobLanes {
         }
         let words = jobs.div_ceil(64);
         let mut made = Self {
-            build,
+            order,
             lanes,
             jobs,
             machines,
@@ -119,13 +129,13 @@ impl JobLanes {
         (self.instance[lane] as usize * self.jobs + job) * self.longest
     }
 
-    /// The machine whose slot is decided next; under [`Order::Free`], one of several.
+    /// The machine whose slot is decided next; where the action chooses the machine too, one of several.
     #[must_use]
     pub fn machine(&self, lane: usize) -> u32 {
         self.machine[lane]
     }
 
-    /// The earliest time at which the decision at hand can start an operation.
+    /// The earliest time at which any operation that is not placed yet can start.
     #[must_use]
     pub fn clock(&self, lane: usize) -> u32 {
         self.clock[lane]
@@ -156,14 +166,20 @@ impl JobLanes {
         let (ready, pending) = (&self.ready[jobs.clone()], &self.pending[jobs]);
         let free = &self.free[lane * self.machines..(lane + 1) * self.machines];
         let legal = &mut self.legal[lane * self.words..(lane + 1) * self.words];
-        let active = self.build == Build::Active;
+        let order = self.order;
         // A decision's key is (time, machine) in one number, so that one minimum finds both and breaks ties.
-        let mut best = u64::MAX;
+        let (mut best, mut clock) = (u64::MAX, u32::MAX);
         for ((&ready, &[machine, time]), key) in ready.iter().zip(pending).zip(&mut self.keys) {
             *key = match free.get(machine as usize) {
                 Some(&free) => {
                     let start = ready.max(free);
-                    u64::from(if active { start + time } else { start }) << 32 | u64::from(machine)
+                    clock = clock.min(start);
+                    let time = match order {
+                        JobOrder::Machine => free,
+                        JobOrder::NonDelay(_) | JobOrder::List => start,
+                        JobOrder::Active => start + time,
+                    };
+                    u64::from(time) << 32 | u64::from(machine)
                 }
                 // A finished job: no machine has the number `NEVER`.
                 None => u64::MAX,
@@ -175,16 +191,19 @@ impl JobLanes {
             return;
         }
         let (time, machine) = ((best >> 32) as u32, best as u32);
-        match self.build {
-            Build::NonDelay(Order::Canonical) => mark(legal, &self.keys, |_, key| key == best),
-            Build::NonDelay(Order::Free) => mark(legal, &self.keys, |_, key| key >> 32 == best >> 32),
+        match order {
+            JobOrder::Machine | JobOrder::NonDelay(Order::Canonical) => {
+                mark(legal, &self.keys, |_, key| key == best);
+            }
+            JobOrder::NonDelay(Order::Free) => mark(legal, &self.keys, |_, key| key >> 32 == best >> 32),
             // An operation without length may start at the very end that it sets.
-            Build::Active => mark(legal, &self.keys, |job, key| {
+            JobOrder::Active => mark(legal, &self.keys, |job, key| {
                 key as u32 == machine && (ready[job].max(free[machine as usize]) < time || key == best)
             }),
+            JobOrder::List => mark(legal, &self.keys, |_, key| key != u64::MAX),
         }
         self.machine[lane] = machine;
-        self.clock[lane] = time;
+        self.clock[lane] = clock;
     }
 
     /// Starts a job's next operation.
@@ -288,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_lowest_free_machine_decides() {
-        let mut lanes = JobLanes::new(&[shop()], 1, Order::Canonical).unwrap();
+        let mut lanes = JobLanes::new(&[shop()], 1, JobOrder::NonDelay(Order::Canonical)).unwrap();
         // Both machines are free at 0; machine 0 comes first, and jobs 0 and 2 wait for it.
         assert_eq!((lanes.machine(0), lanes.legal(0)), (0, [0b101].as_slice()));
         lanes.step(&[2]).unwrap();
@@ -307,14 +326,14 @@ mod tests {
 
     #[test]
     fn free_order_offers_every_job_that_can_start() {
-        let lanes = JobLanes::new(&[shop()], 1, Order::Free).unwrap();
+        let lanes = JobLanes::new(&[shop()], 1, JobOrder::NonDelay(Order::Free)).unwrap();
         assert_eq!(lanes.legal(0), [0b111]);
     }
 
     #[test]
     fn active_schedules_may_wait() {
         // The earliest end is job 2's on machine 0, at 1: jobs 0 and 2 can start before it.
-        let mut lanes = JobLanes::active(&[shop()], 1).unwrap();
+        let mut lanes = JobLanes::new(&[shop()], 1, JobOrder::Active).unwrap();
         assert_eq!((lanes.machine(0), lanes.legal(0)), (0, [0b101].as_slice()));
         lanes.step(&[0]).unwrap();
         // Ends: job 0 on machine 1 at 5, job 1 on machine 1 at 4, job 2 on machine 0 at 4: tie, machine 0 first.
@@ -322,5 +341,39 @@ mod tests {
         lanes.step(&[2]).unwrap();
         // Machine 1: job 1 could end at 4, and job 0 could start at 3, before that: waiting for it is allowed.
         assert_eq!((lanes.machine(0), lanes.legal(0)), (1, [0b011].as_slice()));
+    }
+
+    #[test]
+    fn the_machine_that_finished_first_decides_and_may_wait() {
+        let mut lanes = JobLanes::new(&[shop()], 1, JobOrder::Machine).unwrap();
+        // Both machines are free at 0, machine 0 comes first: jobs 0 and 2 want it.
+        assert_eq!((lanes.machine(0), lanes.legal(0)), (0, [0b101].as_slice()));
+        lanes.step(&[0]).unwrap();
+        // Machine 1 has finished first, at 0. Jobs 0 and 1 want it next, job 0 only from 3 on: waiting is allowed.
+        assert_eq!((lanes.machine(0), lanes.clock(0), lanes.legal(0)), (1, 0, [0b011].as_slice()));
+        lanes.step(&[0]).unwrap();
+        // Machine 0 is free at 3, machine 1 at 5. Job 2 alone wants machine 0; nothing can start before 3.
+        assert_eq!((lanes.machine(0), lanes.clock(0), lanes.legal(0)), (0, 3, [0b100].as_slice()));
+        lanes.step(&[2]).unwrap();
+        // Machine 0 is free at 4, but the one job that still needs it comes from machine 1, which decides.
+        assert_eq!((lanes.machine(0), lanes.clock(0), lanes.legal(0)), (1, 5, [0b010].as_slice()));
+        lanes.step(&[1]).unwrap();
+        lanes.step(&[1]).unwrap();
+        // Job 0 on machine 1 from 3 to 5, job 1 from 5 to 9, then on machine 0 to 10.
+        assert_eq!((lanes.done(0), lanes.makespan(0)), (true, 10));
+    }
+
+    #[test]
+    fn a_list_has_every_unfinished_job() {
+        let mut lanes = JobLanes::new(&[shop()], 1, JobOrder::List).unwrap();
+        assert_eq!(lanes.legal(0), [0b111]);
+        lanes.step(&[2]).unwrap();
+        assert_eq!((lanes.clock(0), lanes.legal(0)), (0, [0b011].as_slice()));
+        lanes.step(&[0]).unwrap();
+        lanes.step(&[0]).unwrap();
+        // Job 0 has taken machine 1 from 4 to 6 before job 1, which could have run there from 0 on.
+        lanes.step(&[1]).unwrap();
+        lanes.step(&[1]).unwrap();
+        assert_eq!((lanes.done(0), lanes.makespan(0)), (true, 11));
     }
 }

@@ -8,7 +8,7 @@
 //! | lanes | problems | canonical action | free action |
 //! |---|---|---|---|
 //! | [`SequenceLanes`] | flow shop, lagged flow shop, single machine | job for the next position | (job, any empty position) |
-//! | [`JobLanes`] | job shop | job for the machine that next becomes free | any job that can start now |
+//! | [`JobLanes`] | job shop | job for the machine that next becomes free ([`JobOrder`]) | any job that can start now, or any at all |
 //! | [`FlexibleLanes`] | flexible job shop, windows | job for the machine that next becomes free | (job, machine) that can start now |
 //!
 //! # Why the canonical order makes a tree
@@ -26,9 +26,10 @@
 //! enumeration.
 //!
 //! A machine *next becomes free* when it can start an operation that is waiting for it, earlier than any other machine
-//! can: the lanes of the job shops build non-delay schedules, one decision per operation. Non-delay schedules need not
-//! contain an optimum; [`JobLanes::active`] and [`FlexibleLanes::active`] build active ones (Giffler and Thompson), which
-//! do, by the same argument in a canonical order.
+//! can: the lanes of the job shops then build non-delay schedules, one decision per operation. Non-delay schedules need
+//! not contain an optimum; [`JobOrder::Active`] and [`FlexibleLanes::active`] build active ones (Giffler and Thompson),
+//! which do, by the same argument in a canonical order. [`JobOrder::Machine`] takes the words literally instead: the
+//! machine that has finished first decides, and may wait.
 //!
 //! Paper: sec:setting, app:derivation
 
@@ -39,7 +40,7 @@ mod mask;
 mod sequence;
 
 pub use flexible::FlexibleLanes;
-pub use job::JobLanes;
+pub use job::{JobLanes, JobOrder};
 pub use lanes::{Lanes, Order};
 pub use mask::{count, nth, pick};
 pub use sequence::SequenceLanes;

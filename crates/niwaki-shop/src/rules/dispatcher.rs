@@ -2,7 +2,7 @@
 
 use super::Rule;
 use super::rule::Candidate;
-use crate::construct::{FlexibleLanes, JobLanes, Lanes, Order, SequenceLanes, count, nth, pick};
+use crate::construct::{FlexibleLanes, JobLanes, JobOrder, Lanes, Order, SequenceLanes, count, nth, pick};
 use crate::{Error, FlexibleShop, Instance, JobShop, Result, Schedule};
 use niwaki_stream::{Key, Stream};
 
@@ -108,7 +108,8 @@ impl Dispatcher {
 
     fn job_lanes(&self, shop: &JobShop, lanes: usize) -> Result<JobLanes> {
         let pool = std::slice::from_ref(shop);
-        if self.active { JobLanes::active(pool, lanes) } else { JobLanes::new(pool, lanes, Order::Canonical) }
+        let order = if self.active { JobOrder::Active } else { JobOrder::NonDelay(Order::Canonical) };
+        JobLanes::new(pool, lanes, order)
     }
 
     /// Jobs in one order, by their total times.

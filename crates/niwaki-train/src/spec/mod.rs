@@ -21,8 +21,9 @@ mod task;
 
 pub use check::{MEASURED, Recipe, cohort_of};
 pub use raw::{
-    AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, OptimiserKind, OptimiserSpec,
-    PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
+    AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, GlimpseKind, OptimiserKind,
+    OptimiserSpec, PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec,
+    WarmupSpec,
 };
 pub use read::{nearest, set, strictly};
 pub use shop::Shops;

@@ -84,6 +84,12 @@ pub struct TaskSpec {
     /// How long after its earliest end an order of `two-orders` is due; drawn where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slack: Option<u32>,
+    /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; `non-delay` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// Whether `lags` and `two-orders` keep lags and due dates from the policy; they do not where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<bool>,
     /// Instances to learn from; 256 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<usize>,
@@ -118,6 +124,8 @@ impl Default for TaskSpec {
             reward: None,
             both: None,
             slack: None,
+            order: None,
+            hidden: None,
             training: None,
             validation: None,
             pool: None,
@@ -142,6 +150,16 @@ pub enum PolicyKind {
     Pointer,
 }
 
+/// What a pointer compares with the candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GlimpseKind {
+    /// The glimpse alone.
+    Plain,
+    /// The glimpse and the query it came from, added.
+    Residual,
+}
+
 /// `[policy]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -160,6 +178,9 @@ pub struct PolicySpec {
     /// Width inside a block; four times the width where absent, twice for the pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
+    /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub glimpse: Option<GlimpseKind>,
     /// A wrong first choice to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prime: Option<PrimeSpec>,
@@ -174,6 +195,7 @@ impl Default for PolicySpec {
             heads: 4,
             blocks: 4,
             hidden: None,
+            glimpse: None,
             prime: None,
         }
     }

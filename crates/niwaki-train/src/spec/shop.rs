@@ -1,11 +1,11 @@
 //! Shops that a spec names: where they come from, what they pay, and their optima.
 
 use super::check::refuse;
-use super::{Played, Recipe, Spec};
+use super::{Played, Recipe, Spec, TaskKind, nearest};
 use crate::Error;
 use niwaki_shop::Bounds;
 use niwaki_shop::generate::Size;
-use niwaki_tasks::{Construction, Drawn, Given, Payment, Shop, ShopPool, Sought, Source, construct};
+use niwaki_tasks::{Construction, Drawn, Given, Payment, Reading, Shop, ShopPool, Sought, Source, construct};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Recipe {
         {
             let (instances, training) = shops.pool.instances()?;
             let bounds = known.unwrap_or_else(|| shops.pool.seek(&instances, sought));
-            shops.built = Some(construct(instances, bounds, training)?);
+            shops.built = Some(construct(instances, bounds, training, shops.pool.reading)?);
         }
         Ok(())
     }
@@ -105,9 +105,45 @@ impl Spec {
             Some(folder) => Source::Given(Arc::new(self.given(folder, shop)?)),
             None => Source::Drawn(self.drawn(shop)?),
         };
-        let pool = ShopPool { source, patience: Duration::from_secs_f64(seconds) };
+        let (patience, reading) = (Duration::from_secs_f64(seconds), self.reading_of(shop)?);
+        let pool = ShopPool { source, patience, reading };
         pool.check().map_err(|error| refuse("task", error.to_string()))?;
         Ok(Shops { pool, payment, built: None })
+    }
+
+    /// How the spec reads its kind of shop.
+    ///
+    /// # Errors
+    /// Where the spec names no shop, an order that there is none of, or one for a kind that has none.
+    pub fn reading(&self) -> Result<Reading, Error> {
+        match self.task_kind()? {
+            TaskKind::Shop(shop) => self.reading_of(shop),
+            TaskKind::Ladder(_) | TaskKind::Choice(_) => Ok(Reading::default()),
+        }
+    }
+
+    fn reading_of(&self, shop: Shop) -> Result<Reading, Error> {
+        let mut reading = Reading::default();
+        if let Some(named) = &self.task.order {
+            if shop != Shop::Job {
+                return Err(refuse("task.order", "only task 'job-shop' has it; leave it out".to_owned()));
+            }
+            let known = || Reading::ORDERS.into_iter();
+            let Some((_, order)) = known().find(|(name, _)| name == named) else {
+                let nearest = nearest(named, known().map(|(name, _)| name)).unwrap_or_default();
+                let reason = format!("no order is called '{named}'; did you mean '{nearest}'?");
+                return Err(refuse("task.order", reason));
+            };
+            reading.order = order;
+        }
+        if let Some(hidden) = self.task.hidden {
+            if !shop.has_due_dates() {
+                let reason = "only tasks 'lags' and 'two-orders' have something to hide; leave it out";
+                return Err(refuse("task.hidden", reason.to_owned()));
+            }
+            reading.hidden = hidden;
+        }
+        Ok(reading)
     }
 
     /// A key of shops in another task is a mistake, not a wish to be ignored.
@@ -120,6 +156,8 @@ impl Spec {
             ("task.reward", task.reward.is_some()),
             ("task.both", task.both.is_some()),
             ("task.slack", task.slack.is_some()),
+            ("task.order", task.order.is_some()),
+            ("task.hidden", task.hidden.is_some()),
             ("task.training", task.training.is_some()),
             ("task.validation", task.validation.is_some()),
             ("task.pool", task.pool.is_some()),
@@ -278,6 +316,12 @@ mod tests {
         );
         assert!(refusal(&["task.kind=two-orders", "task.jobs=3"]).contains("2 jobs and 2 machines"));
         assert_eq!(refusal(&["task.both=true"]), "task.both: only task 'two-orders' has it; leave it out");
+        assert_eq!(refusal(&["task.order=active"]), "task.order: only task 'job-shop' has it; leave it out");
+        assert_eq!(
+            refusal(&["task.kind=job-shop", "task.order=machines"]),
+            "task.order: no order is called 'machines'; did you mean 'machine'?"
+        );
+        assert!(refusal(&["task.hidden=true"]).contains("'lags' and 'two-orders' have something to hide"));
         assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
         assert!(refusal(&["task.patience=0"]).contains("no number of seconds"));
         assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));

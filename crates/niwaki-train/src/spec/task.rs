@@ -88,6 +88,12 @@ impl Spec {
                     let reason = format!("'pointer' plays shops; task '{}' needs another", self.task.kind);
                     return Err(refuse("policy.kind", reason));
                 }
+                if self.policy.glimpse.is_some() {
+                    return Err(refuse(
+                        "policy.glimpse",
+                        "only the pointer has one; leave it out".to_owned(),
+                    ));
+                }
                 if kind == PolicyKind::Tabular {
                     Process::new(task.vocab(), task.horizon())
                         .map_err(|error| refuse("policy.kind", error.to_string()))?;

@@ -57,7 +57,8 @@ fn scratch(graph: &Graph, op: &Op) -> usize {
 /// The sizes of a pointer.
 fn pointing(graph: &Graph, point: &Point) -> Sizes {
     let key = graph.shape(point.key);
-    Sizes { keys: key.rows, width: key.width, heads: point.heads, bound: point.bound }
+    let Point { heads, residual, bound, .. } = *point;
+    Sizes { keys: key.rows, width: key.width, heads, residual, bound }
 }
 
 /// Which items of which member, and which rows of them.

@@ -39,13 +39,18 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("attention, wide heads", |g| attention(g, 9, (2, 2, 48), Which::All)),
     ("attention, cross, masked", cross),
     ("score", score),
-    ("point", |g| point(g, 6, 7, (64, 4))),
-    ("point, one head", |g| point(g, 45, 3, (12, 1))),
-    ("point, several tiles", |g| point(g, 200, 20, (64, 4))),
-    ("point, many keys", |g| point(g, 70, 50, (64, 4))),
-    ("point, queries made", |g| point_made(g, 200, 20, (64, 4), 14)),
-    ("point, queries made, many keys", |g| point_made(g, 70, 50, (64, 4), 17)),
-    ("point, queries made, odd sizes", |g| point_made(g, 45, 7, (12, 4), 5)),
+    ("point", |g| point(g, 6, 7, (64, 4), false)),
+    ("point, one head", |g| point(g, 45, 3, (12, 1), false)),
+    ("point, several tiles", |g| point(g, 200, 20, (64, 4), false)),
+    ("point, many keys", |g| point(g, 70, 50, (64, 4), false)),
+    ("point, with its query", |g| point(g, 200, 20, (64, 4), true)),
+    ("point, with its query, one head", |g| point(g, 45, 3, (12, 1), true)),
+    ("point, queries made", |g| point_made(g, 200, 20, (64, 4), 14, false)),
+    ("point, queries made, many keys", |g| point_made(g, 70, 50, (64, 4), 17, false)),
+    ("point, queries made, odd sizes", |g| point_made(g, 45, 7, (12, 4), 5, false)),
+    ("point, queries made, with its query", |g| point_made(g, 200, 20, (64, 4), 14, true)),
+    ("point, queries made, with its query, many keys", |g| point_made(g, 70, 40, (64, 4), 18, true)),
+    ("point, queries made, with its query, odd sizes", |g| point_made(g, 45, 7, (12, 4), 5, true)),
     ("embed", |g| embed(g, 9, 20)),
     ("embed, large table", |g| embed(g, 700, 20)),
     ("gather", |g| gather(g, 18)),
@@ -172,13 +177,19 @@ fn score(g: &mut Graph) -> Result<Vec<Value>> {
     Ok(vec![g.score(query, key, 0.3)?])
 }
 
-fn point(g: &mut Graph, rows: usize, keys: usize, (width, heads): (usize, usize)) -> Result<Vec<Value>> {
+fn point(
+    g: &mut Graph,
+    rows: usize,
+    keys: usize,
+    (width, heads): (usize, usize),
+    residual: bool,
+) -> Result<Vec<Value>> {
     let query = grown(g, "query", rows, width)?;
     let glimpse = grown(g, "glimpse", keys, 2 * width)?;
     let key = grown(g, "key", keys, width)?;
     let open = g.mask("open", rows, keys);
-    let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
-    let again = g.point(Point { query, glimpse, key, heads, bound: 2.0, open })?;
+    let once = g.point(Point { query, glimpse, key, heads, residual, bound: 10.0, open })?;
+    let again = g.point(Point { query, glimpse, key, heads, residual, bound: 2.0, open })?;
     Ok(vec![once, again])
 }
 
@@ -189,6 +200,7 @@ fn point_made(
     keys: usize,
     (width, heads): (usize, usize),
     context: usize,
+    residual: bool,
 ) -> Result<Vec<Value>> {
     let known = grown(g, "known", keys + 1, width)?;
     let glimpse = grown(g, "glimpse", keys, 2 * width)?;
@@ -200,7 +212,7 @@ fn point_made(
     let bias = g.param("bias", &[width], Init::Linear { fan_in: context })?;
     let gathered = g.gather(known, last)?;
     let query = g.linear_onto(gathered, state, weight, Some(bias))?;
-    let once = g.point(Point { query, glimpse, key, heads, bound: 10.0, open })?;
+    let once = g.point(Point { query, glimpse, key, heads, residual, bound: 10.0, open })?;
     Ok(vec![once, known])
 }
 

@@ -1,5 +1,6 @@
 // A glimpse and a pointer in one: many queries on few keys. Where the constant POINT_CONTEXT is not zero, queries are not
 // read but made: known[last] + context weight + bias, so that nothing of [rows, width] goes through memory in either pass.
+// Where the constant POINT_RESIDUAL is not zero, the query is added to the glimpse before it is compared.
 
 // Of a step's context, and a one that the bias is the weight of.
 #define STATES (POINT_CONTEXT + 1)
@@ -91,6 +92,14 @@ __device__ __forceinline__ void find_queries(const Queries& from, const State& s
     }
 }
 
+// to += from.
+__device__ __forceinline__ void add_pieces(const float (&from)[STEPS][4], float (&to)[STEPS][4]) {
+#pragma unroll
+  for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) to[k][i] += from[k][i];
+}
+
 // Logits [item, rows, keys]; a block per item, a warp per 16 rows.
 extern "C" __global__ void __launch_bounds__(256)
     point_forward(const float* query, const float* known, const int* last, const float* context, const float* weight,
@@ -116,6 +125,7 @@ extern "C" __global__ void __launch_bounds__(256)
       float q[STEPS][4], p[TILES][4], looked[STEPS][4];
       find_queries(queries, state, row, h, room + MAKING, q);
       look(q, room + h * HEAD, seen, rsqrtf((float)D), p, looked);
+      if (POINT_RESIDUAL) add_pieces(q, looked);
 #pragma unroll
       for (int k = 0; k < STEPS; ++k) {
         Piece a[4];
@@ -214,7 +224,16 @@ extern "C" __global__ void __launch_bounds__(32 * H, CROWD)
         dz[n][2 * i + 1] = here ? slope.y * scale * (bound - __fdividef(y.y * y.y, bound)) : 0.f;
       }
     }
-    add_products(looked, dz, stage, STAGE, sums[2]);
+    // The pointer's keys were compared with the sum, the glimpse alone is what its own weights make.
+    if (POINT_RESIDUAL) {
+      float compared[STEPS][4];
+      clear(compared);
+      add_pieces(looked, compared);
+      add_pieces(q, compared);
+      add_products(compared, dz, stage, STAGE, sums[2]);
+    } else {
+      add_products(looked, dz, stage, STAGE, sums[2]);
+    }
     clear(d);
     multiply_by_columns(d, dz, pointer);
     add_products(d, p, stage, STAGE, sums[1]);
@@ -223,6 +242,7 @@ extern "C" __global__ void __launch_bounds__(32 * H, CROWD)
     if (!POINT_CONTEXT && !dquery) continue;
     clear(dq);
     multiply_by_columns(dq, ds, keys);
+    if (POINT_RESIDUAL) add_pieces(d, dq);
     if (POINT_CONTEXT) {
       add_products(state.context, dq, stage, STAGE, state_sums);
       add_by_last(state.last, stage, known_sums);

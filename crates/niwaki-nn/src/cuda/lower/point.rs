@@ -106,7 +106,7 @@ fn heads(graph: &Graph, point: &Point, precision: Precision) -> Result<Heads> {
 /// If its sizes are beyond the kernels.
 pub(super) fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -> Result<Unit> {
     let context = making(graph, outputs, point).map_or(0, |making| graph.shape(making.context).width as u8);
-    Ok(Unit::Point(heads(graph, point, precision)?, context))
+    Ok(Unit::Point(heads(graph, point, precision)?, context, point.residual))
 }
 
 /// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward

@@ -1,5 +1,5 @@
-// Whole constructions on the device: a policy points, a shop moves on. CONSTRUCT_WIDTH and CONSTRUCT_HEADS are constants
-// of the file. A shop's own file follows this one: a struct with what a trajectory keeps (see `construct`), and a kernel
+// Whole constructions on the device: a policy points, a shop moves on. CONSTRUCT_WIDTH, CONSTRUCT_HEADS and
+// CONSTRUCT_RESIDUAL, whether the query joins its glimpse, are constants of the file. A shop's own file follows this one: a struct with what a trajectory keeps (see `construct`), and a kernel
 // that takes POINTER_PARAMETERS first, its own tables after them, and calls `construct` with both.
 
 #define W CONSTRUCT_WIDTH
@@ -73,7 +73,7 @@ __device__ __forceinline__ int draw(const float* kv, const float* pointer, const
     const float* mine = p + c / D * keys;
     float sum = 0.f;
     for (int s = 0; s < keys; ++s) sum = fmaf(mine[s], kv[s * GLIMPSE_PITCH + W + c], sum);
-    g[c] = sum;
+    g[c] = CONSTRUCT_RESIDUAL ? sum + q[c] : sum;
   }
   __syncwarp();
   // Logits are bounded, so their exponentials need no maximum. The weights' room serves again.

@@ -2,11 +2,13 @@
 //!
 //! `construct.cu` is the pointer's part: it encodes nothing, draws every choice, and writes down what scoring reads of a
 //! step. A shop is one `.cu` file, a struct with what a trajectory keeps and a kernel that takes the pointer's parameters
-//! first and its own after them, and one Rust file that says what that kernel is given: see `flow_shop`.
+//! first and its own after them, one Rust file that says what that kernel is given, and a line of [`Tables`].
 
 mod flow_shop;
+mod job_shop;
+mod tables;
 
-pub(super) use flow_shop::flow_shop;
+pub(super) use tables::Tables;
 
 use super::program::PointerShape;
 use niwaki_nn::{Answer, Argument, Extension, Given, Index, Param, Point, Value};
@@ -97,7 +99,11 @@ impl Pointing {
         Extension {
             name: shop.name,
             source: shop.source,
-            constants: vec![("CONSTRUCT_WIDTH", width), ("CONSTRUCT_HEADS", heads)],
+            constants: vec![
+                ("CONSTRUCT_WIDTH", width),
+                ("CONSTRUCT_HEADS", heads),
+                ("CONSTRUCT_RESIDUAL", usize::from(self.point.residual)),
+            ],
             kernel: shop.kernel,
             threads: 32 * warps,
             shared: (shared + warps * own) * SCALAR,
@@ -110,7 +116,10 @@ impl Pointing {
 
 #[cfg(test)]
 mod tests {
+    use super::flow_shop::flow_shop;
+    use super::job_shop::job_shop;
     use super::*;
+    use niwaki_shop::construct::JobOrder;
 
     /// What stands between the brackets that follow a name.
     fn bracketed<'a>(source: &'a str, name: &str) -> &'a str {
@@ -132,19 +141,23 @@ mod tests {
             heads: 2,
             blocks: 1,
             hidden: 8,
+            residual: true,
         };
         let policy = shape.policy().unwrap();
-        let shop = flow_shop(3, &[0; 15], &[1.0], &[1.0]);
-        let extension = policy.pointing().extension(&shop, true);
-        let pointers = bracketed(extension.source, "#define POINTER_PARAMETERS")
-            .lines()
-            .take_while(|line| !line.starts_with("#define POINTER "));
-        let pointers: usize = pointers.map(|line| line.matches(',').count()).sum();
-        let own = bracketed(extension.source, &format!("{}(POINTER_PARAMETERS", extension.kernel));
-        assert_eq!(pointers + 1 + own.matches(',').count(), extension.arguments.len());
-        assert_eq!(extension.given, [15, 1, 1, 10]);
-        let greedy = policy.pointing().extension(&shop, false);
-        assert_eq!(greedy.arguments.len(), extension.arguments.len());
-        assert_eq!(greedy.given, [15, 1, 1]);
+        let jobs = job_shop([2, 3], JobOrder::Machine, &[0; 15], &[0; 4], &[1.0]).unwrap();
+        let shops = [(flow_shop(3, &[0; 15], &[1.0], &[1.0]), vec![15, 1, 1]), (jobs, vec![15, 4, 1])];
+        for (shop, given) in shops {
+            let extension = policy.pointing().extension(&shop, true);
+            let pointers = bracketed(extension.source, "#define POINTER_PARAMETERS")
+                .lines()
+                .take_while(|line| !line.starts_with("#define POINTER "));
+            let pointers: usize = pointers.map(|line| line.matches(',').count()).sum();
+            let own = bracketed(extension.source, &format!("{}(POINTER_PARAMETERS", extension.kernel));
+            assert_eq!(pointers + 1 + own.matches(',').count(), extension.arguments.len());
+            assert_eq!(extension.given, [&given[..], &[10]].concat());
+            let greedy = policy.pointing().extension(&shop, false);
+            assert_eq!(greedy.arguments.len(), extension.arguments.len());
+            assert_eq!(greedy.given, given);
+        }
     }
 }

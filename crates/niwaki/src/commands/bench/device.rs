@@ -226,8 +226,9 @@ mod with_cuda {
                 )?);
                 last.iter().skip(1).for_each(&tell);
             }
-            last.push(pointer::compare(&options)?);
-            last.last().into_iter().for_each(&tell);
+            let built = pointer::compare(&options)?;
+            built.iter().for_each(&tell);
+            last.extend(built);
             let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
             say_format!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
             all &= failed == 0;
