@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod parity;
 mod twin;
 
 use niwaki_correction::family::{MEMBERS, TESTBED};
