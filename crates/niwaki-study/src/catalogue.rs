@@ -70,9 +70,12 @@ pub const fn studies() -> &'static [Study] {
         study!(Training, "fig:wincorr", "fig-wincorr.toml"),
         study!(Training, "fig:ktol", "fig-ktol.toml"),
         study!(Training, "fig:2order", "fig-2order.toml"),
+        study!(Training, "app:sched-boundary+lags", "app-sched-boundary.toml"),
         study!(Training, "tab:envladder", "tab-envladder.toml"),
         study!(Training, "tab:envladder+calibration", "tab-envladder-calibration.toml"),
+        study!(Training, "tab:envladder+rungs", "tab-envladder-rungs.toml"),
         study!(Training, "eq:peak-advantage", "eq-peak-advantage.toml"),
+        study!(Training, "sec:disc+shop", "sec-disc.toml"),
     ]
 }
 

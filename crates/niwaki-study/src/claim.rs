@@ -86,7 +86,7 @@ pub enum Judgement {
     Agrees,
     /// Not so.
     Differs,
-    /// One seed has no standard error to hold a number against.
+    /// So few seeds that nothing could have come out: one has no standard error, four cannot pass a sign test.
     TooFewSeeds,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Judgement {
         f.write_str(match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
-            Self::TooFewSeeds => "too few seeds",
+            Self::TooFewSeeds => "undecided: too few seeds",
         })
     }
 }
@@ -104,6 +104,26 @@ impl From<bool> for Judgement {
     fn from(holds: bool) -> Self {
         if holds { Self::Agrees } else { Self::Differs }
     }
+}
+
+/// Reads `-0.09 to -0.06`, give or take half a unit of either's last digit; nothing where the text is no range.
+#[must_use]
+pub fn printed_range(text: &str) -> Option<(f64, f64)> {
+    let (low, high) = text.split_once(" to ")?;
+    let (low, high) = (Printed::read(low)?, Printed::read(high)?);
+    Some((low.value.min(high.value) - low.half_unit, low.value.max(high.value) + high.half_unit))
+}
+
+/// Whether a mean lies in a range, give or take two standard errors. An error that is not a number decides nothing.
+#[must_use]
+pub fn in_range((low, high): (f64, f64), mean: f64, sem: f64) -> Judgement {
+    if (low..=high).contains(&mean) {
+        return Judgement::Agrees;
+    }
+    if sem.is_nan() {
+        return Judgement::TooFewSeeds;
+    }
+    (low - 2.0 * sem..=high + 2.0 * sem).contains(&mean).into()
 }
 
 /// Compares a printed number with a mean and its standard error.
@@ -133,6 +153,18 @@ mod tests {
         let tiny = Printed::read("-5.3e-7").unwrap();
         assert!((tiny.half_unit - 5e-9).abs() < 1e-22 && tiny.value == -5.3e-7);
         assert_eq!(Printed::read("about 3"), None);
+    }
+
+    #[test]
+    fn a_range_is_read_and_a_value_inside_it_agrees() {
+        let (low, high) = printed_range("-0.06 to -0.09").unwrap();
+        assert!((low + 0.095).abs() < 1e-12 && (high + 0.055).abs() < 1e-12);
+        assert_eq!(printed_range("-0.06"), None);
+        assert_eq!(in_range((1.0, 2.0), 1.5, f64::NAN), Judgement::Agrees);
+        assert_eq!(in_range((1.0, 2.0), 2.5, f64::NAN), Judgement::TooFewSeeds);
+        // Two errors of 0.2 reach from 2.4 on; of 0.1 they do not reach 2.5.
+        assert_eq!(in_range((1.0, 2.0), 2.4, 0.2), Judgement::Agrees);
+        assert_eq!(in_range((1.0, 2.0), 2.5, 0.1), Judgement::Differs);
     }
 
     #[test]

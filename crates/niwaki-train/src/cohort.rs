@@ -48,6 +48,11 @@ pub trait Cohort {
     /// # Errors
     /// If the device fails, or training diverges.
     fn advance(&mut self) -> Result<Vec<Record>, Error>;
+    /// How far one whole update takes each member, on copies; see [`Trainer::probe`].
+    ///
+    /// # Errors
+    /// If the device fails, or training diverges.
+    fn probe(&mut self) -> Result<Vec<Option<f64>>, Error>;
     /// Seconds spent so far in each part of an iteration.
     fn times(&self) -> [(&'static str, f64); 4];
     /// The batch that the last iteration learned from, as one member saw it.
@@ -75,6 +80,10 @@ impl<P: crate::player::Player> Cohort for Trainer<P> {
 
     fn advance(&mut self) -> Result<Vec<Record>, Error> {
         self.advance()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Option<f64>>, Error> {
+        self.probe()
     }
 
     fn times(&self) -> [(&'static str, f64); 4] {

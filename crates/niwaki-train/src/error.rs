@@ -50,6 +50,15 @@ pub enum Error {
         /// What the correction said.
         source: niwaki_correction::Error,
     },
+    /// A strength that cannot be measured.
+    #[error(
+        "tempered:rule: none of {probes} probes has a trajectory with an advantage, so no drift can be measured; give a \
+         strength, or a task that pays some trajectories and not others"
+    )]
+    NoSignal {
+        /// Probes that were made.
+        probes: usize,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] niwaki_nn::Error),

@@ -12,6 +12,7 @@ use niwaki_correction::Real;
 use niwaki_correction::schedule::alpha_for_drift;
 use niwaki_stream::Key;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -132,30 +133,52 @@ impl<P: Player> Trainer<P> {
         Ok(norms)
     }
 
-    /// Sets the strengths that are to be measured: one whole update without correction from the initial policies, on
-    /// copies, says how far they drift, and the rule says what that licenses.
+    /// Sets the strengths that are to be measured: one for all members whose specs differ in their seeds alone.
     ///
     /// Paper: `app:sched-driftdial`
     fn measure_strengths(&mut self) -> Result<(), Error> {
         if !self.recipes.iter().any(|recipe| recipe.measured.contains(&true)) {
             return Ok(());
         }
-        let members = 0..self.player.members();
-        let kept = members.clone().map(|member| self.player.keep(member)).collect::<Result<Vec<_>, _>>()?;
-        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, 0)).collect();
-        self.learn(0, &terms)?;
-        self.player.score()?;
-        for member in members {
-            let (seen, recipe) = (self.player.seen(member), &mut self.recipes[member]);
+        let drifts = self.probe()?;
+        let mut settings: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (member, recipe) in self.recipes.iter().enumerate() {
             if recipe.measured.contains(&true) {
-                let (diagnostics, _) = self.batch.measure(seen.log_prob, &terms[member], member, 0)?;
-                let alpha = alpha_for_drift(diagnostics.drift);
-                recipe.settle(alpha)?;
+                settings.entry(recipe.spec.hash()?).or_default().push(member);
+            }
+        }
+        for members in settings.into_values() {
+            let drifts: Vec<Option<f64>> = members.iter().map(|&member| drifts[member]).collect();
+            let alpha = strength_of(&drifts)?;
+            for member in members {
+                self.recipes[member].settle(alpha)?;
                 self.alphas[member] = Some(alpha);
             }
-            self.player.put_back(member, &kept[member])?;
         }
         Ok(())
+    }
+
+    /// How far one whole update takes each member from where it is, measured on its batch and on copies: σ²T, or
+    /// nothing where the batch has no advantage to learn from. A strength that is still to be measured counts as none.
+    ///
+    /// # Errors
+    /// If the device fails, or a member's log-probabilities stop being finite.
+    ///
+    /// Paper: `app:sched-driftdial`
+    pub fn probe(&mut self) -> Result<Vec<Option<f64>>, Error> {
+        let members = 0..self.player.members();
+        let kept = members.clone().map(|member| self.player.keep(member)).collect::<Result<Vec<_>, _>>()?;
+        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, self.done)).collect();
+        self.learn(self.done, &terms)?;
+        self.player.score()?;
+        let mut drifts = Vec::with_capacity(kept.len());
+        for member in members {
+            let seen = self.player.seen(member);
+            let (found, _) = self.batch.measure(seen.log_prob, &terms[member], member, self.done)?;
+            drifts.push((found.zero_signal < 1.0).then_some(found.drift));
+            self.player.put_back(member, &kept[member])?;
+        }
+        Ok(drifts)
     }
 
     /// Seconds spent so far in each part of an iteration. They are for the eye only: no result depends on them.
@@ -364,6 +387,24 @@ impl Clock {
     }
 }
 
+/// The strength that the drifts of a setting's probes license: that of their median. Probes without a signal say
+/// nothing.
+///
+/// # Errors
+/// Where no probe has a signal.
+///
+/// Paper: `app:sched-driftdial`
+pub fn strength_of(drifts: &[Option<f64>]) -> Result<f64, Error> {
+    let mut known: Vec<f64> = drifts.iter().copied().flatten().collect();
+    known.sort_by(f64::total_cmp);
+    let middle = known.len() / 2;
+    match known.as_slice() {
+        [] => Err(Error::NoSignal { probes: drifts.len() }),
+        known if known.len() % 2 == 0 => Ok(alpha_for_drift(f64::midpoint(known[middle - 1], known[middle]))),
+        known => Ok(alpha_for_drift(known[middle])),
+    }
+}
+
 /// The loss of a recipe in an iteration.
 fn terms_of(recipe: &Recipe, iteration: usize) -> Terms {
     let update = &recipe.spec.update;
@@ -372,5 +413,24 @@ fn terms_of(recipe: &Recipe, iteration: usize) -> Terms {
         entropy: update.entropy,
         reference_kl: update.reference_kl,
         value: update.value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_the_strength_of_its_median_probe() {
+        // The median of 1, 2 and 4 is 2, of 1 and 4 it is 2.5; a probe without a signal does not count.
+        assert_eq!(strength_of(&[Some(4.0), None, Some(1.0), Some(2.0)]).unwrap(), 0.5);
+        assert_eq!(strength_of(&[Some(4.0), Some(1.0)]).unwrap(), 0.4);
+        assert_eq!(strength_of(&[Some(0.2)]).unwrap(), 1.0);
+        let refused = strength_of(&[None, None]).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "tempered:rule: none of 2 probes has a trajectory with an advantage, so no drift can be measured; give a \
+             strength, or a task that pays some trajectories and not others"
+        );
     }
 }

@@ -27,6 +27,8 @@ pub struct Feasible {
     pub pairs: usize,
     /// The depth of the trap that no slack is said to give.
     pub avoids: f64,
+    /// The share that the first slack beyond that depth is said to give.
+    pub lands: Option<f64>,
 }
 
 /// The share of ways that are on time at each slack.
@@ -84,6 +86,22 @@ impl Feasible {
                 .to_owned(),
         }
     }
+
+    /// Whether the first share beyond the depth is the one that was printed.
+    fn landing(&self, shares: &Shares) -> Option<Outcome> {
+        let printed = self.lands?;
+        let above = shares.both.iter().copied().find(|point| point.1 > self.avoids)?;
+        Some(Outcome {
+            group: String::new(),
+            statement: format!("With both orders due, the share on time jumps from 0 to {printed}"),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(said(above)),
+            sems: None,
+            judgement: ((above.1 - printed).abs() <= NEAR).into(),
+            remark: String::new(),
+        })
+    }
 }
 
 fn said((slack, share): (f64, f64)) -> String {
@@ -92,9 +110,10 @@ fn said((slack, share): (f64, f64)) -> String {
 
 impl Board<'_> {
     /// What the study says of feasible shares, where it says anything.
-    pub(super) fn feasible(&self) -> Result<Option<Outcome>, Error> {
-        let Some(feasible) = &self.plan.study.feasible else { return Ok(None) };
-        Ok(Some(feasible.judge(&feasible.shares()?)))
+    pub(super) fn feasible(&self) -> Result<Vec<Outcome>, Error> {
+        let Some(feasible) = &self.plan.study.feasible else { return Ok(Vec::new()) };
+        let shares = feasible.shares()?;
+        Ok([Some(feasible.judge(&shares)), feasible.landing(&shares)].into_iter().flatten().collect())
     }
 }
 
@@ -105,13 +124,16 @@ mod tests {
 
     #[test]
     fn a_depth_is_passed_by_or_reached() {
-        let feasible = Feasible { slacks: vec![], pairs: 1, avoids: 0.125 };
+        let feasible = Feasible { slacks: vec![], pairs: 1, avoids: 0.125, lands: Some(0.68) };
         let shares = |both: &[f64]| Shares {
             one: Vec::new(),
             both: both.iter().enumerate().map(|(slack, &share)| (slack as f64, share)).collect(),
         };
         let passed = feasible.judge(&shares(&[0.0, 0.05, 0.68]));
         assert_eq!(passed.judgement, Judgement::Agrees);
+        let landing = |both: &[f64]| feasible.landing(&shares(both)).unwrap().judgement;
+        assert_eq!(landing(&[0.0, 0.05, 0.66]), Judgement::Agrees);
+        assert_eq!(landing(&[0.0, 0.05, 0.5, 0.68]), Judgement::Differs);
         assert_eq!(passed.ours, Ours::Words("passed by: 0.050 at slack 1, 0.680 at slack 2".to_owned()));
         let reached = feasible.judge(&shares(&[0.0, 0.11, 0.68]));
         assert_eq!(reached.judgement, Judgement::Differs);
@@ -120,7 +142,7 @@ mod tests {
 
     #[test]
     fn slack_never_hurts_and_one_due_date_is_easier() {
-        let feasible = Feasible { slacks: vec![0, 10, 20, 1000], pairs: 40, avoids: 0.125 };
+        let feasible = Feasible { slacks: vec![0, 10, 20, 1000], pairs: 40, avoids: 0.125, lands: None };
         let Shares { one, both } = feasible.shares().unwrap();
         assert_eq!((one[0].1, both[0].1), (0.5, 0.0));
         assert_eq!((one[3].1, both[3].1), (1.0, 1.0));

@@ -3,7 +3,7 @@
 use super::Endpoint;
 use serde::Deserialize;
 
-/// A printed number: `0.961`, a share `7/10`, or a range over seeds `30-45`.
+/// A printed number: `0.961`, a share `7/10`, a range of means `0.50 to 0.85`, or one over seeds `30-45`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueClaim {
@@ -76,6 +76,8 @@ pub enum Expected {
     Positive,
     /// Its mean lead is negative.
     Negative,
+    /// Its mean lead lies in the printed range, give or take two standard errors.
+    Within,
 }
 
 /// An endpoint, or the lead of one arm over another, that rises from each cell to the next.
@@ -97,15 +99,56 @@ pub struct TrendClaim {
     pub remark: String,
 }
 
+/// An endpoint of one arm and cell over that of another: "roughly doubles", "about 3%", "five orders of magnitude".
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RatioClaim {
+    /// The statement in words.
+    pub statement: String,
+    /// What was measured.
+    pub endpoint: Endpoint,
+    /// The arm.
+    pub arm: String,
+    /// The cell; may be left out where there is one.
+    pub cell: Option<String>,
+    /// The arm it is divided by; the same where absent.
+    pub over: Option<String>,
+    /// The cell it is divided by; the same where absent.
+    pub over_cell: Option<String>,
+    /// What the words allow.
+    pub within: [f64; 2],
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
+/// What the pilot's arm came to at one of its values, whether it was chosen or not.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TriedClaim {
+    /// The cell that the pilot was for.
+    pub cell: String,
+    /// The value.
+    pub value: f64,
+    /// As printed.
+    pub paper: String,
+    /// What to know about it.
+    #[serde(default)]
+    pub remark: String,
+}
+
 /// A printed correlation over seeds between the dose and the lead in one half of training.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorrelationClaim {
     /// The cell; all of them, z-scored within each, where absent.
     pub cell: Option<String>,
+    /// Whether all cells are taken as they are instead, so that the correlation is also that across tasks.
+    #[serde(default)]
+    pub across: bool,
     /// Which half.
     pub half: Half,
-    /// As printed.
+    /// As printed; `5/7` for the share of cells in which it is positive.
     pub paper: String,
     /// What to know about it.
     #[serde(default)]

@@ -35,6 +35,8 @@ pub enum Endpoint {
     Success,
     /// `greedy-final`: the last reward of the likeliest trajectory.
     GreedyFinal,
+    /// `greedy-start`: its first one, `evaluate.every` iterations from the beginning. Paper: `app:sched-win`
+    GreedyStart,
     /// `greedy-auc`: mean of the likeliest trajectory's reward over all iterations at which it was measured.
     GreedyAuc,
     /// `greedy-first-half`: the same over the first half of them. Paper: `tab:sched-horizon`
@@ -84,13 +86,14 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 12] = [
+    const NAMED: [(&'static str, Self); 13] = [
         ("final", Self::Final),
         ("auc", Self::Auc),
         ("solved", Self::Solved),
         ("break-through", Self::BreakThrough),
         ("success", Self::Success),
         ("greedy-final", Self::GreedyFinal),
+        ("greedy-start", Self::GreedyStart),
         ("greedy-auc", Self::GreedyAuc),
         ("greedy-first-half", Self::GreedyFirstHalf),
         ("greedy-second-half", Self::GreedySecondHalf),
@@ -110,6 +113,7 @@ impl Endpoint {
             Self::BreakThrough => "break-through".to_owned(),
             Self::Success => "success".to_owned(),
             Self::GreedyFinal => "final, greedy".to_owned(),
+            Self::GreedyStart => "first, greedy".to_owned(),
             Self::GreedyAuc => "greedy AUC".to_owned(),
             Self::GreedyFirstHalf => "greedy, first half".to_owned(),
             Self::GreedySecondHalf => "greedy, second half".to_owned(),
@@ -146,6 +150,7 @@ impl Endpoint {
         match self {
             Self::Final => points(false).last().map(|point| point.1),
             Self::GreedyFinal => points(true).last().map(|point| point.1),
+            Self::GreedyStart => points(true).first().map(|point| point.1),
             Self::Auc => mean(&points(false)),
             Self::GreedyAuc => mean(&points(true)),
             Self::At(iteration) => points(false).into_iter().find(|point| point.0 == iteration).map(|p| p.1),

@@ -1,11 +1,14 @@
 //! The paper's numbers and statements held against what came out.
 
-use super::claims::{CorrelationClaim, Expected, Half, LeadClaim, OrderClaim, TrendClaim, ValueClaim};
+use super::claims::{
+    CorrelationClaim, Expected, Half, LeadClaim, OrderClaim, RatioClaim, TrendClaim, TriedClaim, ValueClaim,
+};
 use super::dose::{DosePoint, correlation, partialled};
 use super::{Board, Endpoint, Estimate, fisher_exact};
 use crate::Error;
-use crate::claim::{Judgement, Lead, Ours, Outcome, Printed, compare};
+use crate::claim::{Judgement, Lead, Ours, Outcome, Printed, compare, in_range, printed_range};
 use niwaki_page::Format;
+use niwaki_stats::SignTest;
 
 /// The p-value that the paper's sign tests are read at.
 const LEVEL: f64 = 0.05;
@@ -33,6 +36,12 @@ impl Board<'_> {
         for claim in &study.trend {
             outcomes.extend(self.trend(claim)?);
         }
+        for claim in &study.ratio {
+            outcomes.extend(self.ratio(claim)?);
+        }
+        for claim in &study.tried {
+            outcomes.extend(self.tried(claim)?);
+        }
         let points = self.dose_points()?;
         for claim in &study.correlation {
             outcomes.extend(self.correlated(claim, &points)?);
@@ -55,10 +64,12 @@ impl Board<'_> {
     }
 
     fn printed(&self, text: &str) -> Result<Printed, Error> {
-        Printed::read(text).ok_or_else(|| Error::Senseless {
-            label: self.plan.study.label.clone(),
-            mend: format!("'{text}' is neither a number, a share nor a range"),
-        })
+        Printed::read(text).ok_or_else(|| self.no_number(text))
+    }
+
+    fn no_number(&self, text: &str) -> Error {
+        let mend = format!("'{text}' is neither a number, a share nor a range");
+        Error::Senseless { label: self.plan.study.label.clone(), mend }
     }
 
     fn value(&self, claim: &ValueClaim) -> Result<Option<Outcome>, Error> {
@@ -81,9 +92,15 @@ impl Board<'_> {
             outcome.judgement = (p > LEVEL).into();
             outcome.statement =
                 format!("{}: {won}/{tried} beside {}, Fisher's p = {p:.2}", outcome.statement, claim.paper);
+        } else if let Some(range) = printed_range(&claim.paper) {
+            let sem = if ours.seeds.len() > 1 { ours.sem } else { f64::NAN };
+            outcome.paper = Some(f64::midpoint(range.0, range.1));
+            outcome.judgement = in_range(range, ours.value, sem);
+            outcome.statement = format!("{}: beside {}", outcome.statement, claim.paper);
         } else if let Some((low, high)) = whole_pair(&claim.paper, '-') {
             outcome.paper = Some((low + high) as f64 / 2.0);
-            outcome.judgement = within(&ours, low as f64, high as f64).into();
+            let inside = (low as f64..=high as f64).contains(&ours.value);
+            outcome.judgement = (inside || within(&ours, low as f64, high as f64)).into();
             outcome.statement = format!(
                 "{}: {} to {} over seeds beside {}",
                 outcome.statement, ours.range.0, ours.range.1, claim.paper
@@ -112,11 +129,26 @@ impl Board<'_> {
         let Some(found) = self.compare(arm, over, cell, claim.endpoint)? else { return Ok(None) };
         let signs = found.signs;
         let ahead = found.lead > 0.0 && signs.greater() <= LEVEL;
-        let (holds, expected) = match claim.expect {
-            Expected::Ahead => (ahead, "is ahead of"),
-            Expected::NotAhead => (!ahead, "is not ahead of"),
-            Expected::Positive => (found.lead > 0.0, "has more than"),
-            Expected::Negative => (found.lead < 0.0, "has less than"),
+        let pairs = signs.untied() + signs.ties;
+        let tested = |holds: bool| match can_pass(pairs) {
+            true => Judgement::from(holds),
+            false => Judgement::TooFewSeeds,
+        };
+        let (judgement, expected) = match claim.expect {
+            Expected::Ahead => (tested(ahead), "is ahead of"),
+            Expected::NotAhead => (tested(!ahead), "is not ahead of"),
+            Expected::Positive => ((found.lead > 0.0).into(), "has more than"),
+            Expected::Negative => ((found.lead < 0.0).into(), "has less than"),
+            Expected::Within => {
+                let text = claim.paper.as_deref().unwrap_or_default();
+                let range = printed_range(text).ok_or_else(|| self.no_number(text))?;
+                let sem = if pairs > 1 { found.sem } else { f64::NAN };
+                (in_range(range, found.lead, sem), "lies where the paper has it beside")
+            }
+        };
+        let remark = match judgement {
+            Judgement::TooFewSeeds => format!("{}{}", few(pairs), claim.remark),
+            _ => claim.remark.clone(),
         };
         let printed = claim.paper.as_deref().and_then(Printed::read);
         let sems = printed.and_then(|printed| compare(printed, None, found.lead, found.sem).0);
@@ -142,7 +174,61 @@ impl Board<'_> {
                 p: signs.greater(),
             }),
             sems,
-            judgement: holds.into(),
+            judgement,
+            remark,
+        }))
+    }
+
+    /// The standard error of a ratio follows those of its two sides, as if they were independent.
+    fn ratio(&self, claim: &RatioClaim) -> Result<Option<Outcome>, Error> {
+        let side = |arm: &str, cell: Option<&str>| {
+            self.estimate(self.plan.arm(arm)?, self.plan.cell(cell)?, claim.endpoint)
+        };
+        let above = side(&claim.arm, claim.cell.as_deref())?;
+        let over = claim.over.as_deref().unwrap_or(&claim.arm);
+        let below = side(over, claim.over_cell.as_deref().or(claim.cell.as_deref()))?;
+        let Some((above, below)) = above.zip(below) else { return Ok(None) };
+        let ratio = above.value / below.value;
+        let sem = match above.seeds.len().min(below.seeds.len()) {
+            0 | 1 => f64::NAN,
+            _ => ratio.abs() * (above.sem / above.value).hypot(below.sem / below.value),
+        };
+        let text = |value: f64| Format::significant(3).text(value);
+        let [low, high] = claim.within;
+        Ok(Some(Outcome {
+            group: String::new(),
+            statement: claim.statement.clone(),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(format!(
+                "{} / {} = {}; the words allow {} to {}",
+                text(above.value),
+                text(below.value),
+                text(ratio),
+                text(low),
+                text(high)
+            )),
+            sems: None,
+            judgement: in_range((low, high), ratio, sem),
+            remark: claim.remark.clone(),
+        }))
+    }
+
+    fn tried(&self, claim: &TriedClaim) -> Result<Option<Outcome>, Error> {
+        let Some(calibration) = &self.plan.study.chosen else { return Ok(None) };
+        let cell = calibration.cells.iter().find(|choice| choice.cell == claim.cell);
+        let found = cell.and_then(|cell| cell.tried.iter().find(|tried| tried.value == claim.value));
+        let Some(found) = found else { return Ok(None) };
+        let printed = self.printed(&claim.paper)?;
+        let (sems, judgement) = compare(printed, None, found.came, found.sem.unwrap_or(f64::NAN));
+        Ok(Some(Outcome {
+            group: format!("{} of the pilot, {}", calibration.endpoint, claim.cell),
+            statement: format!("{} = {}", calibration.key, claim.value),
+            paper: Some(printed.value),
+            paper_sem: None,
+            ours: Ours::Number(found.came, found.sem.unwrap_or(0.0)),
+            sems,
+            judgement,
             remark: claim.remark.clone(),
         }))
     }
@@ -179,7 +265,11 @@ impl Board<'_> {
 
     /// A printed correlation agrees where it lies within Fisher's interval of ours.
     fn correlated(&self, claim: &CorrelationClaim, points: &[DosePoint]) -> Result<Option<Outcome>, Error> {
+        if let Some((positive, of)) = whole_pair(&claim.paper, '/') {
+            return Ok(self.positive(claim, points, positive, of));
+        }
         let (found, place) = match claim.cell.as_deref() {
+            None if claim.across => (correlation(points, claim.half), "all cells as they are".to_owned()),
             None => (partialled(points, claim.half), "all cells, z-scored within each".to_owned()),
             Some(name) => {
                 let cell = self.plan.cell(Some(name))?;
@@ -209,6 +299,34 @@ impl Board<'_> {
             judgement: within.into(),
             remark: claim.remark.clone(),
         }))
+    }
+
+    /// In how many cells the correlation is positive.
+    fn positive(
+        &self,
+        claim: &CorrelationClaim,
+        points: &[DosePoint],
+        positive: u64,
+        of: u64,
+    ) -> Option<Outcome> {
+        let cells = 0..self.plan.cells.len();
+        let each = cells.filter_map(|cell| {
+            let here: Vec<DosePoint> = points.iter().copied().filter(|point| point.cell == cell).collect();
+            correlation(&here, claim.half).map(|found| found.r > 0.0)
+        });
+        let each: Vec<bool> = each.collect();
+        let (here, cells) = (each.iter().filter(|positive| **positive).count() as u64, each.len() as u64);
+        let p = fisher_exact(here, cells, positive, of);
+        (cells > 0).then(|| Outcome {
+            group: String::new(),
+            statement: format!("r of dose and lead is positive in {positive} of {of} cells"),
+            paper: None,
+            paper_sem: None,
+            ours: Ours::Words(format!("{here} of {cells}, Fisher's p = {p:.2}")),
+            sems: None,
+            judgement: (p > LEVEL).into(),
+            remark: claim.remark.clone(),
+        })
     }
 
     fn order(&self, claim: &OrderClaim) -> Result<Option<Outcome>, Error> {
@@ -252,6 +370,17 @@ impl Board<'_> {
     }
 }
 
+/// Whether so many pairs could pass a one-sided sign test if all of them were won.
+fn can_pass(pairs: u64) -> bool {
+    SignTest { wins: pairs, losses: 0, ties: 0 }.greater() <= LEVEL
+}
+
+/// What is said of too few pairs.
+fn few(pairs: u64) -> String {
+    let seeds = if pairs == 1 { "1 seed".to_owned() } else { format!("{pairs} seeds") };
+    format!("{seeds} cannot pass p < {LEVEL}. ")
+}
+
 /// Both ends of a printed range lie within ours, give or take a stride.
 fn within(ours: &Estimate, low: f64, high: f64) -> bool {
     low >= ours.range.0 - STRIDE && high <= ours.range.1 + STRIDE
@@ -266,6 +395,13 @@ fn whole_pair(text: &str, apart: char) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn five_pairs_can_pass_and_four_cannot() {
+        // 2⁻⁴ = 0.0625, 2⁻⁵ = 0.03125.
+        assert!(!can_pass(0) && !can_pass(4) && can_pass(5));
+        assert_eq!(few(3), "3 seeds cannot pass p < 0.05. ");
+    }
 
     #[test]
     fn shares_and_ranges_are_read() {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `spec.rs`, `claims.rs` | a study file of this kind, and what the paper printed |
 //! | `pilot.rs` | runs of one arm that choose a setting of each cell first |
+//! | `strength.rs` | strengths by the rule, measured before anything is trained |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs` | the files of a run: claimed, written whole, read back |
 //! | `runner.rs` | from a plan to finished runs, on a device |
@@ -37,6 +38,7 @@ mod runner;
 mod scaling;
 mod spec;
 mod store;
+mod strength;
 mod summary;
 mod table;
 
@@ -51,5 +53,6 @@ pub use plan::{Plan, Planned};
 pub use results::{Results, Run};
 pub use runner::{Runner, Speed};
 pub use spec::Training;
+pub use strength::Strength;
 pub use summary::{Board, Comparison, Estimate};
 pub use table::{comparisons_table, endpoints_csv, endpoints_table};

@@ -4,7 +4,7 @@ use super::claims::Half;
 use super::table::{
     anatomy_table, calibration_table, comparisons_table, dose_table, endpoints_table, scaling_table,
 };
-use super::{Board, Calibration, Comparison, Speed};
+use super::{Board, Calibration, Comparison, Speed, Strength};
 use crate::Error;
 use crate::claim::{Judgement, Outcome};
 use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
@@ -27,13 +27,15 @@ pub fn training_page(
         std::iter::once(study.label.as_str()).chain(study.also.iter().map(String::as_str)).collect();
     let beside = study.paper_seeds.map_or_else(String::new, |seeds| format!("; the paper had {seeds}"));
     let seeds = results.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>().len();
-    let mut page = Page::new(study.title.clone())
-        .subtitle(format!("{}, re-run", labels.join(", ")))
-        .lead(study.question.clone())
-        .tile(
-            Tile::new("runs", format!("{} of {}", results.runs.len(), results.planned))
-                .note(format!("up to {seeds} seeds{beside}")),
-        );
+    let subtitle = if of_the_paper(board, outcomes) {
+        format!("{}, re-run", labels.join(", "))
+    } else {
+        labels.join(", ")
+    };
+    let mut page = Page::new(study.title.clone()).subtitle(subtitle).lead(study.question.clone()).tile(
+        Tile::new("runs", format!("{} of {}", results.runs.len(), results.planned))
+            .note(format!("up to {seeds} seeds{beside}")),
+    );
     if !outcomes.is_empty() {
         page = page.tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())));
     }
@@ -46,6 +48,12 @@ pub fn training_page(
     page = page.section(claims(board, outcomes, agreeing)?);
     if let Some(calibration) = &study.chosen {
         page = page.section(chosen(calibration));
+    }
+    if !board.plan.strengths.is_empty() {
+        let words = board.plan.strengths.iter().map(Strength::words).collect::<Vec<_>>();
+        let prose = "Before anything was trained, one update without correction of each seed's initial policy said how far \
+                     it drifts; the median of an arm and cell licenses min(1, 1/σ²T) for all of its seeds.";
+        page = page.section(Section::new("Strengths by the rule").id("strengths").prose(prose).list(words));
     }
     if !study.chart.is_empty() {
         let mut section = Section::new("Figures").id("figures");
@@ -91,13 +99,19 @@ pub fn training_page(
     Ok(page.made(made))
 }
 
+/// Whether a study is about the paper: it ships with the program, or says what the paper printed.
+fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
+    !outcomes.is_empty() || crate::find(&board.plan.study.label).is_ok()
+}
+
 fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Section, Error> {
     let study = &board.plan.study;
-    let mut section = Section::new("The paper beside this run").id("claims");
-    if outcomes.is_empty() {
-        section = section.prose("The paper proposes this study and prints no number of it.");
-    } else {
+    let own = !of_the_paper(board, outcomes);
+    let mut section = Section::new(if own { "Results" } else { "The paper beside this run" }).id("claims");
+    if !outcomes.is_empty() {
         section = section.verdict(verdict(outcomes, agreeing));
+    } else if !own {
+        section = section.prose("The paper proposes this study and prints no number of it.");
     }
     section = section.table(endpoints_table("What came out", board)?).note(
         "± is one standard error over seeds. Brackets: the lowest and highest seed of the break-through, and 95% of \
@@ -108,14 +122,16 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Se
         section = section.table(numbers_table("The paper's numbers, and what came out here", outcomes)).note(
             "A mean agrees within two standard errors (ours and the paper's together) and the rounding of the print; a \
              share where Fisher's exact test gives p > 0.05; an iteration where it lies within the 95% interval of \
-             resampled seeds, give or take 5; a range over seeds where ours covers it, give or take 5; a correlation where it \
+             resampled seeds, give or take 5; a range where our mean lies in it, give or take two standard errors; a range over \
+             seeds where our mean lies in it or ours covers it, give or take 5; a correlation where it \
              lies within Fisher's 95% interval of ours.",
         );
     }
     if let Some(table) = leads_table("The paper's leads, and what came out here", outcomes) {
         section = section.table(table).note(
             "Paired by seed. An arm is ahead where its mean lead is positive and the one-sided sign test gives p ≤ 0.05; where \
-             the paper prints no test, the sign of the mean is held against it. Seeds: won, of those that do not tie. SEMs \
+             the paper prints no test, the sign of the mean is held against it, or the range that it prints. Fewer than five \
+             seeds cannot pass that test, so they decide nothing. Seeds: won, of those that do not tie. SEMs \
              apart: ours minus the paper's, less what rounding can explain, in our standard errors; no verdict rests on it.",
         );
     }

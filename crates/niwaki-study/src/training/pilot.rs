@@ -75,6 +75,9 @@ pub struct Tried {
     pub value: f64,
     /// The mean endpoint.
     pub came: f64,
+    /// Its standard error; nothing of one seed.
+    #[serde(default)]
+    pub sem: Option<f64>,
     /// Over so many seeds.
     pub seeds: usize,
 }
@@ -141,6 +144,8 @@ impl Training {
         study.order.clear();
         study.lead.clear();
         study.trend.clear();
+        study.ratio.clear();
+        study.tried.clear();
         study.correlation.clear();
         Some(study)
     }
@@ -177,6 +182,7 @@ impl Training {
         self.lead.retain(|claim| other(&claim.cell));
         self.correlation.retain(|claim| other(&claim.cell));
         self.trend.retain(|claim| claim.cells.iter().all(|named| named != cell));
+        self.ratio.retain(|claim| other(&claim.cell) && other(&claim.over_cell));
         for pool in &mut self.pool {
             pool.cells.retain(|named| named != cell);
         }
@@ -202,7 +208,8 @@ impl Calibration {
             for &value in &pilot.values {
                 let place = board.plan.cell(Some(&cell_of(measured, value)))?;
                 if let Some(found) = board.estimate(arm, place, pilot.endpoint)? {
-                    tried.push(Tried { value, came: found.value, seeds: found.seeds.len() });
+                    let sem = (found.seeds.len() > 1).then_some(found.sem);
+                    tried.push(Tried { value, came: found.value, sem, seeds: found.seeds.len() });
                 }
             }
             cells.push(Choice {
@@ -240,8 +247,12 @@ mod tests {
 
     #[test]
     fn the_nearest_is_taken_and_only_inside_the_band() {
-        let tried =
-            [(1.01, 0.25), (1.02, 0.52), (1.03, 0.98)].map(|(value, came)| Tried { value, came, seeds: 8 });
+        let tried = [(1.01, 0.25), (1.02, 0.52), (1.03, 0.98)].map(|(value, came)| Tried {
+            value,
+            came,
+            sem: None,
+            seeds: 8,
+        });
         // Distances from 0.65: 0.40, 0.13, 0.33.
         assert_eq!(nearest(&tried, 0.65, Some([0.5, 0.85])), Some(1.02));
         assert_eq!(nearest(&tried, 0.65, Some([0.6, 0.85])), None);

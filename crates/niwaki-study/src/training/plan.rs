@@ -1,7 +1,7 @@
 //! The runs of a study: an arm, a cell, a seed, and where their results live.
 
-use super::Training;
 use super::spec::Cell;
+use super::{Strength, Training};
 use crate::Error;
 use niwaki_correction::Correction;
 use niwaki_train::spec::{nearest, set};
@@ -20,6 +20,8 @@ pub struct Plan {
     pub pools: Vec<(String, Vec<usize>)>,
     /// Its runs: arm by arm, cell by cell, seed by seed.
     pub runs: Vec<Planned>,
+    /// Strengths that were measured for them.
+    pub strengths: Vec<Strength>,
 }
 
 /// One run of a plan.
@@ -105,7 +107,7 @@ impl Plan {
             }
         }
         let cells = sources.into_iter().map(|source| source.name).collect();
-        let mut plan = Self { cells, pools: Vec::new(), runs, study };
+        let mut plan = Self { cells, pools: Vec::new(), runs, strengths: Vec::new(), study };
         let mut pools = Vec::new();
         for pool in plan.study.pool.clone() {
             let cells = pool.cells.iter().map(|cell| plan.cell(Some(cell))).collect::<Result<_, _>>()?;
@@ -214,6 +216,12 @@ impl Plan {
             self.arm(&claim.arm)?;
             claim.over.iter().try_for_each(|arm| self.arm(arm).map(drop))?;
             claim.cells.iter().try_for_each(|cell| self.cell(Some(cell)).map(drop))?;
+        }
+        for claim in &study.ratio {
+            self.arm(claim.over.as_deref().unwrap_or(&claim.arm))?;
+            self.arm(&claim.arm)?;
+            self.cell(claim.cell.as_deref())?;
+            self.cell(claim.over_cell.as_deref().or(claim.cell.as_deref()))?;
         }
         for claim in study.correlation.iter().filter(|claim| claim.cell.is_some()) {
             self.cell(claim.cell.as_deref())?;

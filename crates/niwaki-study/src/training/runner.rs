@@ -263,7 +263,7 @@ impl Runner<'_> {
 }
 
 /// Bounds on the optima of every pool that some runs play.
-fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
+pub(super) fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
     let mut bounds = BTreeMap::new();
     for run in runs.iter().filter(|run| matches!(run.recipe.task, Played::Shops(_))) {
         if let Entry::Vacant(missing) = bounds.entry(pool_of(&run.recipe.spec)?) {
@@ -276,14 +276,14 @@ fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
 }
 
 /// What two runs that play the same instances have in common.
-fn pool_of(spec: &Spec) -> Result<String, Error> {
+pub(super) fn pool_of(spec: &Spec) -> Result<String, Error> {
     let mut task = spec.task.clone();
     (task.deadline, task.reward) = (None, None);
     Ok(Spec { task, ..Spec::default() }.to_toml()?)
 }
 
 /// Runs that can train as one program: arms, deadlines and seeds do, other shapes and other reuse do not.
-fn alike(runs: Vec<&Planned>) -> Result<Vec<Vec<&Planned>>, Error> {
+pub(super) fn alike(runs: Vec<&Planned>) -> Result<Vec<Vec<&Planned>>, Error> {
     let mut alike: BTreeMap<String, Vec<&Planned>> = BTreeMap::new();
     for run in runs {
         alike.entry(cohort_of(&run.recipe.spec)?).or_default().push(run);

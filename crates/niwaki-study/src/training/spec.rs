@@ -2,7 +2,9 @@
 
 use super::Endpoint;
 use super::boundary::Feasible;
-use super::claims::{CorrelationClaim, LeadClaim, OrderClaim, TrendClaim, ValueClaim};
+use super::claims::{
+    CorrelationClaim, LeadClaim, OrderClaim, RatioClaim, TrendClaim, TriedClaim, ValueClaim,
+};
 use super::pilot::{Calibration, Pilot};
 use niwaki_train::Spec;
 use serde::Deserialize;
@@ -83,6 +85,12 @@ pub struct Training {
     /// Endpoints or leads that rise from cell to cell.
     #[serde(default)]
     pub trend: Vec<TrendClaim>,
+    /// How many times an endpoint is another.
+    #[serde(default)]
+    pub ratio: Vec<RatioClaim>,
+    /// What the pilot's arm came to at a value, as printed.
+    #[serde(default)]
+    pub tried: Vec<TriedClaim>,
     /// Correlations of lead and dose.
     #[serde(default)]
     pub correlation: Vec<CorrelationClaim>,

@@ -8,8 +8,8 @@ use niwaki_page::{Cell, Column, Table};
 use niwaki_study::claim::{Judgement, Outcome};
 use niwaki_study::diagnostics::{Diagnostics, league_table, study_page, summarise};
 use niwaki_study::training::{
-    Board, Calibration, Plan, Results, Runner, Training, comparisons_table, endpoints_csv, endpoints_table,
-    training_page,
+    Board, Calibration, Plan, Results, Runner, Strength, Training, comparisons_table, endpoints_csv,
+    endpoints_table, training_page,
 };
 use niwaki_study::verdict::{leads_table, numbers_table, statements_table};
 use niwaki_study::{Contents, Study, answering, studies};
@@ -107,7 +107,7 @@ impl Reproduce {
                 spec.calibrated(calibration)?
             }
         };
-        let plan = Plan::new(spec, self.seeds)?;
+        let plan = self.settle(Plan::new(spec, self.seeds)?)?;
         let label = &plan.study.label;
         self.make(&plan)?;
         let results = Results::read(&plan, &self.out)?;
@@ -126,6 +126,24 @@ impl Reproduce {
         }
         conclude(label, &outcomes, &folder);
         Ok(())
+    }
+
+    /// Measures the strengths that a plan leaves to the rule, or reads them where nothing is to be trained.
+    fn settle(&self, plan: Plan) -> anyhow::Result<Plan> {
+        if !plan.measures() {
+            return Ok(plan);
+        }
+        let strengths = if self.report_only {
+            Strength::read(&self.out.join(plan.folder()))?
+        } else {
+            let (device, device_name) = self.device.choose()?;
+            let (out, members) = (self.out.as_path(), self.members);
+            Runner { out, device, device_name, members, tick: &|_| {} }.strengths(&plan)?
+        };
+        for strength in &strengths {
+            terminal::say(&format!("{}: {}", plan.study.label, strength.words()));
+        }
+        Ok(plan.settled(&strengths)?)
     }
 
     /// Trains the runs of a plan that are missing, unless nothing is to be trained.
