@@ -118,11 +118,13 @@ fn labels_in(text: &str) -> impl Iterator<Item = String> + '_ {
         .map(ToOwned::to_owned)
 }
 
-/// The labels of a study's `label` and `also` lines; what follows a plus tells two studies of one label apart.
+/// The labels of a study's `label` and `also` lines; what follows a plus tells two studies of one label apart. A design
+/// that was registered asks questions of its own and answers for no label.
 fn study_labels(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.starts_with("label =") || line.starts_with("also ="));
     let quoted = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
-    quoted.map(|label| label.split('+').next().unwrap_or(label).to_owned()).collect()
+    let of_the_paper = quoted.filter(|label| !label.starts_with("registered:"));
+    of_the_paper.map(|label| label.split('+').next().unwrap_or(label).to_owned()).collect()
 }
 
 /// The crate and file of a place.

@@ -1,0 +1,137 @@
+//! The registered design: every file of it can be planned as it stands, on seeds of its own; and strengths by the rule.
+
+use niwaki_study::training::{Plan, Results, Runner, Strength, Training};
+use niwaki_train::Device;
+use niwaki_train::spec::strictly;
+use std::ops::Range;
+use std::path::Path;
+
+/// Seeds that were run before the design was written.
+const USED: [Range<u64>; 6] = [0..128, 500..524, 1000..1024, 2000..2024, 3000..3024, 8000..8024];
+
+/// A file of the design, a template filled with a point.
+fn registered(name: &str, point: [&str; 5]) -> Training {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/registered");
+    let mut text = std::fs::read_to_string(folder.join(format!("2026-11-16-{name}"))).unwrap();
+    for (key, value) in ["@GLIMPSE@", "@KW@", "@K@", "@STANDARDISE@", "@RATE@"].into_iter().zip(point) {
+        text = text.replace(key, value);
+    }
+    strictly(name, &text).unwrap()
+}
+
+#[test]
+fn every_registered_study_can_be_planned_on_seeds_of_its_own() {
+    // The runs of the table in its README; of the map all 48 seeds.
+    let studies = [
+        ("pilot-hard.toml", 768),
+        ("pilot-easy.toml", 256),
+        ("headline.toml.in", 720),
+        ("warmup.toml.in", 1248),
+        ("dial.toml.in", 384),
+        ("jobs.toml.in", 1152),
+        ("map-hard.toml", 5760),
+        ("map-easy.toml", 1920),
+        ("horizon-20.toml.in", 192),
+        ("horizon-30.toml.in", 288),
+        ("horizon-40.toml.in", 144),
+        ("horizon-50.toml.in", 72),
+    ];
+    let points = [["plain", "30", "12", "false", "0.05"], ["residual", "31", "13", "true", "0.1"]];
+    for (name, runs) in studies {
+        for point in points {
+            let plan = Plan::new(registered(name, point), None).unwrap();
+            assert_eq!(plan.runs.len(), runs, "{name}");
+            let fresh = |seed: u64| USED.iter().all(|used| !used.contains(&seed));
+            assert!(plan.runs.iter().all(|run| fresh(run.recipe.spec.seed)), "{name}");
+            // A pilot knows PPO and nothing else.
+            assert!(!name.starts_with("pilot") || plan.study.arm.len() == 1);
+        }
+    }
+}
+
+const RULED: &str = r#"
+label = "own:ruled"
+title = "t"
+question = "q"
+seeds = 3
+endpoints = ["greedy-auc"]
+[base]
+iterations = 3
+[base.task]
+kind = "flow-shop"
+jobs = 4
+machines = 3
+training = 4
+validation = 4
+[base.policy]
+kind = "pointer"
+width = 8
+heads = 2
+blocks = 1
+[base.rollout]
+lanes = 16
+group = 8
+[base.advantage]
+kind = "group"
+[base.evaluate]
+every = 2
+lanes = 0
+greedy = true
+[[arm]]
+name = "ppo"
+[[arm]]
+name = "ruled"
+set = { "update.correction" = "tempered:rule" }
+[[cell]]
+name = "tight"
+set = { "task.deadline" = 1.05 }
+[[cell]]
+name = "loose"
+set = { "task.deadline" = 1.2 }
+"#;
+
+#[test]
+fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let runner =
+        |members| Runner { out, device: Device::Cpu, device_name: "cpu".to_owned(), members, tick: &|_| {} };
+    let plan = || Plan::new(strictly("ruled", RULED).unwrap(), None).unwrap();
+    assert!(plan().measures());
+    let strengths = runner(None).strengths(&plan()).unwrap();
+    assert_eq!(strengths.iter().map(|found| found.cell.as_str()).collect::<Vec<_>>(), ["tight", "loose"]);
+    for found in &strengths {
+        assert_eq!(found.drifts.len(), 3, "a probe for each seed");
+        let mut drifts: Vec<f64> = found.drifts.values().copied().flatten().collect();
+        drifts.sort_by(f64::total_cmp);
+        if let [_, median, _] = drifts[..] {
+            assert!((found.alpha - (1.0 / median).min(1.0)).abs() < 1e-12);
+        }
+    }
+    // Kept as they are, and what a probe measures does not depend on who is probed beside it.
+    assert_eq!(Strength::read(&out.join(plan().folder())).unwrap(), strengths);
+    std::fs::remove_file(out.join("own-ruled/strengths.json")).unwrap();
+    assert_eq!(runner(Some(1)).strengths(&plan()).unwrap(), strengths);
+    let settled = plan().settled(&strengths).unwrap();
+    assert!(!settled.measures());
+    for run in settled.runs.iter().filter(|run| run.arm == 1) {
+        let alpha = strengths[run.cell].alpha;
+        assert_eq!(run.recipe.spec.update.correction, format!("tempered:{alpha}"));
+        assert_eq!(run.hash, run.recipe.spec.hash().unwrap());
+    }
+    crate::run(&settled, out);
+    assert_eq!(Results::read(&settled, out).unwrap().runs.len(), settled.runs.len());
+    let refused = plan().settled(&[]).unwrap_err().to_string();
+    assert!(refused.contains("arm ruled, cell tight: its strength was not measured"), "{refused}");
+}
+
+#[test]
+fn a_deadline_that_nobody_misses_leaves_the_rule_without_a_signal() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = RULED.replace("\"task.deadline\" = 1.05", "\"task.deadline\" = 9.0");
+    let plan = Plan::new(strictly("ruled", &text).unwrap(), None).unwrap();
+    let (device, device_name) = (Device::Cpu, "cpu".to_owned());
+    let runner = Runner { out: folder.path(), device, device_name, members: None, tick: &|_| {} };
+    let refused = runner.strengths(&plan).unwrap_err().to_string();
+    assert!(refused.contains("arm ruled, cell tight: tempered:rule: none of 3 probes"), "{refused}");
+}
