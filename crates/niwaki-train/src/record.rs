@@ -22,9 +22,9 @@ pub struct Record {
     pub zero_reward: bool,
     /// Share of trajectories without any advantage.
     pub zero_signal: f64,
-    /// σ²T between the rollout policy and the one before the last step.
+    /// σ²T between the rollout policy and the one after the whole update. Paper: `sec:scheduling`
     pub drift: f64,
-    /// Share of steps on the flat side of the clip in the last epoch.
+    /// Share of steps on the flat side of the clip after the update.
     pub clip_fraction: f64,
     /// ESS of the full prefix ratio at the last position.
     pub prefix_ess: f64,
@@ -72,7 +72,7 @@ impl Record {
         }
     }
 
-    /// The same with what the correction measured in the last epoch.
+    /// The same with what the correction measured after the update.
     #[must_use]
     pub fn measured(self, diagnostics: &Diagnostics) -> Self {
         Self {

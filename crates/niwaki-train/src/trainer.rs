@@ -40,7 +40,7 @@ pub struct LastBatch {
     pub horizon: usize,
     /// Log-probabilities at rollout.
     pub rollout: Vec<f64>,
-    /// Log-probabilities of the last pass over the batch: those that the record's drift is of.
+    /// Log-probabilities after the update: those that the record's drift is of.
     pub log_prob: Vec<f64>,
     /// Advantages.
     pub advantage: Vec<f64>,
@@ -86,7 +86,8 @@ impl<P: Player> Trainer<P> {
         Ok(records)
     }
 
-    /// Lines 1 to 9: one batch and all epochs on it; returns the norms of the last gradients.
+    /// Lines 1 to 9: one batch and all epochs on it, then a pass that shows where they led; returns the norms of the last
+    /// gradients.
     fn learn(&mut self, iteration: usize, terms: &[Terms]) -> Result<Vec<f64>, Error> {
         let (lanes, parts) = (self.shared().spec.rollout.lanes, self.shared().spec.update.minibatches);
         let reuse = self.shared().schedule.phase(iteration).reuse;
@@ -127,8 +128,9 @@ impl<P: Player> Trainer<P> {
         }
         if parts > 1 {
             self.player.load(&self.games)?;
-            self.player.score()?;
         }
+        // What is recorded is the update as it ended: the last step, too, has moved the policy.
+        self.player.score()?;
         clock.lap(&mut self.seconds[2]);
         Ok(norms)
     }
@@ -170,7 +172,6 @@ impl<P: Player> Trainer<P> {
         let kept = members.clone().map(|member| self.player.keep(member)).collect::<Result<Vec<_>, _>>()?;
         let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, self.done)).collect();
         self.learn(self.done, &terms)?;
-        self.player.score()?;
         let mut drifts = Vec::with_capacity(kept.len());
         for member in members {
             let seen = self.player.seen(member);

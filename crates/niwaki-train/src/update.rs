@@ -46,7 +46,7 @@ pub struct Material<F> {
     pub reference: Vec<F>,
     /// What the critic should say.
     pub target: Vec<F>,
-    /// Log-probabilities of the last pass over the whole batch.
+    /// Log-probabilities after the update.
     pub current: Vec<F>,
     /// Rooms for the correction's passes, reused from epoch to epoch.
     pub rooms: Arc<Mutex<Vec<Workspace<F>>>>,

@@ -14,7 +14,7 @@ pub struct Trajectory {
     pub group: Option<usize>,
     /// Log-probabilities of its steps under the policy that drew it.
     pub old_log_prob: Vec<f64>,
-    /// The same under the policy of the last pass over the batch.
+    /// The same under the policy after the update.
     pub new_log_prob: Vec<f64>,
     /// Advantages of its steps.
     pub advantage: Vec<f64>,
