@@ -1,7 +1,8 @@
 //! What this machine can do at best, measured: the yardsticks of `bench`.
 
 use crate::cpu::{Matrix, product};
-use crate::graph::{Graph, Op};
+use crate::graph::Graph;
+use crate::ops::Op;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -49,12 +50,10 @@ pub fn wall() -> impl Fn() -> f64 {
 /// products of each backward pass too.
 #[must_use]
 pub fn product_operations(graph: &Graph, backward: bool) -> f64 {
-    let one = |op: &Op| match op {
-        Op::Linear { input, output, .. } => {
-            let (from, to) = (graph.shape(*input), graph.shape(*output));
-            2.0 * from.rows as f64 * from.width as f64 * to.width as f64
-        }
-        _ => 0.0,
+    let one = |op: &Op| {
+        let Op::Linear(linear) = op else { return 0.0 };
+        let (from, to) = (graph.shape(linear.input), graph.shape(linear.output));
+        2.0 * from.rows as f64 * from.width as f64 * to.width as f64
     };
     graph.ops().iter().map(one).sum::<f64>() * if backward { 3.0 } else { 1.0 }
 }

@@ -5,7 +5,8 @@
 //! So one plan serves every number of items, and running it allocates nothing. Buffers whose lives do not overlap
 //! share memory. This file must not know what an op computes, only what it reads, writes and keeps.
 
-use crate::graph::{Graph, Op, Value, Visible};
+use crate::graph::{Graph, Value};
+use crate::ops::{Operation, Rows};
 use crate::{Error, Result};
 
 /// Buffers are multiples of this many scalars, so that each starts on a cache line.
@@ -22,7 +23,7 @@ pub struct Region {
 
 /// How a backward op gives an operand its cotangent.
 ///
-/// Operands are written in the order of [`Op::operands`]; one that is read twice is written twice. Where an op reads
+/// Operands are written in the order of [`crate::Op::operands`]; one that is read twice is written twice. Where an op reads
 /// only some columns, `Set` defines the whole buffer: columns that it does not read become zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
@@ -39,7 +40,7 @@ pub enum Write {
 pub struct Backward {
     /// Position of the op in [`Graph::ops`].
     pub op: usize,
-    /// For each of [`Op::operands`], in order: how to write its cotangent, or `None` where none is wanted.
+    /// For each of [`crate::Op::operands`], in order: how to write its cotangent, or `None` where none is wanted.
     pub writes: Vec<Option<Write>>,
 }
 
@@ -84,19 +85,13 @@ impl Plan {
         let mut cache = Vec::new();
         for &position in &planner.forward {
             let op = &graph.ops()[position];
-            match op {
-                Op::Attention { attention, .. } if attention.visible == Visible::Causal => {
-                    cache.extend([attention.key.value, attention.value.value]);
-                }
-                Op::Attention { .. }
-                | Op::Score { .. }
-                | Op::Point { .. }
-                | Op::Gather { .. }
-                | Op::Pool { .. } => {
+            match op.rows() {
+                Rows::Apart => {}
+                Rows::UpTo(values) => cache.extend(values),
+                Rows::Mixed => {
                     let reason = "mixes rows, so it cannot run row by row".to_owned();
                     return Err(Error::Unsupported { op: op.name(), reason });
                 }
-                _ => {}
             }
         }
         Ok(planner.finish(&cache))
@@ -203,11 +198,9 @@ impl<'a> Planner<'a> {
         let mut varies = vec![false; self.graph.values()];
         for &position in &self.forward {
             let op = &self.graph.ops()[position];
-            let has_parameters = matches!(
-                op,
-                Op::Linear { .. } | Op::LayerNorm { .. } | Op::RmsNorm { .. } | Op::Embed { .. }
-            );
-            let any = has_parameters || op.operands().iter().any(|operand| varies[operand.position()]);
+            let reads = op.reads();
+            let any =
+                !reads.params.is_empty() || reads.values.iter().any(|operand| varies[operand.position()]);
             op.outputs().iter().for_each(|output| varies[output.position()] = any);
         }
         varies
@@ -240,7 +233,7 @@ impl<'a> Planner<'a> {
                 }
                 let write = match self.cotangent_of[operand.position()] {
                     Some(_) => Write::Add,
-                    None if passes_through(op, place) => Write::Alias,
+                    None if op.passes_through(place) => Write::Alias,
                     None => Write::Set,
                 };
                 let root = match write {
@@ -293,7 +286,7 @@ impl<'a> Planner<'a> {
             for value in op.kept() {
                 extend(&mut value_life[value.position()], tick);
             }
-            let size = op.saved(|value| graph.shape(value));
+            let size = op.saved(graph);
             let first = self.forward.iter().position(|other| other == position).unwrap_or(0);
             saved_life[*position] = (size > 0).then_some(Life { size, first, last: tick });
         }
@@ -315,15 +308,6 @@ impl<'a> Planner<'a> {
             cotangents,
             arena,
         }
-    }
-}
-
-/// Whether the operand at a place receives exactly the output's cotangent, which nothing needs afterwards.
-fn passes_through(op: &Op, place: usize) -> bool {
-    match op {
-        Op::Linear { residual: Some(residual), input, .. } => place == 1 && residual != input,
-        Op::Add { left, right, .. } => place == 0 && left != right,
-        _ => false,
     }
 }
 

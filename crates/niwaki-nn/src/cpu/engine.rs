@@ -1,12 +1,13 @@
 //! The members of a population on the CPU, and the loop over members and blocks.
 
 use super::Real;
-use super::block::{Block, Extent, Inputs, Weights, Workspace};
+use super::block::{Block, Extent, Inputs, Workspace};
 use super::buffer::Buffer;
 use super::kernels::scale;
 use super::step::step;
 use crate::engine::{Engine, Span, Surrogate, check_members};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
+use crate::ops::Weights;
 use crate::optimiser::Optimiser;
 use crate::plan::Plan;
 use crate::{Error, Result};

@@ -2,7 +2,7 @@
 
 use super::Real;
 use super::simd::vectorised;
-use crate::graph::Activation;
+use crate::ops::Activation;
 
 /// Accumulators of a sum: wide enough for one AVX-512 register of f32.
 pub(crate) const LANES: usize = 16;

@@ -4,26 +4,23 @@
 //! forward and backward, so that a block's activations stay in cache. No sum crosses threads, so results have the
 //! same bits whatever the number of threads and whatever else is in the cohort.
 //!
-//! `engine` holds the members and drives blocks; `block` runs one block's tape in the arena; the other files are
-//! kernels over plain slices, which know rows and widths and nothing of graphs.
+//! `engine` holds the members and drives blocks; `block` runs one block's tape in the arena and gives ops
+//! their slices; the other files are kernels over plain slices that several ops share, which know rows and widths and
+//! nothing of graphs.
 
-mod attention;
 mod block;
 mod buffer;
 mod engine;
-mod kernels;
-mod norm;
-mod panels;
-mod pick;
-mod point;
-mod product;
+pub(crate) mod kernels;
+pub(crate) mod panels;
+pub(crate) mod product;
 mod real;
-mod rope;
-mod rows;
-mod simd;
+pub(crate) mod rows;
+pub(crate) mod simd;
 mod step;
 
+pub(crate) use block::{Block, accumulate, scale_range};
+pub(crate) use buffer::Buffer;
 pub use engine::Cpu;
-pub use pick::log_softmax;
 pub(crate) use product::{Matrix, product};
 pub use real::{Kernel, Real};

@@ -176,6 +176,13 @@ fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
     }
 }
 
+/// Compiles a source and throws the machine code away.
+#[cfg(test)]
+pub(crate) fn try_out(target: Target, name: &str, source: &str) -> Result<()> {
+    super::device::preload_compiler()?;
+    compile(name, source, &options(target)).map(|_| ())
+}
+
 fn read_checked(path: &Path) -> Option<Vec<u8>> {
     let bytes = std::fs::read(path).ok()?;
     let body = bytes.strip_prefix(MAGIC.as_slice())?;

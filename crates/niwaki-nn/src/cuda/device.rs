@@ -77,6 +77,11 @@ fn preload(stem: &'static str, mend: &'static str) -> Result<()> {
     Err(missing(&format!("lib{stem}"), mend))
 }
 
+/// Opens NVRTC, which needs no GPU.
+pub(crate) fn preload_compiler() -> Result<()> {
+    preload("nvrtc", "the CUDA runtime compiler (libnvrtc, CUDA 12 or 13)")
+}
+
 /// One GPU with its context and stream. Not shared between threads.
 pub(crate) struct Device {
     handle: sys::CUdevice,
@@ -109,7 +114,7 @@ impl Device {
                 "GPU {ordinal} was asked for and {count} are here; use --device cpu"
             )));
         }
-        preload("nvrtc", "the CUDA runtime compiler (libnvrtc, CUDA 12 or 13)")?;
+        preload_compiler()?;
         preload("cublasLt", "cuBLAS (libcublasLt, CUDA 12 or 13)")?;
         let handle = result::device::get(ordinal).named("cuDeviceGet")?;
         // SAFETY: `handle` came from the driver, and the primary context is retained until drop.

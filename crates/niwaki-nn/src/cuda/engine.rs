@@ -5,7 +5,7 @@ use super::compile::{Target, cache_folder};
 use super::device::{Buffer, Device, refused};
 use super::extension::Library;
 use super::kernels::Kernels;
-use super::lower::{Lowering, SCALAR, Tools, padded};
+use super::lower::{Lowering, Program, SCALAR, Tools, padded};
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
@@ -63,7 +63,8 @@ impl Cuda {
         let hopper = device.capability == (9, 0);
         let target = target(&device);
         let cache = options.cache.clone().or_else(cache_folder);
-        let units = Lowering::units(graph, outputs, options.precision, hopper)?;
+        let program = Program { graph, outputs, precision: options.precision, hopper };
+        let units = Lowering::units(&program)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let bytes = members * padded(graph) * SCALAR;

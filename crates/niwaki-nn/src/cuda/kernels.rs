@@ -11,173 +11,129 @@ use std::path::Path;
 
 const COMMON: &str = include_str!("kernels/common.cu");
 
-/// The sizes of attention to few keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Heads {
-    pub(crate) heads: u8,
-    /// Columns of a head.
-    pub(crate) depth: u8,
-    pub(crate) keys: u8,
-    /// Whether products keep what rounding their operands loses.
-    pub(crate) split: bool,
+/// What kernels with a thread per entry share.
+pub(crate) const ENTRIES: &str = include_str!("kernels/entries.cu");
+
+/// What attention to few keys and pointers share on the tensor cores, and its constants.
+pub(crate) const TENSOR: &str = include_str!("kernels/tensor.cu");
+pub(crate) const TENSOR_CONSTANTS: &[&str] = &["TENSOR_HEADS", "TENSOR_DEPTH", "TENSOR_KEYS", "TENSOR_SPLIT"];
+
+/// Most constants that a file has.
+const MOST: usize = 6;
+
+/// A kernel file.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// Its name in messages and in the cache.
+    pub(crate) name: &'static str,
+    /// Its parts, behind what all kernels share.
+    pub(crate) source: &'static [&'static str],
+    /// Constants that it is compiled with.
+    pub(crate) constants: &'static [&'static str],
+    /// Its kernels, each with the dynamic shared memory that it may be given.
+    pub(crate) kernels: &'static [(&'static str, u32)],
 }
 
-impl Heads {
-    fn name(self) -> String {
-        let Self { heads, depth, keys, split } = self;
-        format!("{heads}-{depth}-{keys}{}", if split { "-split" } else { "" })
-    }
-
-    fn constants(self) -> String {
-        let Self { heads, depth, keys, split } = self;
-        let values = [("HEADS", heads), ("DEPTH", depth), ("KEYS", keys), ("SPLIT", u8::from(split))];
-        values.iter().map(|(name, value)| format!("#define TENSOR_{name} {value}\n")).collect()
-    }
+/// A kernel file with the values of its constants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    file: &'static File,
+    values: [u8; MOST],
 }
 
-/// A kernel file, with its constants where it has some.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unit {
-    /// Row-wise and entry-wise ops, sums over rows.
-    Rows,
-    /// Ops steered by integers and masks.
-    Index,
-    /// Optimisers.
-    Step,
-    /// Attention of 8 rows and 32 columns.
-    AttentionSmall,
-    /// Attention to few keys.
-    AttentionFew(Heads),
-    /// Attention of any shape.
-    AttentionAny,
-    /// Products on Hopper's tensor cores.
-    Hopper,
-    /// Pointers: their glimpse, columns of the context that queries are made of (none where queries are read), and whether
-    /// the query joins its glimpse.
-    Point(Heads, u8, bool),
-    /// Norms: accesses per lane, floats per access.
-    Norm(u8, u8),
-}
+/// Row-wise and entry-wise work that several ops share, sums over rows.
+pub(crate) const ROWWISE: Unit = Unit::plain(&File {
+    name: "rows",
+    source: &[ENTRIES, include_str!("kernels/rows.cu")],
+    constants: &[],
+    kernels: &[
+        ("combine", 0),
+        ("finish", 0),
+        ("activate_backward", 0),
+        ("column_sums", 0),
+        ("gather_partials", 0),
+    ],
+});
+
+/// Optimisers.
+pub(crate) const STEP: Unit = Unit::plain(&File {
+    name: "step",
+    source: &[include_str!("kernels/step.cu")],
+    constants: &[],
+    kernels: &[("norm_partials", 0), ("norm_finish", 0), ("step_sgd", 0), ("step_adam", 0)],
+});
+
+/// A program that chooses its own next input.
+pub(crate) const CHOOSE: Unit = Unit::plain(&File {
+    name: "choose",
+    source: &[include_str!("kernels/choose.cu")],
+    constants: &[],
+    kernels: &[("choose_row", 0)],
+});
 
 /// Bytes of shared memory that a block may have on every GPU since Volta's successors (A100: 164 KB, H100: 227 KB).
 pub(crate) const SHARED_LIMIT: u32 = 160 * 1024;
 
-/// Shared memory of a block of [`Unit::Hopper`]: three stages of two 16 KB tiles, and room to align them to 1 KB.
+/// Shared memory of a block of a product on Hopper's tensor cores: three stages of two 16 KB tiles, and room to align them to 1 KB.
 pub(crate) const HOPPER_SHARED: u32 = (3 * 2 * 16 + 1) * 1024;
 
-/// What a caller brings, behind what all kernels share.
-pub(crate) fn with_prelude(code: &str) -> String {
-    format!("{COMMON}\n{code}")
+impl Unit {
+    /// A file without constants.
+    pub(crate) const fn plain(file: &'static File) -> Self {
+        assert!(file.constants.is_empty(), "the file has constants");
+        Self { file, values: [0; MOST] }
+    }
+
+    /// A file with a value for each of its constants.
+    pub(crate) fn sized(file: &'static File, values: &[u8]) -> Self {
+        assert_eq!(file.constants.len(), values.len(), "constants of {}", file.name);
+        let mut all = [0; MOST];
+        all[..values.len()].copy_from_slice(values);
+        Self { file, values: all }
+    }
+
+    fn values(&self) -> &[u8] {
+        &self.values[..self.file.constants.len()]
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.values().iter().fold(self.file.name.to_owned(), |name, value| format!("{name}-{value}"))
+    }
+
+    pub(crate) fn source(&self) -> String {
+        let constants = self.file.constants.iter().zip(self.values());
+        let constants: String = constants.map(|(name, value)| format!("#define {name} {value}\n")).collect();
+        format!("{constants}{}", with_prelude(&self.file.source.join("\n")))
+    }
+
+    fn key(&self) -> (&'static str, &[u8]) {
+        (self.file.name, self.values())
+    }
 }
 
-impl Unit {
-    fn name(self) -> String {
-        match self {
-            Self::Rows => "rows".to_owned(),
-            Self::Index => "index".to_owned(),
-            Self::Step => "step".to_owned(),
-            Self::AttentionSmall => "attention-small".to_owned(),
-            Self::AttentionFew(heads) => format!("attention-few-{}", heads.name()),
-            Self::AttentionAny => "attention-any".to_owned(),
-            Self::Hopper => "hopper".to_owned(),
-            Self::Point(heads, context, residual) => {
-                format!("point-{}-{context}-{}", heads.name(), u8::from(residual))
-            }
-            Self::Norm(accesses, floats) => format!("norm-{accesses}-{floats}"),
-        }
+impl PartialEq for Unit {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
     }
+}
 
-    fn source(self) -> String {
-        let (constants, body) = match self {
-            Self::Rows => (String::new(), include_str!("kernels/rows.cu")),
-            Self::Index => (String::new(), include_str!("kernels/index.cu")),
-            Self::Step => (String::new(), include_str!("kernels/step.cu")),
-            Self::AttentionSmall => (String::new(), include_str!("kernels/attention_small.cu")),
-            Self::AttentionFew(heads) => (
-                heads.constants(),
-                concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/attention_few.cu")),
-            ),
-            Self::AttentionAny => (String::new(), include_str!("kernels/attention_any.cu")),
-            Self::Hopper => (String::new(), include_str!("kernels/hopper.cu")),
-            Self::Point(heads, context, residual) => (
-                format!(
-                    "{}#define POINT_CONTEXT {context}\n#define POINT_RESIDUAL {}\n",
-                    heads.constants(),
-                    u8::from(residual)
-                ),
-                concat!(include_str!("kernels/tensor.cu"), "\n", include_str!("kernels/point.cu")),
-            ),
-            Self::Norm(accesses, floats) => (
-                format!("#define NORM_V {accesses}\n#define NORM_P {floats}\n"),
-                include_str!("kernels/norm.cu"),
-            ),
-        };
-        format!("{constants}{COMMON}\n{body}")
-    }
+impl Eq for Unit {}
 
-    /// Its kernels, each with the dynamic shared memory that it may be given.
-    fn kernels(self) -> &'static [(&'static str, u32)] {
-        match self {
-            Self::Rows => &[
-                ("combine", 0),
-                ("finish", 0),
-                ("activate_backward", 0),
-                ("column_sums", 0),
-                ("gather_partials", 0),
-                ("transpose", 0),
-                ("to_bf16", 0),
-                ("narrow_forward_4", 0),
-                ("narrow_forward_8", 0),
-                ("narrow_backward_4", 0),
-                ("narrow_backward_8", 0),
-            ],
-            Self::Index => &[
-                ("embed_forward", 0),
-                ("embed_pair_forward", 0),
-                ("embed_backward_small", 0),
-                ("embed_backward_large", 0),
-                ("gather_forward", 0),
-                ("gather_forward_4", 0),
-                ("gather_backward", 0),
-                ("pool_forward", 0),
-                ("pool_backward", 0),
-                ("score_forward", 0),
-                ("score_backward_query", 0),
-                ("score_backward_key", 0),
-                ("rope", 0),
-                ("pick_few", 0),
-                ("pick_many", 0),
-                ("pick_backward", 0),
-                ("choose_row", 0),
-            ],
-            Self::Step => &[("norm_partials", 0), ("norm_finish", 0), ("step_sgd", 0), ("step_adam", 0)],
-            Self::AttentionSmall => &[("attention_small_forward", 0), ("attention_small_backward", 0)],
-            Self::AttentionFew(_) => {
-                &[("attention_few_forward", SHARED_LIMIT), ("attention_few_backward", SHARED_LIMIT)]
-            }
-            Self::AttentionAny => &[
-                ("attention_any_forward", SHARED_LIMIT),
-                ("attention_row", 0),
-                ("attention_row_32", 0),
-                ("attention_any_backward", SHARED_LIMIT),
-            ],
-            Self::Hopper => &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
-            Self::Point(..) => &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
-            Self::Norm(..) => &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
-        }
+impl PartialOrd for Unit {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
+}
 
-    /// The norm unit for rows of a width, or `None` where a row does not fit a warp's registers.
-    pub(crate) fn norm(width: usize) -> Option<Self> {
-        match (width, width % 4) {
-            (..=128, 0) => Some(Self::Norm(1, 4)),
-            (..=256, 0) => Some(Self::Norm(2, 4)),
-            (..=1024, 0) => Some(Self::Norm(8, 4)),
-            (..=256, _) => Some(Self::Norm(8, 1)),
-            (..=1024, _) => Some(Self::Norm(32, 1)),
-            _ => None,
-        }
+impl Ord for Unit {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
     }
+}
+
+/// What stands behind what all kernels share.
+pub(crate) fn with_prelude(code: &str) -> String {
+    format!("{COMMON}\n{code}")
 }
 
 /// The kernels of some units, loaded.
@@ -214,7 +170,7 @@ impl Kernels {
             let (unit, source, image) = image?;
             kernels.compiled += usize::from(!image.cached);
             let module = Module::load(target, &unit.name(), &source, image)?;
-            for &(name, shared) in unit.kernels() {
+            for &(name, shared) in unit.file.kernels {
                 kernels.functions.insert((unit, name), module.kernel(name, shared)?);
             }
         }
@@ -227,37 +183,61 @@ impl Kernels {
     /// If the unit was not loaded.
     pub(crate) fn get(&self, unit: Unit, name: &'static str) -> Result<CUfunction> {
         let found = self.functions.get(&(unit, name)).copied();
-        found.ok_or_else(|| refused(format!("kernel {name} of {unit:?} is not loaded")))
+        found.ok_or_else(|| refused(format!("kernel {name} of {} is not loaded", unit.name())))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::compile::Target;
+    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::{Precision, compile};
+    use crate::graph::Graph;
+    use crate::ops::Op;
 
-    #[test]
-    fn every_width_up_to_1024_has_a_norm_that_covers_it() {
-        for width in 1..=1024 {
-            let Some(Unit::Norm(accesses, floats)) = Unit::norm(width) else { panic!("no unit for {width}") };
-            assert!(32 * usize::from(accesses) * usize::from(floats) >= width, "{width}");
-            assert!(width.is_multiple_of(usize::from(floats)), "{width}");
+    /// The units of all programs in which a device is compared with the CPU.
+    fn units(hopper: bool) -> Vec<Unit> {
+        let mut units = Vec::new();
+        for (_, case) in Op::cases() {
+            let mut graph = Graph::new();
+            let outputs = case(&mut graph).unwrap();
+            for precision in [Precision::F32, Precision::Tf32] {
+                let program = Program { graph: &graph, outputs: &outputs, precision, hopper };
+                units.extend(Lowering::units(&program).unwrap());
+            }
         }
-        assert_eq!(Unit::norm(1025), None);
+        units.sort_unstable();
+        units.dedup();
+        units
     }
 
     #[test]
-    fn every_kernel_named_is_in_its_source() {
-        let units =
-            [Unit::Rows, Unit::Index, Unit::Step, Unit::AttentionSmall, Unit::AttentionAny, Unit::Hopper];
-        let heads = Heads { heads: 4, depth: 16, keys: 20, split: false };
-        let pointers = [false, true].map(|residual| Unit::Point(heads, 14, residual));
-        let sized = [Unit::Norm(1, 4), Unit::AttentionFew(heads)].into_iter().chain(pointers);
-        for unit in units.into_iter().chain(sized) {
-            for (name, _) in unit.kernels() {
+    fn every_kernel_named_is_in_its_source_and_the_other_way_round() {
+        for unit in units(true) {
+            let (source, file) = (unit.source(), unit.file);
+            for (name, _) in file.kernels {
                 // `narrow_forward_4` is made by a macro from `narrow_forward_##N`.
                 let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
                 let found = [format!("{name}("), format!("{stem}##N(")];
-                assert!(found.iter().any(|text| unit.source().contains(text)), "{name}");
+                assert!(found.iter().any(|text| source.contains(text)), "{name} of {}", file.name);
+            }
+            // The macro makes two kernels twice.
+            let made = if source.contains("#define NARROW") { 2 } else { 0 };
+            let kernels = source.matches("extern \"C\" __global__").count();
+            assert_eq!(kernels + made, file.kernels.len(), "kernels of {}", file.name);
+        }
+    }
+
+    /// Compiles every kernel that `bench device` runs, for the oldest and the newest architecture. It needs NVRTC (a
+    /// CUDA toolkit, or the wheel `nvidia-cuda-nvrtc-cu12` with `CUDA_HOME` at its folder) and no GPU.
+    #[test]
+    #[ignore = "needs NVRTC: CUDA_HOME=… cargo test -p niwaki-nn --features cuda -- --ignored every_kernel_compiles"]
+    fn every_kernel_compiles() {
+        for (capability, hopper) in [((8, 0), false), ((9, 0), true)] {
+            let target = Target { capability, driver: 0 };
+            for unit in units(hopper) {
+                compile::try_out(target, &unit.name(), &unit.source()).unwrap();
             }
         }
     }

@@ -1,25 +1,24 @@
 //! The CUDA engine: a whole cohort as one batched program on one GPU. Behind the feature `cuda`.
 //!
 //! Built without a CUDA toolkit: [`device`] finds the driver, NVRTC and cuBLASLt when the engine is made, and a machine
-//! without them gets one line. [`compile`] turns the files under `kernels/` into machine code once and keeps it on disk;
-//! [`kernels`] knows which files a program needs. [`lower`] writes each op's passes down on a [`tape`], which replays as
-//! one CUDA graph; [`blas`] plans the products. [`session`] lays out memory for a number of items and splits a cohort
+//! without them gets one line. [`compile`] turns kernel files into machine code once and keeps it on disk; [`kernels`]
+//! knows files and units. [`lower`] lets each op write its passes down on a [`tape`], which replays as one CUDA graph; [`blas`] plans the products. [`session`] lays out memory for a number of items and splits a cohort
 //! that exceeds it; [`pull_back`] is one gradient, [`extension`] a kernel that the caller brings, [`engine`] what a policy sees;
 //! [`update`] is the optimiser; [`check`] compares every op with the CPU engine on the device at hand; [`limits`] is what
 //! the device can do at best.
 
-mod blas;
+pub(crate) mod blas;
 pub mod check;
 mod compile;
 mod device;
 mod engine;
 mod extension;
-mod kernels;
+pub(crate) mod kernels;
 mod limits;
-mod lower;
+pub(crate) mod lower;
 mod pull_back;
 mod session;
-mod tape;
+pub(crate) mod tape;
 mod update;
 
 pub use blas::Precision;

@@ -1,7 +1,7 @@
 //! The optimiser on the device: the norm of each member's gradient, then one pass over the flat buffers.
 
 use super::device::{Buffer, Device, Pinned};
-use super::kernels::{Kernels, Unit};
+use super::kernels::{Kernels, STEP};
 use super::lower::SCALAR;
 use super::tape::{Tape, arguments};
 use crate::Result;
@@ -84,7 +84,7 @@ impl Update {
         };
         let mut tape = Tape::default();
         let wide = (BLOCKS, members, 1);
-        let get = |name| kernels.get(Unit::Step, name);
+        let get = |name| kernels.get(STEP, name);
         let norm = arguments![gradient, self.partial.at, length];
         tape.kernel("norm", get("norm_partials")?, wide, 256, 0, norm)?;
         let finish = arguments![

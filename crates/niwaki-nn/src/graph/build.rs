@@ -1,8 +1,8 @@
-//! Builds a program op by op and refuses shapes that do not fit.
+//! A program and what all ops need to add themselves to it: inputs, values, and refusals of shapes that do not fit.
 
-use super::op::{Activation, Columns, Op, Pooling};
-use super::shape::{Index, Mask, Shape, Value};
+use super::shape::{Columns, Index, Mask, Shape, Value};
 use crate::layout::{Layout, Param};
+use crate::ops::Op;
 use crate::{Error, Init, Result};
 
 /// An input with a name for messages.
@@ -51,7 +51,7 @@ pub struct Graph {
     inputs: Vec<Named<Value>>,
     indices: Vec<IndexSource>,
     masks: Vec<Named<Shape>>,
-    pub(super) ops: Vec<Op>,
+    ops: Vec<Op>,
     shown: Vec<Value>,
 }
 
@@ -157,217 +157,6 @@ impl Graph {
         Mask(self.masks.len() - 1)
     }
 
-    /// Adds [`Op::Linear`] with a weight `[in, out]`, without residual.
-    ///
-    /// # Errors
-    /// If the weight's first axis is not the input's width, or the bias is not `[out]`.
-    pub fn linear(
-        &mut self,
-        input: Value,
-        weight: Param,
-        bias: Option<Param>,
-        activation: Activation,
-    ) -> Result<Value> {
-        self.add_linear(input, weight, false, bias, activation, None)
-    }
-
-    /// Adds [`Op::Linear`] with a residual, without activation.
-    ///
-    /// # Errors
-    /// As [`Graph::linear`], and if the residual's shape is not the output's.
-    pub fn linear_onto(
-        &mut self,
-        residual: Value,
-        input: Value,
-        weight: Param,
-        bias: Option<Param>,
-    ) -> Result<Value> {
-        self.add_linear(input, weight, false, bias, Activation::None, Some(residual))
-    }
-
-    /// Adds [`Op::Linear`] with a weight stored `[out, in]`, without bias: a head tied to an embedding.
-    ///
-    /// # Errors
-    /// If the weight's second axis is not the input's width.
-    pub fn linear_tied(&mut self, input: Value, weight: Param) -> Result<Value> {
-        self.add_linear(input, weight, true, None, Activation::None, None)
-    }
-
-    fn add_linear(
-        &mut self,
-        input: Value,
-        weight: Param,
-        transposed: bool,
-        bias: Option<Param>,
-        activation: Activation,
-        residual: Option<Value>,
-    ) -> Result<Value> {
-        let op = "linear";
-        let Shape { rows, width } = self.shape(input);
-        let [first, second] = self.matrix(op, weight)?;
-        let (wanted, out) = if transposed { (second, first) } else { (first, second) };
-        expect(op, "weight's input width", width, wanted)?;
-        if let Some(bias) = bias {
-            expect(op, "bias", out, self.layout.slice(bias).len())?;
-        }
-        if let Some(residual) = residual {
-            self.same(op, residual, Shape { rows, width: out })?;
-        }
-        let output = self.value(rows, out);
-        self.ops.push(Op::Linear { input, weight, transposed, bias, activation, residual, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::LayerNorm`] with ε = 1e-5.
-    ///
-    /// # Errors
-    /// If gain or bias is not as wide as the input.
-    pub fn layer_norm(&mut self, input: Value, gain: Param, bias: Param) -> Result<Value> {
-        let shape = self.shape(input);
-        expect("layer_norm", "gain", shape.width, self.layout.slice(gain).len())?;
-        expect("layer_norm", "bias", shape.width, self.layout.slice(bias).len())?;
-        let output = self.value(shape.rows, shape.width);
-        self.ops.push(Op::LayerNorm { input, gain, bias, epsilon: 1e-5, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::RmsNorm`].
-    ///
-    /// # Errors
-    /// If the gain is not as wide as the input.
-    pub fn rms_norm(&mut self, input: Value, gain: Param, epsilon: f64) -> Result<Value> {
-        let shape = self.shape(input);
-        expect("rms_norm", "gain", shape.width, self.layout.slice(gain).len())?;
-        let output = self.value(shape.rows, shape.width);
-        self.ops.push(Op::RmsNorm { input, gain, epsilon, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Embed`].
-    ///
-    /// # Errors
-    /// If the table is no matrix, or the indices may exceed it.
-    pub fn embed(&mut self, table: Param, index: Index) -> Result<Value> {
-        let [entries, width] = self.matrix("embed", table)?;
-        self.bounded("embed", index, entries)?;
-        let output = self.value(self.indices[index.0].rows(), width);
-        self.ops.push(Op::Embed { table, index, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Gather`].
-    ///
-    /// # Errors
-    /// If the indices may exceed the input's rows.
-    pub fn gather(&mut self, input: Value, index: Index) -> Result<Value> {
-        let Shape { rows, width } = self.shape(input);
-        self.bounded("gather", index, rows)?;
-        let output = self.value(self.indices[index.0].rows(), width);
-        self.ops.push(Op::Gather { input, index, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Pool`].
-    ///
-    /// # Errors
-    /// If `group` does not divide the rows, or the mask is not `[rows, 1]`.
-    pub fn pool(
-        &mut self,
-        input: Value,
-        group: usize,
-        mask: Option<Mask>,
-        pooling: Pooling,
-    ) -> Result<Value> {
-        let Shape { rows, width } = self.shape(input);
-        if group == 0 || rows % group != 0 {
-            let reason = format!("groups of {group} rows do not divide {rows}");
-            return Err(Error::Unsupported { op: "pool", reason });
-        }
-        if let Some(mask) = mask {
-            self.masked("pool", mask, Shape { rows, width: 1 })?;
-        }
-        let output = self.value(rows / group, width);
-        self.ops.push(Op::Pool { input, group, mask, pooling, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Concat`].
-    ///
-    /// # Errors
-    /// If there is no operand, or their rows differ.
-    pub fn concat(&mut self, inputs: &[Value]) -> Result<Value> {
-        let Some(&first) = inputs.first() else {
-            return Err(Error::Unsupported { op: "concat", reason: "no operand".to_owned() });
-        };
-        for &input in inputs {
-            expect("concat", "rows", self.shape(first).rows, self.shape(input).rows)?;
-        }
-        let width = inputs.iter().map(|&input| self.shape(input).width).sum();
-        let output = self.value(self.shape(first).rows, width);
-        self.ops.push(Op::Concat { inputs: inputs.to_vec(), output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Add`].
-    ///
-    /// # Errors
-    /// If the shapes differ.
-    pub fn add(&mut self, left: Value, right: Value) -> Result<Value> {
-        self.same("add", right, self.shape(left))?;
-        let output = self.like(left);
-        self.ops.push(Op::Add { left, right, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Mul`].
-    ///
-    /// # Errors
-    /// If the shapes differ.
-    pub fn mul(&mut self, left: Value, right: Value) -> Result<Value> {
-        self.same("mul", right, self.shape(left))?;
-        let output = self.like(left);
-        self.ops.push(Op::Mul { left, right, output });
-        Ok(output)
-    }
-
-    /// Adds [`Op::Scale`].
-    pub fn scale(&mut self, input: Value, factor: f64) -> Value {
-        let output = self.like(input);
-        self.ops.push(Op::Scale { input, factor, output });
-        output
-    }
-
-    /// Adds [`Op::Activate`].
-    pub fn activate(&mut self, input: Value, activation: Activation) -> Value {
-        let output = self.like(input);
-        self.ops.push(Op::Activate { input, activation, output });
-        output
-    }
-
-    /// Adds [`Op::Rope`].
-    ///
-    /// # Errors
-    /// If the heads do not fit the columns, a head's width is odd, or positions are not one per row.
-    pub fn rope(
-        &mut self,
-        input: Columns,
-        heads: usize,
-        head_width: usize,
-        base: f64,
-        position: Index,
-    ) -> Result<Value> {
-        let rows = self.shape(input.value).rows;
-        self.fits("rope", "columns", input, heads * head_width)?;
-        if !head_width.is_multiple_of(2) {
-            let reason = format!("a head of {head_width} columns has no pairs to turn");
-            return Err(Error::Unsupported { op: "rope", reason });
-        }
-        expect("rope", "positions", rows, self.indices[position.0].rows())?;
-        let output = self.value(rows, heads * head_width);
-        self.ops.push(Op::Rope { input, heads, head_width, base, position, output });
-        Ok(output)
-    }
-
     /// Marks a value as one that is only read where it is an output: nothing flows back from it, and no surrogate is
     /// asked for its cotangent.
     pub fn show(&mut self, value: Value) {
@@ -380,38 +169,27 @@ impl Graph {
         self.shown.contains(&value)
     }
 
-    /// Adds [`Op::Pick`]; returns the chosen log-probabilities and the entropies, `[rows, 1]` each.
-    ///
-    /// # Errors
-    /// If actions are not one per row or may exceed the choices, or the mask is not `[rows, choices]`.
-    pub fn pick_log_prob(
-        &mut self,
-        logits: Value,
-        action: Index,
-        mask: Option<Mask>,
-    ) -> Result<(Value, Value)> {
-        let shape = self.shape(logits);
-        expect("pick_log_prob", "actions", shape.rows, self.indices[action.0].rows())?;
-        self.bounded("pick_log_prob", action, shape.width)?;
-        if let Some(mask) = mask {
-            self.masked("pick_log_prob", mask, shape)?;
-        }
-        let (log_prob, entropy) = (self.value(shape.rows, 1), self.value(shape.rows, 1));
-        self.ops.push(Op::Pick { logits, action, mask, log_prob, entropy });
-        Ok((log_prob, entropy))
+    /// Adds an op.
+    pub(crate) fn push(&mut self, op: impl Into<Op>) {
+        self.ops.push(op.into());
     }
 
-    pub(super) fn value(&mut self, rows: usize, width: usize) -> Value {
+    /// Rows of an index.
+    pub(crate) fn index_rows(&self, index: Index) -> usize {
+        self.indices[index.0].rows()
+    }
+
+    pub(crate) fn value(&mut self, rows: usize, width: usize) -> Value {
         self.shapes.push(Shape { rows, width });
         Value(self.shapes.len() - 1)
     }
 
-    fn like(&mut self, value: Value) -> Value {
+    pub(crate) fn like(&mut self, value: Value) -> Value {
         let Shape { rows, width } = self.shape(value);
         self.value(rows, width)
     }
 
-    fn matrix(&self, op: &'static str, param: Param) -> Result<[usize; 2]> {
+    pub(crate) fn matrix(&self, op: &'static str, param: Param) -> Result<[usize; 2]> {
         let slice = self.layout.slice(param);
         <[usize; 2]>::try_from(slice.shape.as_slice()).map_err(|_| Error::Unsupported {
             op,
@@ -419,17 +197,17 @@ impl Graph {
         })
     }
 
-    fn same(&self, op: &'static str, value: Value, wanted: Shape) -> Result<()> {
+    pub(crate) fn same(&self, op: &'static str, value: Value, wanted: Shape) -> Result<()> {
         expect(op, "rows", wanted.rows, self.shape(value).rows)?;
         expect(op, "width", wanted.width, self.shape(value).width)
     }
 
-    pub(super) fn masked(&self, op: &'static str, mask: Mask, wanted: Shape) -> Result<()> {
+    pub(crate) fn masked(&self, op: &'static str, mask: Mask, wanted: Shape) -> Result<()> {
         expect(op, "mask rows", wanted.rows, self.masks[mask.0].what.rows)?;
         expect(op, "mask width", wanted.width, self.masks[mask.0].what.width)
     }
 
-    pub(super) fn fits(
+    pub(crate) fn fits(
         &self,
         op: &'static str,
         axis: &'static str,
@@ -440,7 +218,7 @@ impl Graph {
         if got < width { Err(Error::Shape { op, axis, expected: width, got }) } else { Ok(()) }
     }
 
-    fn bounded(&self, op: &'static str, index: Index, rows: usize) -> Result<()> {
+    pub(crate) fn bounded(&self, op: &'static str, index: Index, rows: usize) -> Result<()> {
         let bound = match &self.indices[index.0] {
             IndexSource::Input { bound, .. } => *bound,
             IndexSource::Constant(entries) => {
@@ -459,6 +237,6 @@ impl Graph {
     }
 }
 
-pub(super) fn expect(op: &'static str, axis: &'static str, expected: usize, got: usize) -> Result<()> {
+pub(crate) fn expect(op: &'static str, axis: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Shape { op, axis, expected, got }) }
 }

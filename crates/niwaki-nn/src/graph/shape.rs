@@ -32,6 +32,21 @@ pub struct Index(pub(crate) usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mask(pub(crate) usize);
 
+/// A run of columns of a value, so that one product can yield queries, keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Columns {
+    /// The value.
+    pub value: Value,
+    /// The first column; the op that reads it says how many.
+    pub start: usize,
+}
+
+impl From<Value> for Columns {
+    fn from(value: Value) -> Self {
+        Self { value, start: 0 }
+    }
+}
+
 impl Value {
     /// Position in the program's table of values.
     #[must_use]

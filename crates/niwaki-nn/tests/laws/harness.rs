@@ -1,11 +1,8 @@
-//! Loads a program with noise and compares its gradient with central differences.
+//! Loads a program with noise. The unit tests of ops read this file too.
 
 use niwaki_nn::graph::IndexSource;
 use niwaki_nn::{Columns, Cpu, Engine, Graph, Init, Op, Param, Real, Span, Value};
 use niwaki_stream::Key;
-
-/// Items per member in the laws: several, so that items are kept apart.
-pub(crate) const ITEMS: usize = 3;
 
 /// A parameter that starts from noise.
 pub(crate) fn param(graph: &mut Graph, name: &str, shape: &[usize]) -> Param {
@@ -57,10 +54,11 @@ pub(crate) fn loaded<F: Real>(graph: &Graph, outputs: &[Value], seeds: &[u64], i
             u8::from(stream.uniform() < 0.67)
         });
         for op in graph.ops() {
-            if let Op::Pick { action, mask: Some(open), .. } = op
-                && *open == handle
+            if let Op::Pick(pick) = op
+                && pick.mask == Some(handle)
             {
-                for (row, &action) in chosen[action.position()].iter().enumerate().filter(|pair| *pair.1 >= 0)
+                for (row, &action) in
+                    chosen[pick.action.position()].iter().enumerate().filter(|pair| *pair.1 >= 0)
                 {
                     data[row * mask.what.width + action as usize] = 1;
                 }
@@ -111,45 +109,4 @@ pub(crate) fn pull<F: Real>(engine: &mut Cpu<F>, graph: &Graph, outputs: &[Value
         }
     };
     engine.pull_back(&surrogate).unwrap();
-}
-
-fn objective(engine: &mut Cpu<f64>, outputs: usize, seed: u64) -> f64 {
-    engine.forward().unwrap();
-    let term = |output: usize| -> f64 {
-        let values = engine.output(0, output);
-        values.iter().enumerate().map(|(place, v)| v * weight(output, seed as usize, place)).sum()
-    };
-    (0..outputs).map(term).sum()
-}
-
-/// Every parameter's gradient against a central difference, in f64.
-pub(crate) fn check(name: &str, graph: &Graph, outputs: &[Value]) {
-    let seed = 11;
-    let mut engine = loaded::<f64>(graph, outputs, &[seed], ITEMS);
-    pull(&mut engine, graph, outputs, &[seed]);
-    let gradient = engine.gradient(0).unwrap();
-    let flat = engine.parameters(0).unwrap();
-    let largest = gradient.iter().fold(0.0_f64, |most, g| most.max(g.abs()));
-    assert!(largest > 1e-3, "{name}: the gradient vanishes, the law would say nothing");
-    for slice in graph.layout().slices() {
-        for place in slice.range() {
-            // Truncation h²/6 · f''' and rounding 1e-16 · f / h are both near 1e-10 for sums of size one.
-            let h = 1e-5;
-            let mut at = |change: f64| {
-                let mut moved = flat.clone();
-                moved[place] += change;
-                engine.set_parameters(0, &moved).unwrap();
-                objective(&mut engine, outputs.len(), seed)
-            };
-            let difference = (at(h) - at(-h)) / (2.0 * h);
-            let error = (difference - gradient[place]).abs();
-            assert!(
-                error < 2e-8 * (1.0 + largest),
-                "{name}: {}[{}]: gradient {}, difference {difference}",
-                slice.name,
-                place - slice.offset,
-                gradient[place]
-            );
-        }
-    }
 }

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
 mod checkpoints;
-mod gradients;
 mod harness;
 mod plans;
 mod population;

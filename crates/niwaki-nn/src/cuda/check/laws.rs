@@ -4,7 +4,8 @@ use super::{Filler, Outcome, choices, pull_on_device, pull_on_host, relative, to
 use crate::cpu::Cpu;
 use crate::cuda::{Cuda, Options, Precision};
 use crate::engine::{Choosing, Engine};
-use crate::graph::{Activation, Graph, Value};
+use crate::graph::{Graph, Value};
+use crate::ops::Activation;
 use crate::optimiser::{Optimiser, Rule};
 use crate::{Init, Result};
 

@@ -1,19 +1,20 @@
 //! The device against the CPU: every op, every optimiser and the laws of a population, on the machine at hand.
 //!
 //! [`compare`] runs one program on both with the same random inputs and cotangents and gives the relative errors;
-//! [`ops`] has a program for each op and each of its variants; [`run`] goes through them all. The reference is the
+//! each op of [`crate::ops`] has programs for each of its variants; [`run`] goes through them all. The reference is the
 //! CPU engine in f64, which the finite-difference laws hold.
 
 mod laws;
-mod ops;
 
 use super::{Cuda, Options, Precision};
 use crate::cpu::Cpu;
 use crate::engine::{Choosing, Engine, Span};
 use crate::graph::{Graph, IndexSource, Value};
 use crate::init::initialise;
+use crate::layout::Param;
+use crate::ops::{Activation, Op};
 use crate::plan::Plan;
-use crate::{Error, Result};
+use crate::{Error, Init, Result};
 use niwaki_stream::Key;
 
 /// How far the device may be from the reference, ‖difference‖ / ‖reference‖: sums in f32 in another order; operands of
@@ -25,6 +26,23 @@ pub fn tolerance(precision: Precision) -> f64 {
         Precision::Tf32 => 4e-3,
         Precision::Bf16 => 3e-2,
     }
+}
+
+/// A name and a program, which gives its outputs.
+pub(crate) type Case = (&'static str, fn(&mut Graph) -> Result<Vec<Value>>);
+
+/// Rows of a program's values, as a rule.
+pub(crate) const ROWS: usize = 6;
+
+pub(crate) fn matrix(g: &mut Graph, name: &str, from: usize, to: usize) -> Result<Param> {
+    g.param(name, &[from, to], Init::Linear { fan_in: from })
+}
+
+/// A value that leads back to a parameter, so that cotangents of it are computed: a linear map of an input.
+pub(crate) fn grown(g: &mut Graph, name: &str, rows: usize, width: usize) -> Result<Value> {
+    let x = g.scalars(name, rows, 12);
+    let weight = matrix(g, &format!("{name}.weight"), 12, width)?;
+    g.linear(x, weight, None, Activation::None)
 }
 
 /// One comparison.
@@ -274,7 +292,7 @@ pub fn choices(
 /// If the device is not there or refuses a program.
 pub fn run(options: &Options, mut report: impl FnMut(&Outcome)) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
-    for (name, case) in ops::CASES {
+    for (name, case) in Op::cases() {
         let mut graph = Graph::new();
         let outputs = case(&mut graph)?;
         for (members, items) in [(1, 5), (3, 40)] {

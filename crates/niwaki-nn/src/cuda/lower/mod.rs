@@ -1,26 +1,25 @@
 //! From the tape of ops to device work: each op's forward and backward pass as kernels and products.
 //!
-//! One [`Lowering`] writes one [`Tape`] for one pass: some members, all their items, all rows or one row of each item.
-//! [`linear`] chooses among three ways to multiply; the other files are one launch per op, or a few.
+//! One [`Lowering`] writes one [`Tape`] for one pass: some members, all their items, all rows or one row of each item. This
+//! file knows where things lie; each op of [`crate::ops`] writes its own launches, and what several of them launch is in
+//! [`shared`].
 
-mod attention;
 mod brought;
-mod entries;
-mod index;
-mod linear;
-mod norm;
-mod point;
+mod shared;
 mod units;
 
 pub(crate) use brought::Brought;
+pub(crate) use shared::{Combine, Partial};
+pub(crate) use units::Program;
 
 use super::blas::{Blas, Precision};
-use super::kernels::{Kernels, Unit};
-use super::tape::{Arguments, Tape};
+use super::kernels::{CHOOSE, Kernels};
+use super::tape::Tape;
 use crate::engine::Choosing;
-use crate::graph::{Columns, Graph, Op, Shape, Value, Visible};
+use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::plan::{Backward, Plan, Write};
+use crate::ops::{folded, summed_embeddings};
+use crate::plan::{Backward, Plan};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ use std::collections::BTreeMap;
 pub(crate) const SCALAR: usize = 4;
 
 /// Rows that one block of a summing kernel takes.
-const ROWS_PER_SUM: usize = 64;
+pub(crate) const ROWS_PER_SUM: usize = 64;
 
 /// Scalars that a member's flat buffer takes on the device: a multiple of 256 bytes, so that what is aligned in one
 /// member is aligned in all, and the library may use its fastest products. The end stays zero.
@@ -75,51 +74,36 @@ pub(crate) struct Tools<'a> {
 
 /// The rows of a value that a launch works on.
 #[derive(Clone, Copy, Debug)]
-struct View {
-    at: u64,
+pub(crate) struct View {
+    pub(crate) at: u64,
     /// Scalars from one row to the next.
-    pitch: usize,
-    rows: usize,
-    rows_per_member: usize,
-    width: usize,
-}
-
-/// Partial sums `[member, blocks, columns]`, blocks `pitch` apart.
-#[derive(Clone, Copy, Debug)]
-struct Partial {
-    blocks: usize,
-    pitch: usize,
-    columns: usize,
-}
-
-impl Partial {
-    /// Blocks side by side.
-    fn dense(blocks: usize, columns: usize) -> Self {
-        Self { blocks, pitch: columns, columns }
-    }
+    pub(crate) pitch: usize,
+    pub(crate) rows: usize,
+    pub(crate) rows_per_member: usize,
+    pub(crate) width: usize,
 }
 
 /// Writes the tape of one pass.
 pub(crate) struct Lowering<'a> {
-    tools: Tools<'a>,
-    ground: Ground,
-    row: Option<usize>,
+    pub(crate) tools: Tools<'a>,
+    pub(crate) ground: Ground,
+    pub(crate) row: Option<usize>,
     /// Whether all rows stand on one tape, which then turns weights once for all of them.
-    rows_together: bool,
-    tape: Tape,
+    pub(crate) rows_together: bool,
+    pub(crate) tape: Tape,
     scratch: usize,
-    turned: BTreeMap<usize, usize>,
-    turned_bytes: usize,
+    pub(crate) turned: BTreeMap<usize, usize>,
+    pub(crate) turned_bytes: usize,
     /// Parameters whose gradient already holds a part.
     written: Vec<bool>,
     /// Values whose cotangent was already multiplied by the slope of the activation that made them.
-    sloped: Vec<bool>,
+    pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
-    totalled: Vec<bool>,
+    pub(crate) totalled: Vec<bool>,
     /// Ops that a pointer does in its own kernels.
     folded: Vec<bool>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
-    summed: Vec<Option<Value>>,
+    pub(crate) summed: Vec<Option<Value>>,
 }
 
 /// What lowering found out besides the tape.
@@ -145,8 +129,8 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
-            folded: point::folded(tools.graph, tools.plan.outputs()),
-            summed: index::summed_embeddings(tools.graph, tools.plan),
+            folded: folded(tools.graph, tools.plan.outputs()),
+            summed: summed_embeddings(tools.graph, tools.plan),
         }
     }
 
@@ -216,7 +200,7 @@ impl<'a> Lowering<'a> {
                 width,
             ];
             let grid = (lowering.items().div_ceil(128), 1, 1);
-            lowering.launch("choose", (Unit::Index, "choose_row"), grid, 128, 0, arguments)?;
+            lowering.launch("choose", (CHOOSE, "choose_row"), grid, 128, 0, arguments)?;
         }
         Ok(lowering.finish())
     }
@@ -235,58 +219,30 @@ impl<'a> Lowering<'a> {
 
     fn op_forward(&mut self, position: usize) -> Result<()> {
         let graph = self.tools.graph;
-        let op = &graph.ops()[position];
-        match op {
-            _ if self.folded[position] => Ok(()),
-            Op::Linear { .. } => self.linear_forward(position),
-            Op::LayerNorm { .. } | Op::RmsNorm { .. } => self.norm_forward(position),
-            Op::Attention { attention, output } => self.attention_forward(position, attention, *output),
-            Op::Embed { .. } | Op::Gather { .. } | Op::Pool { .. } | Op::Score { .. } | Op::Rope { .. } => {
-                self.index_forward(op)
-            }
-            Op::Point { point, output } => self.point_forward(point, *output),
-            Op::Pick { .. } => self.pick_forward(position),
-            Op::Concat { .. } | Op::Add { .. } | Op::Mul { .. } | Op::Scale { .. } | Op::Activate { .. } => {
-                self.entries_forward(position)
-            }
-        }
+        if self.folded[position] { Ok(()) } else { graph.ops()[position].lower(self, position) }
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
         let graph = self.tools.graph;
-        let op = &graph.ops()[step.op];
-        match op {
-            _ if self.folded[step.op] => Ok(()),
-            Op::Linear { .. } => self.linear_backward(step),
-            Op::LayerNorm { .. } | Op::RmsNorm { .. } => self.norm_backward(step),
-            Op::Attention { attention, output } => self.attention_backward(step, attention, *output),
-            Op::Embed { .. } | Op::Gather { .. } | Op::Pool { .. } | Op::Score { .. } | Op::Rope { .. } => {
-                self.index_backward(step)
-            }
-            Op::Point { point, output } => self.point_backward(step, point, *output),
-            Op::Pick { .. } => self.pick_backward(step),
-            Op::Concat { .. } | Op::Add { .. } | Op::Mul { .. } | Op::Scale { .. } | Op::Activate { .. } => {
-                self.entries_backward(step)
-            }
-        }
+        if self.folded[step.op] { Ok(()) } else { graph.ops()[step.op].lower_backward(self, step) }
     }
 
-    fn shape(&self, value: Value) -> Shape {
+    pub(crate) fn shape(&self, value: Value) -> Shape {
         self.tools.graph.shape(value)
     }
 
     /// Items of the pass.
-    fn items(&self) -> usize {
+    pub(crate) fn items(&self) -> usize {
         self.ground.members * self.ground.items
     }
 
     /// Scalars from one member's parameters to the next one's.
-    fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         padded(self.tools.graph)
     }
 
     /// Where a value starts.
-    fn base(&self, value: Value) -> Result<u64> {
+    pub(crate) fn base(&self, value: Value) -> Result<u64> {
         match self.ground.inputs[value.position()] {
             0 => {
                 let region = self.tools.plan.value(value).ok_or_else(|| unplanned("a value"))?;
@@ -297,7 +253,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// The rows of a value that this pass works on.
-    fn view(&self, value: Value) -> Result<View> {
+    pub(crate) fn view(&self, value: Value) -> Result<View> {
         let Shape { rows, width } = self.shape(value);
         let base = self.base(value)?;
         let (at, pitch, per_item) = match self.row {
@@ -309,172 +265,67 @@ impl<'a> Lowering<'a> {
     }
 
     /// First row and step from row to row, for kernels that look rows up in integers.
-    fn rows_of(&self, value: Value) -> (usize, usize) {
+    pub(crate) fn rows_of(&self, value: Value) -> (usize, usize) {
         match self.row {
             None => (0, 1),
             Some(row) => (row, self.shape(value).rows),
         }
     }
 
-    fn saved(&self, op: usize) -> Option<u64> {
+    pub(crate) fn saved(&self, op: usize) -> Option<u64> {
         let region = self.tools.plan.saved(op)?;
         Some(self.ground.arena + (region.offset * self.items() * SCALAR) as u64)
     }
 
-    fn must_saved(&self, op: usize) -> Result<u64> {
+    pub(crate) fn must_saved(&self, op: usize) -> Result<u64> {
         self.saved(op).ok_or_else(|| unplanned("a saved buffer"))
     }
 
-    fn maybe_cotangent(&self, value: Value) -> Option<u64> {
+    pub(crate) fn maybe_cotangent(&self, value: Value) -> Option<u64> {
         let region = self.tools.plan.cotangent(value)?;
         Some(self.ground.arena + (region.offset * self.items() * SCALAR) as u64)
     }
 
-    fn cotangent(&self, value: Value) -> Result<u64> {
+    pub(crate) fn cotangent(&self, value: Value) -> Result<u64> {
         self.maybe_cotangent(value).ok_or_else(|| unplanned("a cotangent"))
     }
 
     /// A buffer of a value's cotangent, whole: bytes.
-    fn cotangent_bytes(&self, value: Value) -> usize {
+    pub(crate) fn cotangent_bytes(&self, value: Value) -> usize {
         self.shape(value).size() * self.items() * SCALAR
     }
 
-    fn param(&self, param: Param) -> u64 {
+    pub(crate) fn param(&self, param: Param) -> u64 {
         self.ground.parameters + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64
     }
 
     /// Where a parameter's gradient lies, and whether it already holds a part; it does from now on.
-    fn gradient(&mut self, param: Param) -> (u64, bool) {
+    pub(crate) fn gradient(&mut self, param: Param) -> (u64, bool) {
         let add = std::mem::replace(&mut self.written[param.0], true);
         let at = self.ground.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
         (at, add)
     }
 
     /// Scratch for one op's partial sums.
-    fn scratch(&mut self, scalars: usize) -> u64 {
+    pub(crate) fn scratch(&mut self, scalars: usize) -> u64 {
         self.scratch = self.scratch.max(scalars * SCALAR);
         self.ground.scratch
     }
 
-    fn launch(
-        &mut self,
-        label: &'static str,
-        (unit, name): (Unit, &'static str),
-        grid: (usize, usize, usize),
-        block: u32,
-        shared: u32,
-        arguments: Arguments,
-    ) -> Result<()> {
-        let function = self.tools.kernels.get(unit, name)?;
-        self.tape.kernel(label, function, grid, block, shared, arguments)
+    pub(crate) fn integers(&self, index: Index) -> u64 {
+        self.ground.indices[index.position()]
     }
 
-    /// A kernel with a thread per entry of `rows × width`.
-    fn per_entry(
-        &mut self,
-        label: &'static str,
-        kernel: (Unit, &'static str),
-        rows: usize,
-        width: usize,
-        arguments: Arguments,
-    ) -> Result<()> {
-        if rows * width > i32::MAX as usize {
-            let mend = "use fewer members or lanes";
-            return Err(super::device::refused(format!(
-                "{label}: {rows} × {width} entries in one pass; {mend}"
-            )));
-        }
-        self.launch(label, kernel, ((rows * width).div_ceil(256), 1, 1), 256, 0, arguments)
+    pub(crate) fn mask(&self, mask: Option<Mask>) -> Option<u64> {
+        mask.map(|mask| self.ground.masks[mask.position()])
     }
 
-    /// Adds up partial sums into the gradient of one parameter, columns below `split`, and
-    /// into that of another, the rest, where there is one.
-    fn gather_partials(
-        &mut self,
-        label: &'static str,
-        partial: u64,
-        Partial { blocks, pitch, columns }: Partial,
-        (first, split): (Param, usize),
-        second: Option<Param>,
-    ) -> Result<()> {
-        let (at, add) = self.gradient(first);
-        let (other, add_other) = match second {
-            Some(param) => {
-                let (at, add) = self.gradient(param);
-                (Some(at), add)
-            }
-            None => (None, false),
-        };
-        let arguments = super::tape::arguments![
-            partial,
-            blocks,
-            pitch,
-            columns,
-            at,
-            other,
-            split,
-            self.length(),
-            add,
-            add_other
-        ];
-        let grid = (columns.div_ceil(128), self.ground.members, 1);
-        self.launch(label, (Unit::Rows, "gather_partials"), grid, 128, 0, arguments)
-    }
-
-    /// Readies the cotangents of operands that are runs of columns, `(operand, width)` each, and says for each where it
-    /// starts and whether to add. Where one op writes disjoint runs that fill a value, none of them adds.
-    fn column_targets(
-        &mut self,
-        label: &'static str,
-        operands: &[(Columns, usize)],
-        writes: &[Option<Write>],
-    ) -> Result<Vec<Option<(u64, bool)>>> {
-        let mut targets = vec![None; operands.len()];
-        for (place, &(columns, _)) in operands.iter().enumerate() {
-            if writes[place].is_none() || targets[place].is_some() {
-                continue;
-            }
-            let same: Vec<usize> =
-                (place..operands.len()).filter(|&other| operands[other].0.value == columns.value).collect();
-            let disjoint = same.iter().all(|&a| {
-                same.iter().all(|&b| {
-                    let (left, right) = (operands[a], operands[b]);
-                    a == b
-                        || left.0.start + left.1 <= right.0.start
-                        || right.0.start + right.1 <= left.0.start
-                })
-            });
-            if !disjoint {
-                let reason =
-                    "reads the same columns twice, which this device does not differentiate".to_owned();
-                return Err(Error::Unsupported { op: label, reason });
-            }
-            let base = self.cotangent(columns.value)?;
-            let covered: usize = same.iter().map(|&other| operands[other].1).sum();
-            let whole = covered == self.shape(columns.value).width;
-            let fresh = writes[place] == Some(Write::Set);
-            if fresh && !whole {
-                let bytes = self.cotangent_bytes(columns.value);
-                self.tape.zero(label, base, bytes);
-            }
-            for other in same {
-                let at = base + (operands[other].0.start * SCALAR) as u64;
-                targets[other] = Some((at, !(fresh && whole)));
-            }
-        }
-        Ok(targets)
+    /// Rows of a value in the whole pass.
+    pub(crate) fn all_rows(&self, value: Value) -> usize {
+        self.shape(value).rows * self.items()
     }
 }
 
 fn unplanned(what: &str) -> Error {
     super::device::refused(format!("the plan has no place for {what} that the program needs"))
-}
-
-/// The code of a visibility in the attention kernels.
-fn visible_code(visible: Visible) -> usize {
-    match visible {
-        Visible::All => 0,
-        Visible::Causal => 1,
-        Visible::Masked(_) => 2,
-    }
 }

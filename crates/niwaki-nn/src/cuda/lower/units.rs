@@ -1,43 +1,30 @@
 //! Which kernel files a program's passes call for.
 
-use super::{Lowering, attention, norm, point};
+use super::Lowering;
 use crate::Result;
 use crate::cuda::blas::Precision;
-use crate::cuda::kernels::Unit;
-use crate::graph::{Graph, Op, Value};
+use crate::cuda::kernels::{CHOOSE, ROWWISE, STEP, Unit};
+use crate::graph::{Graph, Value};
+
+/// A program and how it will be run.
+#[derive(Clone, Copy)]
+pub(crate) struct Program<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) outputs: &'a [Value],
+    pub(crate) precision: Precision,
+    /// Whether the tensor cores' own kernels may be used.
+    pub(crate) hopper: bool,
+}
 
 impl Lowering<'_> {
     /// The kernel files that a program's passes need.
     ///
     /// # Errors
-    /// If a norm is too wide.
-    pub(crate) fn units(
-        graph: &Graph,
-        outputs: &[Value],
-        precision: Precision,
-        hopper: bool,
-    ) -> Result<Vec<Unit>> {
-        let mut units = vec![Unit::Rows, Unit::Index, Unit::Step];
-        if hopper && precision != Precision::F32 {
-            units.push(Unit::Hopper);
-        }
-        for op in graph.ops() {
-            match op {
-                Op::LayerNorm { input, .. } | Op::RmsNorm { input, .. } => {
-                    units.push(norm::unit(op.name(), graph.shape(*input).width)?);
-                }
-                Op::Attention { attention, .. } => {
-                    units.push(Unit::AttentionAny);
-                    if attention::is_small(graph, attention) {
-                        units.push(Unit::AttentionSmall);
-                    }
-                    units.extend(attention::few(graph, attention, precision));
-                }
-                Op::Point { point, .. } => {
-                    units.push(point::unit(graph, outputs, point, precision)?);
-                }
-                _ => {}
-            }
+    /// If an op's sizes are beyond the kernels.
+    pub(crate) fn units(program: &Program<'_>) -> Result<Vec<Unit>> {
+        let mut units = vec![ROWWISE, STEP, CHOOSE];
+        for op in program.graph.ops() {
+            units.extend(op.units(program)?);
         }
         units.sort_unstable();
         units.dedup();

@@ -1,0 +1,212 @@
+//! A function of each scalar.
+
+use super::{OnCpu, Operation, Reads, Rows};
+use crate::cpu::kernels::activate;
+use crate::cpu::{Block, Real, scale_range};
+use crate::graph::{Graph, Value};
+use crate::plan::Backward;
+
+/// A function applied to each scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// The identity.
+    None,
+    /// `z · Φ(z)` with the exact normal distribution, `Φ(z) = (1 + erf(z/√2)) / 2`; derivative `Φ(z) + z φ(z)`.
+    Gelu,
+    /// `max(z, 0)`; derivative 1 where `z > 0`, else 0.
+    Relu,
+    /// `tanh z`; derivative `1 − tanh² z`.
+    Tanh,
+    /// `z · σ(z)`, `σ(z) = 1 / (1 + e^{−z})` (Swish); derivative `σ + z σ (1 − σ)`.
+    Silu,
+}
+
+impl Activation {
+    /// Whether its derivative is kept from the forward pass.
+    pub(crate) fn keeps_slope(self) -> bool {
+        match self {
+            Self::Gelu | Self::Silu => true,
+            Self::None | Self::Relu | Self::Tanh => false,
+        }
+    }
+
+    /// Whether its derivative follows from its result.
+    pub(crate) fn keeps_output(self) -> bool {
+        match self {
+            Self::Relu | Self::Tanh => true,
+            Self::None | Self::Gelu | Self::Silu => false,
+        }
+    }
+}
+
+/// `activation(input)` element by element. Saved as in [`super::Linear`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Activate {
+    /// The operand.
+    pub input: Value,
+    /// The function.
+    pub activation: Activation,
+    /// The result.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`Activate`].
+    pub fn activate(&mut self, input: Value, activation: Activation) -> Value {
+        let output = self.like(input);
+        self.push(Activate { input, activation, output });
+        output
+    }
+}
+
+impl Operation for Activate {
+    fn name(&self) -> &'static str {
+        "activate"
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::values([self.input])
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        self.activation.keeps_output().then_some(self.output).into_iter().collect()
+    }
+
+    fn saved(&self, graph: &Graph) -> usize {
+        if self.activation.keeps_slope() { graph.shape(self.output).size() } else { 0 }
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Apart
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}
+
+impl OnCpu for Activate {
+    fn scratch(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn forward<F: Real>(&self, block: &mut Block<'_, F>, at: usize) {
+        let saved = block.saved(at);
+        let keep = !saved.is_empty();
+        let shape = block.graph.shape(self.output);
+        for rows in block.spans(shape.rows) {
+            let at = scale_range(&rows, shape.width);
+            let y = &mut block.result(self.output)[at.clone()];
+            y.copy_from_slice(&block.value(self.input)[at.clone()]);
+            activate(y, None, self.activation, keep.then(|| &mut saved[at]));
+        }
+    }
+
+    fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
+        block.activation_backward(self.activation, self.output, block.saved(step.op));
+        block.pass_on(self.input, self.output, F::ONE, &step.writes, 0);
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::{Activate, Activation};
+    use crate::Result;
+    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::kernels::{ROWWISE, Unit};
+    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::tape::arguments;
+    use crate::ops::OnCuda;
+    use crate::plan::{Backward, Write};
+
+    impl Activation {
+        /// Its code in the kernels.
+        pub(crate) fn code(self) -> usize {
+            match self {
+                Self::None => 0,
+                Self::Gelu => 1,
+                Self::Relu => 2,
+                Self::Tanh => 3,
+                Self::Silu => 4,
+            }
+        }
+    }
+
+    impl OnCuda for Activate {
+        const CASES: &'static [Case] = &[
+            ("activate", |g| {
+                let x = grown(g, "x", ROWS, 10)?;
+                let kinds = [Activation::None, Activation::Gelu, Activation::Tanh, Activation::Silu];
+                Ok(kinds.into_iter().map(|activation| g.activate(x, activation)).collect())
+            }),
+            ("activate relu", |g| {
+                let x = grown(g, "x", ROWS, 10)?;
+                Ok(vec![g.activate(x, Activation::Relu)])
+            }),
+        ];
+
+        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(Vec::new())
+        }
+
+        fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
+            let (x, out) = (to.view(self.input)?, to.view(self.output)?);
+            let saved = if self.activation.keeps_slope() { to.saved(at) } else { None };
+            let none: Option<u64> = None;
+            let arguments = arguments![
+                self.activation.code(),
+                x.at,
+                x.pitch,
+                none,
+                0_usize,
+                none,
+                out.at,
+                saved,
+                out.pitch,
+                x.rows,
+                x.rows_per_member,
+                x.width
+            ];
+            to.per_entry("activate", (ROWWISE, "finish"), x.rows, x.width, arguments)
+        }
+
+        fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+            let Self { input, activation, output } = *self;
+            let Some(write) = step.writes[0] else { return Ok(()) };
+            let (from, into) = (to.cotangent_view(output)?, to.cotangent(input)?);
+            let kept = match (activation.code(), activation.keeps_slope()) {
+                // The identity's slope is 1, which scaling passes on.
+                (0, _) => return to.pass_on("activate'", input, output, 1.0, write),
+                (_, true) => to.must_saved(step.op)?,
+                (_, false) => to.base(output)?,
+            };
+            let arguments = arguments![
+                activation.code(),
+                from.at,
+                kept,
+                into,
+                write == Write::Add,
+                from.rows,
+                from.width
+            ];
+            to.per_entry("activate'", (ROWWISE, "activate_backward"), from.rows, from.width, arguments)
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Law for Activate {
+    fn check() {
+        use super::law::{check, leaf};
+        use Activation::{Gelu, None, Relu, Silu, Tanh};
+        let mut graph = Graph::new();
+        let x = leaf(&mut graph, "x", 3, 4);
+        let outputs: Vec<Value> =
+            [Gelu, Relu, Tanh, Silu, None].map(|activation| graph.activate(x, activation)).into();
+        check("activate", &graph, &outputs);
+    }
+}

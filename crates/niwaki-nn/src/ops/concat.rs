@@ -1,0 +1,170 @@
+//! Values side by side.
+
+use super::{OnCpu, Operation, Reads, Rows};
+use crate::cpu::kernels::scale;
+use crate::cpu::{Block, Real, accumulate};
+use crate::graph::{Graph, Value, expect};
+use crate::plan::Backward;
+use crate::{Error, Result};
+
+/// The operands side by side: equal rows, widths add up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Concat {
+    /// The operands.
+    pub inputs: Vec<Value>,
+    /// The result.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`Concat`].
+    ///
+    /// # Errors
+    /// If there is no operand, or their rows differ.
+    pub fn concat(&mut self, inputs: &[Value]) -> Result<Value> {
+        let Some(&first) = inputs.first() else {
+            return Err(Error::Unsupported { op: "concat", reason: "no operand".to_owned() });
+        };
+        for &input in inputs {
+            expect("concat", "rows", self.shape(first).rows, self.shape(input).rows)?;
+        }
+        let width = inputs.iter().map(|&input| self.shape(input).width).sum();
+        let output = self.value(self.shape(first).rows, width);
+        self.push(Concat { inputs: inputs.to_vec(), output });
+        Ok(output)
+    }
+}
+
+impl Operation for Concat {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::values(self.inputs.clone())
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn saved(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Apart
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}
+
+impl OnCpu for Concat {
+    fn scratch(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
+        let shape = block.graph.shape(self.output);
+        let out = block.result(self.output);
+        let mut start = 0;
+        for &input in &self.inputs {
+            let width = block.graph.shape(input).width;
+            let x = block.value(input);
+            for row in block.spans(shape.rows).flatten() {
+                let to = &mut out[row * shape.width + start..][..width];
+                to.copy_from_slice(&x[row * width..(row + 1) * width]);
+            }
+            start += width;
+        }
+    }
+
+    fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
+        let whole = block.graph.shape(self.output).width;
+        let mut start = 0;
+        for (place, &input) in self.inputs.iter().enumerate() {
+            let width = block.graph.shape(input).width;
+            if let Some(add) = accumulate(&step.writes, place) {
+                let d = block.pulled(self.output).chunks_exact(whole);
+                for (d, dx) in d.zip(block.cotangent(input).chunks_exact_mut(width)) {
+                    scale(&d[start..start + width], F::ONE, dx, add);
+                }
+            }
+            start += width;
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::Concat;
+    use crate::Result;
+    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::kernels::Unit;
+    use crate::cuda::lower::{Combine, Lowering, Program, SCALAR, View};
+    use crate::ops::OnCuda;
+    use crate::plan::{Backward, Write};
+
+    impl OnCuda for Concat {
+        const CASES: &'static [Case] = &[("concat, add, mul, scale", |g| {
+            let a = grown(g, "a", ROWS, 10)?;
+            let b = grown(g, "b", ROWS, 10)?;
+            let twice = g.add(a, a)?;
+            let product = g.mul(a, b)?;
+            let square = g.mul(b, b)?;
+            let scaled = g.scale(product, -1.7);
+            let sum = g.add(twice, scaled)?;
+            Ok(vec![g.concat(&[sum, b, square, sum])?])
+        })];
+
+        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(Vec::new())
+        }
+
+        fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
+            let out = to.view(self.output)?;
+            let mut start = 0;
+            for &input in &self.inputs {
+                let x = to.view(input)?;
+                let place = View { at: out.at + (start * SCALAR) as u64, ..out };
+                to.combine("concat", Combine::Scaled, x, x, 1.0, place, false)?;
+                start += x.width;
+            }
+            Ok(())
+        }
+
+        fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+            let from = to.cotangent_view(self.output)?;
+            let mut start = 0;
+            for (&input, write) in self.inputs.iter().zip(&step.writes) {
+                let width = to.shape(input).width;
+                if let Some(write) = write {
+                    let into = to.cotangent_view(input)?;
+                    let part = View { at: from.at + (start * SCALAR) as u64, width, ..from };
+                    to.combine("concat'", Combine::Scaled, part, part, 1.0, into, *write == Write::Add)?;
+                }
+                start += width;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Law for Concat {
+    fn check() {
+        use super::law::{check, leaf};
+        let mut graph = Graph::new();
+        let (x, y) = (leaf(&mut graph, "x", 3, 4), leaf(&mut graph, "y", 3, 2));
+        let wide = graph.concat(&[x, y, x]).unwrap();
+        let double = graph.add(wide, wide).unwrap();
+        let product = graph.mul(double, wide).unwrap();
+        check("concat", &graph, &[product, x]);
+    }
+}

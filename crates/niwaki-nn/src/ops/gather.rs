@@ -1,0 +1,175 @@
+//! Rows of a value.
+
+use super::{OnCpu, Operation, Reads, Rows};
+use crate::Result;
+use crate::cpu::rows::add_row;
+use crate::cpu::{Block, Real};
+use crate::graph::{Graph, Index, Shape, Value};
+use crate::plan::Backward;
+
+/// `output[r] = input[index[r]]` within the item, zeros where `index[r] < 0`. Backward scatters and adds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gather {
+    /// The operand.
+    pub input: Value,
+    /// Rows of the operand.
+    pub index: Index,
+    /// The result.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`Gather`].
+    ///
+    /// # Errors
+    /// If the indices may exceed the input's rows.
+    pub fn gather(&mut self, input: Value, index: Index) -> Result<Value> {
+        let Shape { rows, width } = self.shape(input);
+        self.bounded("gather", index, rows)?;
+        let output = self.value(self.index_rows(index), width);
+        self.push(Gather { input, index, output });
+        Ok(output)
+    }
+}
+
+impl Operation for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn reads(&self) -> Reads {
+        Reads { index: Some(self.index), ..Reads::values([self.input]) }
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn saved(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Mixed
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}
+
+impl OnCpu for Gather {
+    fn scratch(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
+        let stride = block.graph.shape(self.input).size();
+        block.copy_rows(block.value(self.input), stride, self.index, self.output);
+    }
+
+    fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
+        let graph = block.graph;
+        let Some(dx) = block.zeroed(self.input, &step.writes, 0) else { return };
+        let shape = graph.shape(self.output);
+        let index = block.index(self.index);
+        for (row, d) in block.pulled(self.output).chunks_exact(shape.width).enumerate() {
+            add_row(&mut dx[row / shape.rows * graph.shape(self.input).size()..], index(row), d);
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::Gather;
+    use crate::Result;
+    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
+    use crate::ops::OnCuda;
+    use crate::plan::{Backward, Write};
+
+    const KERNELS: &File = &File {
+        name: "gather",
+        source: &[ENTRIES, include_str!("gather.cu")],
+        constants: &[],
+        kernels: &[("gather_forward", 0), ("gather_forward_4", 0), ("gather_backward", 0)],
+    };
+
+    const UNIT: Unit = Unit::plain(KERNELS);
+
+    fn program(g: &mut Graph, width: usize) -> Result<Vec<Value>> {
+        let x = grown(g, "x", ROWS, width)?;
+        let index = g.indices("index", 9, ROWS);
+        Ok(vec![g.gather(x, index)?, x])
+    }
+
+    impl OnCuda for Gather {
+        const CASES: &'static [Case] =
+            &[("gather", |g| program(g, 18)), ("gather, quads", |g| program(g, 20))];
+
+        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![UNIT])
+        }
+
+        fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
+            let Self { input, index, output } = *self;
+            let (from, out) = (to.shape(input), to.shape(output));
+            let rows = to.all_rows(output);
+            let quads = out.width.is_multiple_of(4);
+            let (name, width) =
+                if quads { ("gather_forward_4", out.width / 4) } else { ("gather_forward", out.width) };
+            let arguments = arguments![
+                to.base(input)?,
+                to.integers(index),
+                to.base(output)?,
+                from.rows,
+                out.rows,
+                rows,
+                width
+            ];
+            to.per_entry("gather", (UNIT, name), rows, width, arguments)
+        }
+
+        fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+            let Self { input, index, output } = *self;
+            let Some(write) = step.writes[0] else { return Ok(()) };
+            let (from, out) = (to.shape(input), to.shape(output));
+            let din = to.cotangent(input)?;
+            if write == Write::Set {
+                let bytes = to.cotangent_bytes(input);
+                to.tape.zero("gather'", din, bytes);
+            }
+            let items = to.items();
+            let arguments = arguments![
+                to.cotangent(output)?,
+                to.integers(index),
+                din,
+                from.rows,
+                out.rows,
+                items,
+                out.width
+            ];
+            to.per_entry("gather'", (UNIT, "gather_backward"), items, out.width, arguments)
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Law for Gather {
+    fn check() {
+        use super::law::{check, leaf};
+        let mut graph = Graph::new();
+        let x = leaf(&mut graph, "x", 6, 3);
+        let rows = graph.indices("rows", 4, 6);
+        let gathered = graph.gather(x, rows).unwrap();
+        let squares = graph.mul(gathered, gathered).unwrap();
+        check("gather", &graph, &[squares, x]);
+    }
+}

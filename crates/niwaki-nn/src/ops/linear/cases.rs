@@ -1,0 +1,61 @@
+//! Products of every shape and ending, for the comparison of a device with the CPU.
+
+use crate::cuda::check::{Case, ROWS, grown, matrix};
+use crate::graph::{Graph, Value};
+use crate::ops::Activation;
+use crate::{Init, Result};
+
+pub(super) const CASES: &[Case] = &[
+    ("linear", |g| linear(g, 24, 20, Activation::None, true)),
+    ("linear without bias", |g| linear(g, 24, 20, Activation::None, false)),
+    ("linear, odd sizes", |g| linear(g, 7, 13, Activation::Gelu, true)),
+    ("linear gelu", |g| linear(g, 64, 96, Activation::Gelu, true)),
+    ("linear relu", |g| linear(g, 64, 160, Activation::Relu, true)),
+    ("linear tanh", |g| linear(g, 32, 64, Activation::Tanh, true)),
+    ("linear silu without bias", |g| linear(g, 32, 64, Activation::Silu, false)),
+    ("linear, tiles", |g| linear(g, 128, 384, Activation::None, true)),
+    ("linear gelu, tiles", |g| linear(g, 128, 512, Activation::Gelu, true)),
+    ("linear narrow", |g| linear(g, 40, 4, Activation::None, true)),
+    ("linear narrow without bias", |g| linear(g, 128, 3, Activation::None, false)),
+    ("linear onto a residual", residual),
+    ("linear tied to an embedding", tied),
+    ("perceptron", |g| perceptron(g, 128, 512)),
+    ("perceptron, odd tiles", |g| perceptron(g, 68, 132)),
+];
+
+fn linear(g: &mut Graph, from: usize, to: usize, activation: Activation, bias: bool) -> Result<Vec<Value>> {
+    let x = grown(g, "x", ROWS, from)?;
+    let weight = matrix(g, "weight", from, to)?;
+    let bias = if bias { Some(g.param("bias", &[to], Init::Linear { fan_in: from })?) } else { None };
+    // Two uses of the input and of the weight: cotangents and gradients must add up.
+    let first = g.linear(x, weight, bias, activation)?;
+    let second = g.linear(x, weight, None, Activation::None)?;
+    Ok(vec![first, second])
+}
+
+fn residual(g: &mut Graph) -> Result<Vec<Value>> {
+    let x = grown(g, "x", ROWS, 128)?;
+    let weight = matrix(g, "weight", 128, 128)?;
+    let bias = g.param("bias", &[128], Init::Linear { fan_in: 128 })?;
+    let once = g.linear_onto(x, x, weight, Some(bias))?;
+    let other = matrix(g, "other", 128, 128)?;
+    let twice = g.linear_onto(x, once, other, None)?;
+    Ok(vec![twice])
+}
+
+fn tied(g: &mut Graph) -> Result<Vec<Value>> {
+    let table = g.param("table", &[68, 64], Init::Normal { deviation: 1.0 })?;
+    let tokens = g.indices("tokens", ROWS, 68);
+    let x = g.embed(table, tokens)?;
+    Ok(vec![g.linear_tied(x, table)?])
+}
+
+fn perceptron(g: &mut Graph, width: usize, hidden: usize) -> Result<Vec<Value>> {
+    let x = grown(g, "x", ROWS, width)?;
+    let up = matrix(g, "up", width, hidden)?;
+    let up_bias = g.param("up.bias", &[hidden], Init::Linear { fan_in: width })?;
+    let raised = g.linear(x, up, Some(up_bias), Activation::Gelu)?;
+    let down = matrix(g, "down", hidden, width)?;
+    let down_bias = g.param("down.bias", &[width], Init::Linear { fan_in: hidden })?;
+    Ok(vec![g.linear_onto(x, raised, down, Some(down_bias))?])
+}

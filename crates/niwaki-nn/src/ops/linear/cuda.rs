@@ -1,0 +1,287 @@
+//! `linear`, the op that costs. Three ways to multiply:
+//!
+//! - *narrow*: up to 8 outputs (a head), a warp per row, everything of its backward pass in one reading;
+//! - *Hopper*: our tensor-core product with GELU or its derivative fused in, where the device is one and the precision
+//!   is not f32;
+//! - *library*: cuBLASLt batched over members, bias and residual in its epilogue, other activations in a kernel after
+//!   it. All weight gradients go here.
+
+use super::{Linear, cases};
+use crate::Result;
+use crate::cuda::Precision;
+use crate::cuda::blas::{Onto, Operand, Places};
+use crate::cuda::check::Case;
+use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, ROWWISE, Unit};
+use crate::cuda::lower::{Lowering, Program, ROWS_PER_SUM, SCALAR, View};
+use crate::cuda::tape::arguments;
+use crate::ops::{Activation, OnCuda, Op};
+use crate::plan::Backward;
+
+/// Operands as the libraries want them, and products with few outputs.
+const KERNELS: &File = &File {
+    name: "linear",
+    source: &[ENTRIES, include_str!("kernel.cu")],
+    constants: &[],
+    kernels: &[
+        ("transpose", 0),
+        ("to_bf16", 0),
+        ("narrow_forward_4", 0),
+        ("narrow_forward_8", 0),
+        ("narrow_backward_4", 0),
+        ("narrow_backward_8", 0),
+    ],
+};
+
+pub(super) const UNIT: Unit = Unit::plain(KERNELS);
+
+/// Products on Hopper's tensor cores.
+const HOPPER_KERNELS: &File = &File {
+    name: "hopper",
+    source: &[include_str!("hopper.cu")],
+    constants: &[],
+    kernels: &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
+};
+
+const HOPPER: Unit = Unit::plain(HOPPER_KERNELS);
+
+impl OnCuda for Linear {
+    const CASES: &'static [Case] = cases::CASES;
+
+    fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+        let tensor_cores = program.hopper && program.precision != Precision::F32;
+        Ok(std::iter::once(UNIT).chain(tensor_cores.then_some(HOPPER)).collect())
+    }
+
+    fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
+        to.linear_forward(self, at)
+    }
+
+    fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+        to.linear_backward(self, step)
+    }
+}
+
+const NARROW: usize = 8;
+
+/// Inputs that a narrow product may have: its weights fit 48 KB of shared memory.
+const NARROW_INPUT: usize = 1536;
+
+/// Rows and columns of a tile of the tensor-core product.
+pub(super) const TILE: usize = 128;
+
+/// A second operand of the tensor-core product, `[columns, depth]` per member.
+pub(super) struct Right {
+    pub(super) at: u64,
+    pub(super) stride: usize,
+}
+
+/// What the tensor-core product does with its sums.
+pub(super) enum Ending {
+    Gelu { bias: Option<u64>, saved: Option<u64>, halves: bool },
+    Slope { saved: u64, partial: Option<u64> },
+}
+
+impl Lowering<'_> {
+    /// The `linear` at a position.
+    pub(super) fn linear_at(&self, position: usize) -> Option<Linear> {
+        match &self.tools.graph.ops()[position] {
+            Op::Linear(linear) => Some(*linear),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_narrow(&self, linear: &Linear) -> bool {
+        self.shape(linear.output).width <= NARROW
+            && self.shape(linear.input).width <= NARROW_INPUT
+            && linear.activation == Activation::None
+            && linear.residual.is_none()
+            && !linear.transposed
+    }
+
+    /// Whether the tensor-core product can take these sizes, and is worth it.
+    pub(super) fn is_hopper(&self, columns: usize, depth: usize) -> bool {
+        self.tools.hopper
+            && self.tools.precision != Precision::F32
+            && (self.row.is_none() || self.rows_together)
+            && columns.is_multiple_of(4)
+            && depth.is_multiple_of(4)
+            && columns >= TILE / 2
+            && depth >= 32
+    }
+
+    pub(super) fn linear_forward(&mut self, linear: &Linear, position: usize) -> Result<()> {
+        let (x, y) = (self.view(linear.input)?, self.view(linear.output)?);
+        let weight = self.param(linear.weight);
+        let bias = linear.bias.map(|bias| self.param(bias));
+        let length = self.length();
+        let residual = linear.residual.map(|residual| self.view(residual)).transpose()?.map(|view| view.at);
+        if self.is_narrow(linear) {
+            let arguments = arguments![
+                x.at,
+                x.pitch,
+                weight,
+                bias,
+                length,
+                y.at,
+                y.pitch,
+                x.rows_per_member,
+                x.width,
+                y.width
+            ];
+            let grid = (x.rows_per_member.div_ceil(ROWS_PER_SUM), self.ground.members, 1);
+            let (name, outs) = if y.width <= 4 { ("narrow_forward_4", 4) } else { ("narrow_forward_8", 8) };
+            let shared = (x.width * outs * SCALAR) as u32;
+            return self.launch("linear", (UNIT, name), grid, 256, shared, arguments);
+        }
+        let saved = if linear.activation.keeps_slope() { self.saved(position) } else { None };
+        if self.is_hopper(y.width, x.width) && linear.activation == Activation::Gelu {
+            let right = self.turned(linear)?;
+            let halves = self.pair_behind(linear.output).is_some();
+            return self.tensor_product("linear", x, right, y, Ending::Gelu { bias, saved, halves });
+        }
+        let plain = linear.activation == Activation::None;
+        let left = operand(x);
+        let right = self.weight_operand(linear, linear.transposed);
+        let onto = if plain && residual.is_some() { Onto::Matrix } else { Onto::Nothing };
+        let fused_bias = if plain { bias.map(|bias| (bias, length)) } else { None };
+        let places = Places { left: x.at, right: weight, onto: residual.unwrap_or(y.at), out: y.at };
+        self.library_product("linear", (left, right, operand(y)), places, onto, fused_bias)?;
+        if plain {
+            return Ok(());
+        }
+        let kind = linear.activation.code();
+        let none: Option<u64> = None;
+        let arguments = arguments![
+            kind,
+            y.at,
+            y.pitch,
+            bias,
+            length,
+            none,
+            y.at,
+            saved,
+            y.pitch,
+            y.rows,
+            y.rows_per_member,
+            y.width
+        ];
+        self.per_entry("linear", (ROWWISE, "finish"), y.rows, y.width, arguments)
+    }
+
+    /// The weight as `[out, in]` rounded to tf32: transposed once per pass where it is stored the other way.
+    pub(super) fn turned(&mut self, linear: &Linear) -> Result<Right> {
+        let (rows, columns) = (self.shape(linear.input).width, self.shape(linear.output).width);
+        if linear.transposed {
+            return Ok(Right { at: self.param(linear.weight), stride: self.length() });
+        }
+        let stride = rows * columns;
+        let members = self.ground.members;
+        if let Some(&offset) = self.turned.get(&linear.weight.0) {
+            return Ok(Right { at: self.ground.turned + offset as u64, stride });
+        }
+        let offset = self.turned_bytes;
+        self.turned.insert(linear.weight.0, offset);
+        self.turned_bytes += (stride * members * SCALAR).next_multiple_of(256);
+        let at = self.ground.turned + offset as u64;
+        let arguments = arguments![self.param(linear.weight), self.length(), at, stride, rows, columns];
+        let grid = (columns.div_ceil(32), rows.div_ceil(32), members);
+        self.launch("transpose", (UNIT, "transpose"), grid, 256, 0, arguments)?;
+        Ok(Right { at, stride })
+    }
+
+    pub(super) fn weight_operand(&self, linear: &Linear, transposed: bool) -> Operand {
+        let (wide, long) = (self.shape(linear.output).width, self.shape(linear.input).width);
+        let (rows, columns) = if linear.transposed { (wide, long) } else { (long, wide) };
+        Operand { rows, columns, pitch: columns, stride: self.length(), transposed }
+    }
+
+    pub(super) fn tensor_product(
+        &mut self,
+        label: &'static str,
+        a: View,
+        b: Right,
+        out: View,
+        ending: Ending,
+    ) -> Result<()> {
+        let (name, bias, saved, halves, partial) = match ending {
+            Ending::Gelu { bias, saved, halves } => ("product_gelu", bias, saved, halves, None),
+            Ending::Slope { saved, partial } => ("product_slope", None, Some(saved), true, partial),
+        };
+        let arguments = arguments![
+            a.at,
+            a.pitch,
+            a.rows_per_member * a.pitch,
+            b.at,
+            a.width,
+            b.stride,
+            out.at,
+            out.pitch,
+            out.rows_per_member * out.pitch,
+            bias,
+            self.length(),
+            saved,
+            halves,
+            partial,
+            a.rows_per_member,
+            out.width,
+            a.width,
+        ];
+        let grid = (out.width.div_ceil(TILE), a.rows_per_member.div_ceil(TILE), self.ground.members);
+        self.launch(label, (HOPPER, name), grid, 256, HOPPER_SHARED, arguments)
+    }
+
+    pub(super) fn library_product(
+        &mut self,
+        label: &'static str,
+        operands: (Operand, Operand, Operand),
+        places: Places,
+        onto: Onto,
+        bias: Option<(u64, usize)>,
+    ) -> Result<()> {
+        let (precision, members) = (self.tools.precision, self.ground.members);
+        let (operands, places) = match precision {
+            Precision::Bf16 => self.rounded(operands, places)?,
+            Precision::F32 | Precision::Tf32 => (operands, places),
+        };
+        let product = self.tools.blas.plan(precision, members, operands, places, onto, bias)?;
+        self.tape.product(label, product, places);
+        Ok(())
+    }
+
+    /// Both operands of a product rounded to bf16 and packed in scratch.
+    fn rounded(
+        &mut self,
+        (left, right, out): (Operand, Operand, Operand),
+        places: Places,
+    ) -> Result<((Operand, Operand, Operand), Places)> {
+        let members = self.ground.members;
+        // Two bf16 to a scalar of scratch; the second operand starts on 256 bytes.
+        let room =
+            |operand: Operand| (operand.rows * operand.columns * members).div_ceil(2).next_multiple_of(64);
+        let at = self.scratch(room(left) + room(right));
+        let packed = Places { left: at, right: at + (room(left) * SCALAR) as u64, ..places };
+        for (operand, from, to) in [(left, places.left, packed.left), (right, places.right, packed.right)] {
+            let rows = operand.rows * members;
+            let arguments =
+                arguments![from, operand.stride, operand.pitch, to, operand.rows, rows, operand.columns];
+            self.per_entry("round", (UNIT, "to_bf16"), rows, operand.columns, arguments)?;
+        }
+        let dense = |operand: Operand| Operand {
+            pitch: operand.columns,
+            stride: operand.rows * operand.columns,
+            ..operand
+        };
+        Ok(((dense(left), dense(right), out), packed))
+    }
+}
+
+/// A view as a row-major operand of the library.
+pub(super) fn operand(view: View) -> Operand {
+    Operand {
+        rows: view.rows_per_member,
+        columns: view.width,
+        pitch: view.pitch,
+        stride: view.rows_per_member * view.pitch,
+        transposed: false,
+    }
+}

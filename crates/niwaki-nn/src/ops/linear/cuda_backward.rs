@@ -1,0 +1,163 @@
+//! The backward pass of `linear` on CUDA.
+
+use super::Linear;
+use super::cuda::{Ending, Right, TILE, UNIT, operand};
+use crate::Result;
+use crate::cuda::blas::{Onto, Operand, Places};
+use crate::cuda::kernels::ROWWISE;
+use crate::cuda::lower::{Lowering, Partial, ROWS_PER_SUM, View};
+use crate::cuda::tape::arguments;
+use crate::graph::Value;
+use crate::layout::Param;
+use crate::ops::Activation;
+use crate::plan::{Backward, Write};
+
+impl Lowering<'_> {
+    pub(super) fn linear_backward(&mut self, linear: &Linear, step: &Backward) -> Result<()> {
+        let x = self.view(linear.input)?;
+        let dy = View { at: self.cotangent(linear.output)?, ..self.view(linear.output)? };
+        if self.is_narrow(linear) {
+            return self.narrow_backward(linear, step.writes[0], x, dy);
+        }
+        let sloped = self.sloped[linear.output.position()];
+        self.slope_and_bias(linear, step.op, dy, sloped)?;
+        if let Some(write) = step.writes[0] {
+            self.input_cotangent(linear, write, x, dy)?;
+        }
+        self.weight_gradient(linear, x, dy)?;
+        if let (Some(residual), Some(Some(write @ (Write::Set | Write::Add)))) =
+            (linear.residual, step.writes.get(1))
+        {
+            self.pass_on("linear", residual, linear.output, 1.0, *write)?;
+        }
+        Ok(())
+    }
+
+    /// Turns `d output` into `dz` in place where an activation stands between, and sums `dz` for the bias.
+    fn slope_and_bias(&mut self, linear: &Linear, position: usize, dy: View, sloped: bool) -> Result<()> {
+        let kind = if sloped { 0 } else { linear.activation.code() };
+        let kept = match (kind, linear.activation.keeps_slope()) {
+            (0, _) => dy.at,
+            (_, true) => self.must_saved(position)?,
+            (_, false) => self.base(linear.output)?,
+        };
+        match linear.bias {
+            // What wrote the last part of `dz` summed its columns too.
+            Some(_) if sloped || self.totalled[linear.output.position()] => Ok(()),
+            Some(bias) => {
+                let blocks = dy.rows_per_member.div_ceil(ROWS_PER_SUM);
+                let partial = self.scratch(self.ground.members * blocks * dy.width);
+                let arguments = arguments![kind, dy.at, kept, partial, dy.rows_per_member, dy.width];
+                let grid = (blocks, self.ground.members, dy.width.div_ceil(128));
+                self.launch("linear'", (ROWWISE, "column_sums"), grid, 128, 0, arguments)?;
+                self.gather_partials(
+                    "linear'",
+                    partial,
+                    Partial::dense(blocks, dy.width),
+                    (bias, dy.width),
+                    None,
+                )
+            }
+            None if kind != 0 => {
+                let arguments = arguments![kind, dy.at, kept, dy.at, false, dy.rows, dy.width];
+                self.per_entry("linear'", (ROWWISE, "activate_backward"), dy.rows, dy.width, arguments)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The bias of the `linear` that made this value, if the value's cotangent is that bias's too, row by row.
+    pub(crate) fn bias_behind(&self, value: Value) -> Option<Param> {
+        let position = self.tools.graph.ops().iter().position(|op| op.outputs().contains(&value))?;
+        let linear = self.linear_at(position)?;
+        if linear.activation == Activation::None && !self.is_narrow(&linear) { linear.bias } else { None }
+    }
+
+    /// The `linear` with GELU behind this value, if the tensor cores computed it and one more `linear`, whose backward
+    /// product goes through the tensor cores too, is all that reads it. Such a pair keeps its slopes as halves.
+    pub(super) fn pair_behind(&self, value: Value) -> Option<(usize, Linear)> {
+        let graph = self.tools.graph;
+        let position = graph.ops().iter().position(|op| op.outputs().contains(&value))?;
+        let inner = self.linear_at(position)?;
+        let hidden = self.shape(value).width;
+        if inner.activation != Activation::Gelu || !self.is_hopper(hidden, self.shape(inner.input).width) {
+            return None;
+        }
+        let mut readers = (0..graph.ops().len()).filter(|&at| graph.ops()[at].operands().contains(&value));
+        let outer = self.linear_at(readers.next()?)?;
+        let alone = readers.next().is_none() && !self.tools.plan.outputs().contains(&value);
+        let through = outer.input == value && outer.residual != Some(value);
+        let fits = !outer.transposed
+            && !self.is_narrow(&outer)
+            && self.is_hopper(hidden, self.shape(outer.output).width);
+        (alone && through && fits).then_some((position, inner))
+    }
+
+    fn input_cotangent(&mut self, linear: &Linear, write: Write, x: View, dy: View) -> Result<()> {
+        let dx = View { at: self.cotangent(linear.input)?, ..x };
+        // The tensor cores want `[in, out]`, which is how the weight is stored.
+        if let Some((position, inner)) = self.pair_behind(linear.input) {
+            let right = Right { at: self.param(linear.weight), stride: self.length() };
+            let saved = self.must_saved(position)?;
+            let blocks = x.rows_per_member.div_ceil(TILE);
+            let partial = match inner.bias {
+                Some(_) => Some(self.scratch(self.ground.members * blocks * x.width)),
+                None => None,
+            };
+            self.tensor_product("linear'", dy, right, dx, Ending::Slope { saved, partial })?;
+            if let (Some(bias), Some(partial)) = (inner.bias, partial) {
+                self.gather_partials(
+                    "linear'",
+                    partial,
+                    Partial::dense(blocks, x.width),
+                    (bias, x.width),
+                    None,
+                )?;
+            }
+            self.sloped[linear.input.position()] = true;
+            return Ok(());
+        }
+        let right = self.weight_operand(linear, !linear.transposed);
+        let onto = if write == Write::Add { Onto::Matrix } else { Onto::Nothing };
+        let places = Places { left: dy.at, right: self.param(linear.weight), onto: dx.at, out: dx.at };
+        self.library_product("linear'", (operand(dy), right, operand(dx)), places, onto, None)
+    }
+
+    fn weight_gradient(&mut self, linear: &Linear, x: View, dy: View) -> Result<()> {
+        let (gradient, add) = self.gradient(linear.weight);
+        let out = self.weight_operand(linear, false);
+        let (left, right) = if linear.transposed { (dy, x) } else { (x, dy) };
+        let turned = Operand { transposed: true, ..operand(left) };
+        let onto = if add { Onto::Matrix } else { Onto::Nothing };
+        let places = Places { left: left.at, right: right.at, onto: gradient, out: gradient };
+        self.library_product("weight'", (turned, operand(right), out), places, onto, None)
+    }
+
+    fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {
+        let blocks = x.rows_per_member.div_ceil(ROWS_PER_SUM);
+        let columns = x.width * dy.width + dy.width;
+        let partial = self.scratch(self.ground.members * blocks * columns);
+        let dx = match write {
+            Some(_) => Some(self.cotangent(linear.input)?),
+            None => None,
+        };
+        let add = write == Some(Write::Add);
+        let arguments = arguments![
+            x.at,
+            dy.at,
+            self.param(linear.weight),
+            self.length(),
+            dx,
+            add,
+            partial,
+            x.rows_per_member,
+            x.width,
+            dy.width,
+        ];
+        let grid = (blocks, self.ground.members, 1);
+        let name = if dy.width <= 4 { "narrow_backward_4" } else { "narrow_backward_8" };
+        self.launch("linear'", (UNIT, name), grid, 128, 0, arguments)?;
+        let weights = (linear.weight, x.width * dy.width);
+        self.gather_partials("linear'", partial, Partial::dense(blocks, columns), weights, linear.bias)
+    }
+}

@@ -1,0 +1,103 @@
+//! A pointer's logits.
+
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+mod kernel;
+#[cfg(test)]
+mod law;
+
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::folded;
+
+use super::{Operation, Reads, Rows};
+use crate::graph::{Graph, Mask, Shape, Value, expect};
+use crate::{Error, Result};
+
+/// The operands of [`PointAt`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// `[query rows, width]`.
+    pub query: Value,
+    /// `[key rows, 2 · width]`: the glimpse's keys, then its values.
+    pub glimpse: Value,
+    /// `[key rows, width]`: what a glimpse is compared with.
+    pub key: Value,
+    /// Heads of the glimpse; divides `width`.
+    pub heads: usize,
+    /// Whether the query is added to the glimpse before it is compared.
+    pub residual: bool,
+    /// Bound on the logits.
+    pub bound: f64,
+    /// `[query rows, key rows]`: which keys a glimpse may see.
+    pub open: Mask,
+}
+
+/// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, where
+/// `glimpse` is the [`super::Attend`] of the queries to the open keys, scaled by `1/√(width / heads)`.
+///
+/// Logits of closed keys are computed like the others. One op, because queries are many and keys few: nothing of `[query
+/// rows, width]` is kept but the queries. Backward: as those of score and attention, recomputed; the slope of tanh follows
+/// from `output`. An item whose cotangents are all zero costs no more than reading them. Saved: nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PointAt {
+    /// The operands.
+    pub point: Point,
+    /// The result.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`PointAt`].
+    ///
+    /// # Errors
+    /// If widths, heads or the mask do not fit.
+    pub fn point(&mut self, point: Point) -> Result<Value> {
+        let op = "point";
+        let (query, glimpse, key) =
+            (self.shape(point.query), self.shape(point.glimpse), self.shape(point.key));
+        if point.heads == 0 || !query.width.is_multiple_of(point.heads) {
+            let reason = format!("{} columns cannot be shared by {} heads evenly", query.width, point.heads);
+            return Err(Error::Unsupported { op, reason });
+        }
+        expect(op, "glimpse width", 2 * query.width, glimpse.width)?;
+        expect(op, "key width", query.width, key.width)?;
+        expect(op, "key rows", glimpse.rows, key.rows)?;
+        self.masked(op, point.open, Shape { rows: query.rows, width: key.rows })?;
+        let output = self.value(query.rows, key.rows);
+        self.push(PointAt { point, output });
+        Ok(output)
+    }
+}
+
+impl Operation for PointAt {
+    fn name(&self) -> &'static str {
+        "point"
+    }
+
+    fn reads(&self) -> Reads {
+        let Point { query, glimpse, key, open, .. } = self.point;
+        Reads { mask: Some(open), ..Reads::values([query, glimpse, key]) }
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        let Point { query, glimpse, key, .. } = self.point;
+        vec![query, glimpse, key, self.output]
+    }
+
+    fn saved(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Mixed
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}

@@ -1,0 +1,17 @@
+// Row r of a launch is row `first + r * step` of its value, so the same kernels serve all rows (first 0, step 1) and one
+// row of every item.
+
+// Columns (i, i + half) of each head turn by position * base^(-2i/head width); `sign` -1 turns back. width = heads * half.
+extern "C" __global__ void rope(const float* in, long in_pitch, const int* position, float* out, long out_pitch,
+                                int first, int step, int half, double base, float sign, int add, int rows, int width) {
+  ENTRY
+  const long row = first + r * step;
+  const int i = c % half, at = c / half * 2 * half + i;
+  const int place = position[row] < 0 ? 0 : position[row];
+  double sine, cosine;
+  sincos(place * pow(base, -(double)i / half), &sine, &cosine);
+  const float a = in[row * in_pitch + at], b = in[row * in_pitch + at + half];
+  const float s = sign * (float)sine, k = (float)cosine;
+  put(out + row * out_pitch + at, a * k - b * s, add);
+  put(out + row * out_pitch + at + half, a * s + b * k, add);
+}

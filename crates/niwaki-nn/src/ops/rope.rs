@@ -1,0 +1,247 @@
+//! Rotary positions.
+
+use super::{OnCpu, Operation, Reads, Rows};
+use crate::cpu::{Block, Real};
+use crate::graph::{Columns, Graph, Index, Value, expect};
+use crate::plan::Backward;
+use crate::{Error, Result};
+
+/// Rotary positions: within each head, columns `(i, i + head_width/2)` turn by `position[r] · base^(−2i/head_width)`:
+/// `(a, b) → (a cos − b sin, a sin + b cos)`, `i < head_width/2`. Angles, sines and cosines are taken in f64.
+/// Backward turns the other way. A negative position counts as zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rope {
+    /// `heads · head_width` columns are read.
+    pub input: Columns,
+    /// Heads.
+    pub heads: usize,
+    /// Columns per head, even.
+    pub head_width: usize,
+    /// Base of the frequencies.
+    pub base: f64,
+    /// Position of each row.
+    pub position: Index,
+    /// `[rows, heads · head_width]`.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`Rope`].
+    ///
+    /// # Errors
+    /// If the heads do not fit the columns, a head's width is odd, or positions are not one per row.
+    pub fn rope(
+        &mut self,
+        input: Columns,
+        heads: usize,
+        head_width: usize,
+        base: f64,
+        position: Index,
+    ) -> Result<Value> {
+        let rows = self.shape(input.value).rows;
+        self.fits("rope", "columns", input, heads * head_width)?;
+        if !head_width.is_multiple_of(2) {
+            let reason = format!("a head of {head_width} columns has no pairs to turn");
+            return Err(Error::Unsupported { op: "rope", reason });
+        }
+        expect("rope", "positions", rows, self.index_rows(position))?;
+        let output = self.value(rows, heads * head_width);
+        self.push(Rope { input, heads, head_width, base, position, output });
+        Ok(output)
+    }
+}
+
+impl Operation for Rope {
+    fn name(&self) -> &'static str {
+        "rope"
+    }
+
+    fn reads(&self) -> Reads {
+        Reads { index: Some(self.position), ..Reads::values([self.input.value]) }
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn saved(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Apart
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}
+
+impl OnCpu for Rope {
+    fn scratch(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
+        let (graph, input) = (block.graph, self.input);
+        let (stride, width) = (graph.shape(input.value).width, graph.shape(self.output).width);
+        let index = block.index(self.position);
+        for row in block.spans(graph.shape(self.output).rows).flatten() {
+            let x = &block.value(input.value)[row * stride + input.start..][..width];
+            let y = &mut block.result(self.output)[row * width..][..width];
+            turn(x, index(row), self.head_width, self.base, false, y, false);
+        }
+    }
+
+    fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
+        let (graph, input) = (block.graph, self.input);
+        let Some(dx) = block.zeroed(input.value, &step.writes, 0) else { return };
+        let (stride, width) = (graph.shape(input.value).width, graph.shape(self.output).width);
+        let index = block.index(self.position);
+        for (row, d) in block.pulled(self.output).chunks_exact(width).enumerate() {
+            let dx = &mut dx[row * stride + input.start..][..width];
+            turn(d, index(row), self.head_width, self.base, true, dx, true);
+        }
+    }
+}
+
+/// Turns one row's heads by its position; `backward` turns the other way. Adds to `out` where asked.
+fn turn<F: Real>(
+    input: &[F],
+    position: i32,
+    head_width: usize,
+    base: f64,
+    backward: bool,
+    out: &mut [F],
+    accumulate: bool,
+) {
+    let half = head_width / 2;
+    let sign = if backward { -1.0 } else { 1.0 };
+    for i in 0..half {
+        let angle = f64::from(position.max(0)) * libm::pow(base, -2.0 * i as f64 / head_width as f64);
+        let (sine, cosine) = (F::from_f64(sign * libm::sin(angle)), F::from_f64(libm::cos(angle)));
+        for (input, out) in input.chunks_exact(head_width).zip(out.chunks_exact_mut(head_width)) {
+            let (a, b) = (input[i], input[i + half]);
+            let (first, second) = (a * cosine - b * sine, a * sine + b * cosine);
+            out[i] = if accumulate { out[i] + first } else { first };
+            out[i + half] = if accumulate { out[i + half] + second } else { second };
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::Rope;
+    use crate::Result;
+    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::lower::{Lowering, Program, SCALAR};
+    use crate::cuda::tape::arguments;
+    use crate::graph::Columns;
+    use crate::ops::OnCuda;
+    use crate::plan::Backward;
+
+    const KERNELS: &File = &File {
+        name: "rope",
+        source: &[ENTRIES, include_str!("rope.cu")],
+        constants: &[],
+        kernels: &[("rope", 0)],
+    };
+
+    const UNIT: Unit = Unit::plain(KERNELS);
+
+    impl OnCuda for Rope {
+        const CASES: &'static [Case] = &[("rope", |g| {
+            let x = grown(g, "x", ROWS, 3 * 8 + 5)?;
+            let position = g.indices("position", ROWS, 50);
+            Ok(vec![g.rope(Columns { value: x, start: 5 }, 3, 8, 10_000.0, position)?])
+        })];
+
+        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![UNIT])
+        }
+
+        fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
+            let Self { input, heads, head_width, base, position, output } = *self;
+            let out = to.view(output)?;
+            let (first, step) = to.rows_of(output);
+            let from = to.base(input.value)? + (input.start * SCALAR) as u64;
+            let half = head_width / 2;
+            let arguments = arguments![
+                from,
+                to.shape(input.value).width,
+                to.integers(position),
+                to.base(output)?,
+                out.width,
+                first,
+                step,
+                half,
+                base,
+                1.0_f32,
+                false,
+                out.rows,
+                heads * half,
+            ];
+            to.per_entry("rope", (UNIT, "rope"), out.rows, heads * half, arguments)
+        }
+
+        fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+            let Self { input, heads, head_width, base, position, output } = *self;
+            let targets = to.column_targets("rope", &[(input, heads * head_width)], &step.writes)?;
+            let Some((into, add)) = targets[0] else { return Ok(()) };
+            let half = head_width / 2;
+            let rows = to.all_rows(output);
+            let arguments = arguments![
+                to.cotangent(output)?,
+                to.shape(output).width,
+                to.integers(position),
+                into,
+                to.shape(input.value).width,
+                0_usize,
+                1_usize,
+                half,
+                base,
+                -1.0_f32,
+                add,
+                rows,
+                heads * half,
+            ];
+            to.per_entry("rope'", (UNIT, "rope"), rows, heads * half, arguments)
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Law for Rope {
+    fn check() {
+        use super::law::{check, columns, leaf};
+        let mut graph = Graph::new();
+        let x = leaf(&mut graph, "x", 3, 11);
+        let position = graph.indices("position", 3, 50);
+        let y = graph.rope(columns(x, 2), 2, 4, 100.0, position).unwrap();
+        let z = graph.mul(y, y).unwrap();
+        check("rope", &graph, &[z, y]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_turn_at_position_one() {
+        // base = anything: pair 0 has frequency base⁰ = 1, so position 1 turns by one radian.
+        let (cosine, sine) = (1.0_f64.cos(), 1.0_f64.sin());
+        let mut out = [0.0; 2];
+        turn(&[2.0, 3.0], 1, 2, 10_000.0, false, &mut out, false);
+        assert!((out[0] - (2.0 * cosine - 3.0 * sine)).abs() < 1e-15);
+        assert!((out[1] - (2.0 * sine + 3.0 * cosine)).abs() < 1e-15);
+        let mut back = [0.0; 2];
+        turn(&out, 1, 2, 10_000.0, true, &mut back, false);
+        assert!((back[0] - 2.0).abs() < 1e-15 && (back[1] - 3.0).abs() < 1e-15);
+    }
+}
