@@ -28,6 +28,7 @@ mod pool;
 mod rope;
 mod scale;
 mod score;
+mod swiglu;
 
 pub use activate::{Activate, Activation};
 pub use add::Add;
@@ -45,6 +46,7 @@ pub use pool::{Pool, Pooling};
 pub use rope::Rope;
 pub use scale::Scale;
 pub use score::Score;
+pub use swiglu::Swiglu;
 #[cfg(feature = "cuda")]
 pub(crate) use {embed::summed_embeddings, point::folded};
 
@@ -268,6 +270,7 @@ ops! {
     activate: Activate(Activate),
     rope: Rope(Rope),
     pick_log_prob: Pick(Pick),
+    swiglu: Swiglu(Swiglu),
 }
 
 impl Op {
