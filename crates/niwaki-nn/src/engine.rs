@@ -67,6 +67,21 @@ pub trait Engine {
     /// If the device has no room.
     fn set_items(&mut self, items: usize) -> Result<()>;
 
+    /// Sets the number of items per member, and which of them stay together: `ends[member]` are where that member's runs of
+    /// items end, in order, the last of them at the number of items, which is the same for all. A [`Surrogate`] is then
+    /// called with whole runs only, so that a cotangent may depend on all items of its run.
+    ///
+    /// With [`Engine::set_items`] every item stands alone: right where an item is a whole trajectory. Where an item is one
+    /// decision, the runs are trajectories, and their ends are a rollout's offsets without the first. Members that have
+    /// fewer items than others are filled up with a run of idle ones.
+    ///
+    /// # Errors
+    /// If there is not one list per member, runs do not go forward or do not end together, or the device has no room.
+    fn set_runs(&mut self, ends: &[Vec<usize>]) -> Result<()> {
+        // A device that asks about whole members splits nothing.
+        self.set_items(check_runs(self.members(), ends)?)
+    }
+
     /// Loads an input of scalars, `[member, item, rows, width]`.
     ///
     /// # Errors
@@ -192,6 +207,27 @@ pub trait Engine {
     /// # Errors
     /// If a moment's length is wrong, or the device fails.
     fn set_state(&mut self, member: usize, steps: u64, moments: &[Vec<Self::Scalar>]) -> Result<()>;
+}
+
+/// Refuses runs of items that are none; gives the number of items.
+///
+/// # Errors
+/// If there is not one list per member, runs do not go forward or do not end together.
+pub(crate) fn check_runs(members: usize, ends: &[Vec<usize>]) -> Result<usize> {
+    check_members("ends of runs", members, ends.len())?;
+    let last = |ends: &Vec<usize>| ends.last().copied().unwrap_or(0);
+    let items = ends.first().map_or(0, last);
+    for ends in ends {
+        if !ends.is_sorted_by(|one, next| one < next) || ends.first() == Some(&0) {
+            let reason = "every run of items needs at least one".to_owned();
+            return Err(Error::Unsupported { op: "set_runs", reason });
+        }
+        if last(ends) != items {
+            let (expected, got) = (items, last(ends));
+            return Err(Error::Shape { op: "set_runs", axis: "items of every member", expected, got });
+        }
+    }
+    Ok(items)
 }
 
 /// Refuses per-member data of another length.

@@ -3,9 +3,10 @@
 use super::Real;
 use super::block::{Block, Extent, Inputs, Workspace};
 use super::buffer::Buffer;
+use super::cuts::Cuts;
 use super::kernels::scale;
 use super::step::step;
-use crate::engine::{Engine, Span, Surrogate, check_members};
+use crate::engine::{Engine, Span, Surrogate, check_members, check_runs};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::ops::Weights;
 use crate::optimiser::Optimiser;
@@ -29,6 +30,8 @@ pub struct Cpu<F> {
     inputs: Inputs<F>,
     members: Vec<Member<F>>,
     items: usize,
+    /// How items are cut into blocks: alike for all members, or one for each.
+    cuts: Vec<Cuts>,
     /// Those that no thread is using; there are never more than threads.
     desks: Mutex<Vec<Desk<F>>>,
 }
@@ -69,37 +72,45 @@ impl<F: Real> Cpu<F> {
             graph: graph.clone(),
             members: (0..members).map(|_| member()).collect(),
             items: 0,
+            cuts: vec![Cuts::default()],
             desks: Mutex::new(Vec::new()),
         }
     }
 
-    /// Items of each block but the last.
+    /// Items that a block has room for.
     fn block_items(&self) -> usize {
-        let tallest = self.graph.tallest();
-        (BLOCK_ROWS / tallest.max(1)).clamp(1, self.items.max(1))
+        BLOCK_ROWS / self.graph.tallest().max(1)
+    }
+
+    fn make_room(&mut self, items: usize) {
+        self.items = items;
+        for member in &mut self.members {
+            for (kept, &output) in member.outputs.iter_mut().zip(self.forward.outputs()) {
+                kept.resize(items * self.graph.shape(output).size(), F::ZERO);
+            }
+        }
     }
 
     /// Runs `work` on every member in parallel, each with a desk that has room for blocks of `plan`.
     fn each_member(
         &mut self,
         training: bool,
-        work: impl Fn(usize, &mut Member<F>, &mut Desk<F>, &Shared<'_, F>) + Sync,
+        work: impl Fn((usize, &Cuts), &mut Member<F>, &mut Desk<F>, &Shared<'_, F>) + Sync,
     ) {
-        let block = self.block_items();
-        let Self { graph, inputs, members, items, desks, .. } = self;
+        let Self { graph, inputs, members, items, cuts, desks, .. } = self;
         let plan = if training { &self.training } else { &self.forward };
-        let shared = Shared { graph, plan, inputs, items: *items, block };
+        let shared = Shared { graph, plan, inputs, items: *items };
+        let cuts = &*cuts;
         let desks = &*desks;
         let free = || desks.lock().unwrap_or_else(PoisonError::into_inner);
         members.par_iter_mut().enumerate().for_each(|(index, member)| {
             let mut desk = free().pop().unwrap_or_default();
-            for workspace in
-                desk.workspaces.iter_mut().take(if shared.middle() < shared.items { 2 } else { 1 })
-            {
-                workspace.reserve(graph, plan, block);
+            let cuts = cuts.get(index).unwrap_or(&cuts[0]);
+            for workspace in desk.workspaces.iter_mut().take(if cuts.halves() { 2 } else { 1 }) {
+                workspace.reserve(graph, plan, cuts.largest());
             }
             desk.weights.lay_out(graph, plan, &member.parameters);
-            work(index, member, &mut desk, &shared);
+            work((index, cuts), member, &mut desk, &shared);
             free().push(desk);
         });
     }
@@ -148,21 +159,9 @@ struct Shared<'a, F> {
     plan: &'a Plan,
     inputs: &'a Inputs<F>,
     items: usize,
-    block: usize,
 }
 
 impl<F: Real> Shared<'_, F> {
-    /// The blocks of a run of items.
-    fn blocks(&self, items: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<F> {
-        let (end, block) = (items.end, self.block);
-        items.clone().step_by(block).map(move |start| start..(start + block).min(end))
-    }
-
-    /// Where the second half of the items begins: whole blocks, the first half no shorter.
-    fn middle(&self) -> usize {
-        (self.items.div_ceil(self.block.max(1)).div_ceil(2) * self.block).min(self.items)
-    }
-
     /// Scalars per item of each output.
     fn sizes(&self) -> impl Iterator<Item = (Value, usize)> {
         self.plan.outputs().iter().map(|&output| (output, self.graph.shape(output).size()))
@@ -184,14 +183,14 @@ impl<F: Real> Shared<'_, F> {
     /// Runs some items of a member forward and, where asked, backward; what is asked for is added to the gradient.
     fn run(
         &self,
-        member: usize,
+        (member, cuts): (usize, &Cuts),
         weights: (&[F], &Weights<F>),
         workspace: &mut Workspace<F>,
         mut kept: Kept<'_, F>,
         mut asked: Option<(&Surrogate<'_, F>, &mut [F])>,
     ) {
         let Shared { graph, plan, inputs, .. } = self;
-        for items in self.blocks(&kept.items.clone()) {
+        for items in cuts.blocks(kept.items.clone()) {
             let extent = Extent { member, items: items.clone(), total: self.items, row: None };
             let mut block = Block::new(graph, plan, inputs, weights, extent.clone(), workspace);
             block.forward();
@@ -212,7 +211,7 @@ impl<F: Real> Shared<'_, F> {
     /// Runs both halves of a member's items, side by side where a thread is free.
     fn run_halves(
         &self,
-        index: usize,
+        of: (usize, &Cuts),
         member: &mut Member<F>,
         desk: &mut Desk<F>,
         surrogate: Option<&Surrogate<'_, F>>,
@@ -224,18 +223,18 @@ impl<F: Real> Shared<'_, F> {
             gradient.fill(F::ZERO);
         }
         let whole = Kept::whole(self.items, outputs);
-        if self.middle() == self.items {
+        if !of.1.halves() {
             let asked = surrogate.map(|surrogate| (surrogate, &mut **gradient));
-            return self.run(index, weights, left, whole, asked);
+            return self.run(of, weights, left, whole, asked);
         }
         other.clear();
         other.resize(if surrogate.is_some() { gradient.len() } else { 0 }, F::ZERO);
-        let (first, second) = whole.split(self.middle());
+        let (first, second) = whole.split(of.1.middle());
         let mine = surrogate.map(|surrogate| (surrogate, &mut **gradient));
         let others = surrogate.map(|surrogate| (surrogate, other.as_mut_slice()));
         rayon::join(
-            || self.run(index, weights, left, first, mine),
-            || self.run(index, weights, right, second, others),
+            || self.run(of, weights, left, first, mine),
+            || self.run(of, weights, right, second, others),
         );
         if surrogate.is_some() {
             scale(other, F::ONE, gradient, true);
@@ -259,12 +258,15 @@ impl<F: Real> Engine for Cpu<F> {
     }
 
     fn set_items(&mut self, items: usize) -> Result<()> {
-        self.items = items;
-        for member in &mut self.members {
-            for (kept, &output) in member.outputs.iter_mut().zip(self.forward.outputs()) {
-                kept.resize(items * self.graph.shape(output).size(), F::ZERO);
-            }
-        }
+        self.make_room(items);
+        self.cuts = vec![Cuts::even(items, self.block_items())];
+        Ok(())
+    }
+
+    fn set_runs(&mut self, ends: &[Vec<usize>]) -> Result<()> {
+        let items = check_runs(self.members.len(), ends)?;
+        self.make_room(items);
+        self.cuts = ends.iter().map(|ends| Cuts::between(ends, self.block_items())).collect();
         Ok(())
     }
 
@@ -310,7 +312,7 @@ impl<F: Real> Engine for Cpu<F> {
 
     fn forward(&mut self) -> Result<()> {
         self.check_loaded(self.forward.forward())?;
-        self.each_member(false, |index, member, desk, shared| shared.run_halves(index, member, desk, None));
+        self.each_member(false, |of, member, desk, shared| shared.run_halves(of, member, desk, None));
         Ok(())
     }
 
@@ -321,7 +323,7 @@ impl<F: Real> Engine for Cpu<F> {
         self.check_loaded(self.forward.forward())?;
         let Self { graph, inputs, members, items, stepping, .. } = self;
         let Some(plan) = stepping else { return Ok(()) };
-        let shared = Shared { graph, plan, inputs, items: *items, block: *items };
+        let shared = Shared { graph, plan, inputs, items: *items };
         members.par_iter_mut().enumerate().for_each(|(index, member)| {
             let extent =
                 Extent { member: index, items: 0..shared.items, total: shared.items, row: Some(row) };
@@ -338,8 +340,8 @@ impl<F: Real> Engine for Cpu<F> {
 
     fn pull_back(&mut self, surrogate: &Surrogate<'_, F>) -> Result<()> {
         self.check_loaded(self.training.forward())?;
-        self.each_member(true, |index, member, desk, shared| {
-            shared.run_halves(index, member, desk, Some(surrogate));
+        self.each_member(true, |of, member, desk, shared| {
+            shared.run_halves(of, member, desk, Some(surrogate));
         });
         Ok(())
     }

@@ -4,12 +4,13 @@
 //! forward and backward, so that a block's activations stay in cache. No sum crosses threads, so results have the
 //! same bits whatever the number of threads and whatever else is in the cohort.
 //!
-//! `engine` holds the members and drives blocks; `block` runs one block's tape in the arena and gives ops
+//! `engine` holds the members and drives blocks, which `cuts` cuts; `block` runs one block's tape in the arena and gives ops
 //! their slices; the other files are kernels over plain slices that several ops share, which know rows and widths and
 //! nothing of graphs.
 
 mod block;
 mod buffer;
+mod cuts;
 mod engine;
 pub(crate) mod kernels;
 pub(crate) mod panels;

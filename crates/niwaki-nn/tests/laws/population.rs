@@ -114,6 +114,51 @@ fn rows_one_by_one_have_the_bits_of_all_at_once() {
     }
 }
 
+/// Where items are decisions and runs of them trajectories, a surrogate sees whole runs, each once, whatever their lengths.
+#[test]
+fn runs_of_items_are_never_split() {
+    let (graph, outputs, _) = program();
+    // A block has room for 42 items of 6 rows: runs that fit together, one that is longer than a block, and single items.
+    let lengths = [[5, 40, 1, 50, 4, 1], [1, 99, 1, 0, 0, 0], [20, 20, 20, 20, 20, 1]];
+    let ends: Vec<Vec<usize>> = lengths
+        .map(|lengths| {
+            let mut end = 0;
+            lengths.into_iter().filter(|&length| length > 0).map(|length| (end += length, end).1).collect()
+        })
+        .into();
+    let mut engine = loaded::<f64>(&graph, &outputs, &[1, 2, 3], ITEMS);
+    pull(&mut engine, &graph, &outputs, &[1, 2, 3]);
+    let alone: Vec<Vec<f64>> = (0..3).map(|member| engine.gradient(member).unwrap()).collect();
+    engine.set_runs(&ends).unwrap();
+    let seen = std::sync::Mutex::new(vec![Vec::new(); 3]);
+    let surrogate = |span: niwaki_nn::Span, _: &[&[f64]], cotangents: &mut [&mut [f64]]| {
+        cotangents.iter_mut().for_each(|cotangent| cotangent.fill(0.0));
+        seen.lock().unwrap()[span.member].push((span.items.start, span.items.end));
+    };
+    engine.pull_back(&surrogate).unwrap();
+    for (mut spans, ends) in seen.into_inner().unwrap().into_iter().zip(&ends) {
+        spans.sort_unstable();
+        let mut at = 0;
+        for (start, end) in spans {
+            assert_eq!(start, at);
+            assert!(ends.contains(&end), "{end} is within a run");
+            at = end;
+        }
+        assert_eq!(at, ITEMS);
+    }
+    // The gradient is that of the same items cut otherwise, up to the order of sums.
+    pull(&mut engine, &graph, &outputs, &[1, 2, 3]);
+    for (member, alone) in alone.iter().enumerate() {
+        let largest = alone.iter().fold(0.0_f64, |most, g| most.max(g.abs()));
+        let cut = engine.gradient(member).unwrap();
+        assert!(cut.iter().zip(alone).all(|(a, b)| (a - b).abs() < 1e-12 * largest), "member {member}");
+    }
+    let wrong = [vec![2, 2, 101], vec![101], vec![101]];
+    assert!(engine.set_runs(&wrong).is_err());
+    assert!(engine.set_runs(&[vec![101], vec![100], vec![101]]).is_err());
+    assert!(engine.set_runs(&[vec![101]]).is_err());
+}
+
 #[test]
 fn the_optimisers_state_can_be_put_back() {
     let (graph, outputs, _) = program();
