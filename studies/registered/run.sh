@@ -42,9 +42,9 @@ study() {
 # The point of README.md's rule, off the two pilots.
 choose() {
   awk -F'"' '
-    $2 != "ppo" { next }
+    $1 != "ppo," { next }
     {
-      split($4, at, ","); split($5, number, ","); c = at[1]
+      split($2, at, ","); split($3, number, ","); c = at[1]
       point = at[2] "," at[3] "," at[4] "," at[5]
       seen[point] = 1
       total[point, c] += number[4]; count[point, c]++
