@@ -29,7 +29,7 @@ fn main() {
     let mut numbers = std::env::args().filter_map(|argument| argument.parse::<f64>().ok());
     let count = numbers.next().unwrap_or(20.0) as u64;
     let seconds = numbers.next().unwrap_or(10.0);
-    let limits = Limits { time: Duration::from_secs_f64(seconds), seed: 1 };
+    let limits = Limits::new(Duration::from_secs_f64(seconds), 1);
     println!("{count} instances each, at most {seconds} s; times in ms; CP-SAT with one worker");
     println!("shape      median     worst  proven | CP-SAT median  proven | least ratio  median ratio");
     let mut peer = peers::CpSat::start(seconds);

@@ -15,6 +15,7 @@
 //! | [`heuristics`] | NEH, iterated greedy, Johnson, Jackson |
 //! | [`rules`] | dispatching rules, non-delay and active, once or in samples |
 //! | [`optimum`] | `{lower, upper, proven}` for each problem, within a time limit |
+//! | [`planning`] | what the commands do, as calls that return values |
 //!
 //! Times are whole numbers. Jobs, operations and machines count from 0 everywhere in this crate.
 
@@ -26,6 +27,7 @@ pub mod generate;
 pub mod heuristics;
 pub mod instance;
 pub mod optimum;
+pub mod planning;
 pub mod rules;
 pub mod schedule;
 pub mod verify;

@@ -58,7 +58,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn reach(shop: &JobShop, index: u64, samples: usize, order: JobOrder) -> Result<Reached, Error> {
-    let optimum = solve(shop, Limits { time: Duration::from_secs(10), seed: 0 }, &mut |_| {});
+    let optimum = solve(shop, Limits::new(Duration::from_secs(10), 0), &mut |_| {});
     let pool = std::slice::from_ref(shop);
     let mut lanes = JobLanes::new(pool, BATCH, order)?;
     let mut stream = Key::new(0, "reach").lane(index).open();

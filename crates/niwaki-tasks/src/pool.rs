@@ -73,6 +73,11 @@ impl Shop {
                 let routes: Vec<_> = (0..flow.jobs()).map(route).collect();
                 Ok(Instance::Job(JobShop::new(flow.machines(), &routes)?))
             }
+            (Self::Flow, Instance::Job(shop)) => {
+                // The layout of pairs leaves open which of the two it holds; the task says it.
+                let kind = Error::OtherKind { kind: "job shop", shop: self.name() };
+                shop.as_flow_shop().map(Instance::Flow).ok_or(kind)
+            }
             (Self::Flow, kept @ Instance::Flow(_))
             | (Self::Job, kept @ Instance::Job(_))
             | (Self::Lags | Self::TwoOrders { .. }, kept @ Instance::Lags(_)) => Ok(kept),
@@ -210,7 +215,7 @@ impl ShopPool {
             Source::Drawn(drawn) => drawn.seed,
             Source::Given(_) => 0,
         };
-        let (limits, done) = (Limits { time: self.patience, seed }, AtomicUsize::new(0));
+        let (limits, done) = (Limits::new(self.patience, seed), AtomicUsize::new(0));
         let seek = |instance: &Instance| {
             let bounds = solve(instance, limits, &mut |_| {}).bounds();
             sought(done.fetch_add(1, Ordering::Relaxed) + 1, instances.len());

@@ -94,9 +94,9 @@ impl Format {
 
     /// Which layout a text has.
     ///
-    /// The pair layout is the standard one in which every job visits machines in order, so a job shop of that kind is
-    /// taken for a flow shop, unless its first line is the comment `# job shop`, which [`Self::write`] adds where it is
-    /// needed, or unless it is read as [`Self::Standard`] by name.
+    /// The pair layout is the standard one in which every job visits machines in order. A text of that kind is a job shop
+    /// unless its first line is the comment `# flow shop`, which [`Self::write`] adds: a job shop may have a shorter
+    /// schedule than the permutation flow shop of the same numbers, never a longer one.
     ///
     /// # Errors
     /// If a JSON text is broken or is none of the known layouts.
@@ -104,8 +104,8 @@ impl Format {
         if text.trim_start().starts_with(['{', '[']) {
             return Self::detect_json(text);
         }
-        if standard::is_marked(text) {
-            return Ok(Self::Standard);
+        if pairs::is_marked(text) {
+            return Ok(Self::Pairs);
         }
         if taillard::sniff(text) {
             return Ok(Self::Taillard);
@@ -114,13 +114,14 @@ impl Format {
             return Ok(Self::TaillardJob);
         }
         let lines = text::numeric_lines(text);
-        Ok(if pairs::sniff(&lines) {
-            Self::Pairs
-        } else if fjs::sniff(&lines) {
-            Self::Fjs
-        } else {
-            Self::Standard
-        })
+        let standard = pairs::sniff(&lines) || !fjs::sniff(&lines);
+        Ok(if standard { Self::Standard } else { Self::Fjs })
+    }
+
+    /// Whether a text that was taken for a job shop could be a flow shop's as well.
+    #[must_use]
+    pub fn could_be_flow_shop(self, text: &str) -> bool {
+        self == Self::Standard && pairs::sniff(&text::numeric_lines(text))
     }
 
     fn detect_json(text: &str) -> Result<Self> {
@@ -162,11 +163,7 @@ impl Format {
     /// If the layout has no place for the problem.
     pub fn write(self, instance: &Instance) -> Result<String> {
         match self {
-            Self::Standard => {
-                let text = standard::write(instance)?;
-                let plain = Self::detect(&text)? == Self::Standard;
-                Ok(if plain { text } else { format!("{}\n{text}", standard::MARK) })
-            }
+            Self::Standard => standard::write(instance),
             Self::Pairs => pairs::write(instance),
             Self::Taillard => taillard::write(instance),
             Self::TaillardJob => taillard_job::write(instance),
@@ -201,16 +198,7 @@ pub fn write(instance: &Instance) -> Result<String> {
 /// # Errors
 /// If the file cannot be read, or its first mistake; both name the file.
 pub fn load(path: &Path) -> Result<Instance> {
-    let named = |what: String| Error::File { path: path.display().to_string(), what };
-    let bytes = std::fs::read(path).map_err(|error| named(error.to_string()))?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let before = &bytes[..error.valid_up_to()];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        named(format!("line {line}: expected text in UTF-8"))
-    })?;
-    let is_fjs = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("fjs"));
-    let instance = if is_fjs { Format::Fjs.read(text) } else { read(text) };
-    instance.map_err(|error| named(error.to_string()))
+    Ok(super::recognise(path, None)?.instance)
 }
 
 #[cfg(test)]
@@ -221,7 +209,8 @@ mod tests {
     fn layouts_are_told_apart() {
         let cases = [
             ("2 2\n0 3 1 2\n1 4 0 1\n", Format::Standard),
-            ("2 2\n0 3 1 2\n0 4 1 1\n", Format::Pairs),
+            ("2 2\n0 3 1 2\n0 4 1 1\n", Format::Standard),
+            ("# flow shop\n2 2\n0 3 1 2\n0 4 1 1\n", Format::Pairs),
             ("t :\n1 1\nprocessing times :\n4\n", Format::Taillard),
             ("t\n1 1\nTimes\n4\nMachines\n1\n", Format::TaillardJob),
             ("1 2 1.5\n1 1 1 5\n", Format::Fjs),
@@ -241,11 +230,12 @@ mod tests {
     #[test]
     fn a_job_shop_whose_routes_are_in_order_stays_a_job_shop() {
         let text = "2 2\n0 3 1 2\n0 4 1 1\n";
-        let shop = Format::Standard.read(text).unwrap();
-        assert_eq!(Format::Standard.write(&shop).unwrap(), format!("# job shop\n{text}"));
-        assert_eq!(read(&Format::Standard.write(&shop).unwrap()).unwrap(), shop);
-        let crossing = Format::Standard.read("2 2\n0 3 1 2\n1 4 0 1\n").unwrap();
-        assert!(!Format::Standard.write(&crossing).unwrap().contains('#'), "no mark where none is needed");
+        let shop = read(text).unwrap();
+        assert_eq!((shop.kind(), Format::Standard.could_be_flow_shop(text)), ("job shop", true));
+        assert_eq!(Format::Standard.write(&shop).unwrap(), text);
+        let flow = Format::Pairs.read(text).unwrap();
+        assert_eq!(read(&Format::Pairs.write(&flow).unwrap()).unwrap(), flow, "a flow shop stays a flow shop");
+        assert!(!Format::Standard.could_be_flow_shop("2 2\n0 3 1 2\n1 4 0 1\n"));
     }
 
     #[test]

@@ -5,6 +5,20 @@ use super::json::{Fields, Node};
 use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
 use serde_json::json;
 
+/// All fields that JobShopLib writes; the last three may be absent or `null`.
+const FIELDS: [&str; 7] = [
+    "name",
+    "metadata",
+    "duration_matrix",
+    "machines_matrix",
+    "release_dates_matrix",
+    "deadlines_matrix",
+    "due_dates_matrix",
+];
+
+/// Those of them that hold a time per operation.
+const DATES: [&str; 3] = ["release_dates_matrix", "deadlines_matrix", "due_dates_matrix"];
+
 /// Whether the object has JobShopLib's matrices.
 pub(super) fn sniff(fields: &Fields<'_>) -> bool {
     fields.get("duration_matrix").is_some()
@@ -14,6 +28,12 @@ pub(super) fn sniff(fields: &Fields<'_>) -> bool {
 pub(super) fn read(text: &str) -> Result<Instance> {
     let root = Node::parse(text)?;
     let fields = root.object("an object")?;
+    fields.only(&FIELDS)?;
+    for name in DATES {
+        if let Some(dates) = fields.get(name) {
+            return Err(dates.fault(format!("expected no `{name}`: a plain job shop has no place for dates")));
+        }
+    }
     let durations = fields.need("duration_matrix")?.list("a list of jobs")?;
     let place = fields.need("machines_matrix")?;
     let machines = place.list("a list of jobs")?;
@@ -118,6 +138,19 @@ mod tests {
     }
 
     #[test]
+    fn dates_are_never_dropped() {
+        let refusal = |field: &str| {
+            let text = FLAT.replace("\"metadata\"", &format!("\"{field}\": [[100, 0], [0]], \"metadata\""));
+            read(&text).unwrap_err().to_string()
+        };
+        for field in DATES {
+            assert!(refusal(field).contains(&format!("expected no `{field}`")), "{}", refusal(field));
+        }
+        assert!(refusal("breaks").contains("got `breaks`"));
+        assert!(read(&FLAT.replace("\"metadata\"", "\"due_dates_matrix\": null, \"metadata\"")).is_ok());
+    }
+
+    #[test]
     fn mistakes_have_places() {
         let refusal = |from: &str, to: &str| read(&FLAT.replace(from, to)).unwrap_err().to_string();
         assert_eq!(refusal("[4]", "[4, 1]"), "line 1, column 80: expected 2 operations, got 1");
@@ -126,7 +159,7 @@ mod tests {
             "line 1, column 44: expected a time, got -4: it cannot be negative"
         );
         assert_eq!(
-            refusal("machines_matrix", "m"),
+            refusal("\"machines_matrix\": [[0, 1], [1]], ", ""),
             "line 1, column 1: expected a field `machines_matrix`, got none"
         );
     }

@@ -7,7 +7,7 @@
 //! | layout | file | problems |
 //! |---|---|---|
 //! | [`Format::Standard`] | `standard.rs` | job shop: OR-Library's `machine time` pairs, one line per job |
-//! | [`Format::Pairs`] | `pairs.rs` | flow shop: the same pairs with machines 0, 1, 2, … in order (VFR) |
+//! | [`Format::Pairs`] | `pairs.rs` | flow shop: the same pairs with machines 0, 1, 2, … in order (VFR), after `# flow shop` |
 //! | [`Format::Taillard`] | `taillard.rs` | flow shop: Taillard's header and machine-major matrix |
 //! | [`Format::TaillardJob`] | `taillard_job.rs` | job shop: Taillard's header and two matrices |
 //! | [`Format::Fjs`] | `fjs.rs` | flexible job shop, machines from 0 or 1, optional third header number |
@@ -23,6 +23,7 @@ mod job_shop_lib;
 mod json;
 mod native;
 mod pairs;
+mod recognise;
 mod schedule;
 mod schedule_opt;
 mod scheduling_lab;
@@ -33,4 +34,5 @@ mod text;
 
 pub use bounds::{Known, KnownBounds};
 pub use format::{Format, load, read, write};
+pub use recognise::{Recognised, recognise};
 pub use schedule::{read_schedule, write_schedule_csv, write_schedule_json};

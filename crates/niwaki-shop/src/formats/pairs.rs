@@ -1,10 +1,21 @@
 //! The flow shop's pair layout (Vallada, Ruiz and Framinan; Carlier; Reeves): the job shop's standard layout in which
 //! every job visits machines 0, 1, 2, … in this order.
+//!
+//! The numbers do not say that all machines serve the jobs in one common order, and a job shop may do better without that.
+//! So the layout is never guessed: a first line `# flow shop` says it, or whoever reads the file does.
 
 use super::standard;
 use super::text::Line;
 use crate::{Error, FlowShop, Instance, Result};
 use std::fmt::Write;
+
+/// A first line that says what the numbers leave open. To other readers it is a comment.
+const MARK: &str = "# flow shop";
+
+/// Whether the text says that it is a flow shop.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.lines().next().is_some_and(|line| line.trim() == MARK)
+}
 
 /// Whether every line after the header of two numbers visits all machines in order.
 pub(super) fn sniff(lines: &[Line<'_>]) -> bool {
@@ -49,7 +60,7 @@ pub(super) fn write(instance: &Instance) -> Result<String> {
             instance.kind()
         )));
     };
-    let mut text = format!("{} {}\n", shop.jobs(), shop.machines());
+    let mut text = format!("{MARK}\n{} {}\n", shop.jobs(), shop.machines());
     for job in 0..shop.jobs() {
         for (machine, time) in shop.job(job).iter().enumerate() {
             let gap = if machine == 0 { "" } else { " " };
@@ -69,7 +80,7 @@ mod tests {
     fn pairs_come_and_go() {
         let shop = read("2 2\n0 3 1 2\n0 4 1 1\n").unwrap();
         assert_eq!(shop, Instance::Flow(FlowShop::new(2, 2, vec![3, 2, 4, 1]).unwrap()));
-        assert_eq!(write(&shop).unwrap(), "2 2\n0 3 1 2\n0 4 1 1\n");
+        assert_eq!(write(&shop).unwrap(), "# flow shop\n2 2\n0 3 1 2\n0 4 1 1\n");
         let line = read("2 2\n0 3 1 2\n1 4 0 1\n").unwrap_err().to_string();
         let expected =
             "line 3, column 1: expected machine 0: every job of a flow shop visits machines in order, got 1";

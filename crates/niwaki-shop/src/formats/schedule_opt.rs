@@ -1,11 +1,14 @@
 //! ScheduleOpt's JSON. A job shop is a list `data` of `{job, operation, machine, duration}`; a flexible job shop
-//! (`"format": "fajsp"`) is a list `operations` of `{operation, option, machine, duration}` with `precedences`
-//! `[before, after, job]`. Machines count from 0. Precedences must form chains: a job is a chain.
+//! (`"format": "fajsp"`) is a list `operations` of `{operation, option, machine, duration}` with a list `precedences` of
+//! `{before, after, job}`. Machines count from 0. Precedences must form chains: a job is a chain.
 
 use super::json::{Fields, Node};
 use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// What files say of themselves.
+const ABOUT: [&str; 6] = ["instance", "family", "family_long", "year", "variant", "format"];
 
 /// Whether the object has ScheduleOpt's records.
 pub(super) fn sniff(fields: &Fields<'_>) -> bool {
@@ -20,12 +23,14 @@ pub(super) fn read(text: &str) -> Result<Instance> {
 }
 
 fn read_job(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+    fields.only(&[&ABOUT[..], &["machines", "jobs", "data"]].concat())?;
     let machines = fields.need("machines")?.number("a number of machines")? as usize;
     let place = fields.need("jobs")?;
     let jobs = place.number("a number of jobs")? as usize;
     let mut routes: BTreeMap<u32, BTreeMap<u32, Operation>> = BTreeMap::new();
     for record in fields.need("data")?.list("a list of operations")? {
         let fields = record.object("`{job, operation, machine, duration}`")?;
+        fields.only(&["job", "operation", "machine", "duration"])?;
         let job_node = fields.need("job")?;
         let job = job_node.number("a job")?;
         if job as usize >= jobs {
@@ -49,10 +54,12 @@ fn read_job(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
 }
 
 fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+    fields.only(&[&ABOUT[..], &["operations", "precedences"]].concat())?;
     let mut operations: BTreeMap<u32, Vec<Alternative>> = BTreeMap::new();
     let mut most = 0;
     for record in fields.need("operations")?.list("a list of operations")? {
         let fields = record.object("`{operation, option, machine, duration}`")?;
+        fields.only(&["operation", "option", "machine", "duration"])?;
         let operation = fields.need("operation")?.number("an operation")?;
         let machine = fields.need("machine")?.number("a machine")?;
         most = most.max(machine);
@@ -62,18 +69,17 @@ fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
     let place = fields.need("precedences")?;
     let (mut after, mut before) = (BTreeMap::new(), BTreeMap::new());
     for node in place.list("a list of precedences")? {
-        let triple = node.list("`[before, after, job]`")?;
-        if triple.len() < 2 {
-            return Err(node.fault("expected `[before, after, job]`, got fewer numbers"));
-        }
-        let known = |node: &Node<'_>| {
+        let fields = node.object("`{before, after, job}`")?;
+        fields.only(&["before", "after", "job"])?;
+        let known = |name: &str| {
+            let node = fields.need(name)?;
             let operation = node.number("an operation")?;
             if !operations.contains_key(&operation) {
                 return Err(node.fault(format!("expected a known operation, got operation {operation}")));
             }
             Ok(operation)
         };
-        let (from, to) = (known(&triple[0])?, known(&triple[1])?);
+        let (from, to) = (known("before")?, known("after")?);
         if after.insert(from, to).is_some() || before.insert(to, from).is_some() {
             return Err(node.fault(format!(
                 "expected jobs that are chains, got a second precedence at {from} → {to}: assembly is not read"
@@ -126,7 +132,7 @@ pub(super) fn write(instance: &Instance) -> Result<String> {
                         }));
                     }
                     if operation > shop.job(job).start {
-                        precedences.push(json!([operation - 1, operation, job]));
+                        precedences.push(json!({ "before": operation - 1, "after": operation, "job": job }));
                     }
                 }
             }
@@ -156,7 +162,7 @@ mod tests {
 {"operation": 0, "option": 0, "machine": 0, "duration": 4},
 {"operation": 0, "option": 1, "machine": 1, "duration": 6},
 {"operation": 1, "option": 0, "machine": 1, "duration": 2}],
-"precedences": [[0, 1, 0]]}"#;
+"precedences": [{"before": 0, "after": 1, "job": 0}]}"#;
 
     #[test]
     fn records_come_and_go() {
@@ -175,16 +181,16 @@ mod tests {
             "line 3, column 1: expected each operation once, got job 0, operation 0 twice"
         );
         assert_eq!(
-            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 1, 0], [1, 0, 0]]")),
+            refusal(&FLEXIBLE.replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 1, \"after\": 0, \"job\": 0}]}")),
             "line 5, column 16: expected precedences without a cycle, got 2 operations that wait for each other"
         );
         assert_eq!(
-            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 1, 0], [0, 1, 0]]")),
-            "line 5, column 28: expected jobs that are chains, got a second precedence at 0 → 1: assembly is not read"
+            refusal(&FLEXIBLE.replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 0, \"after\": 1, \"job\": 0}]}")),
+            "line 5, column 54: expected jobs that are chains, got a second precedence at 0 → 1: assembly is not read"
         );
         assert_eq!(
-            refusal(&FLEXIBLE.replace("[[0, 1, 0]]", "[[0, 7, 0]]")),
-            "line 5, column 21: expected a known operation, got operation 7"
+            refusal(&FLEXIBLE.replace("\"after\": 1", "\"after\": 7")),
+            "line 5, column 40: expected a known operation, got operation 7"
         );
     }
 }

@@ -14,6 +14,7 @@ pub(super) fn sniff(fields: &Fields<'_>) -> bool {
 pub(super) fn read(text: &str) -> Result<Instance> {
     let root = Node::parse(text)?;
     let fields = root.object("an object")?;
+    fields.only(&["machines", "jobs"])?;
     let machines = fields.need("machines")?.number("a number of machines")? as usize;
     let mut jobs = Vec::new();
     for job in fields.need("jobs")?.list("a list of jobs")? {
@@ -22,6 +23,7 @@ pub(super) fn read(text: &str) -> Result<Instance> {
             let mut choices = Vec::new();
             for choice in operation.list("a list of alternatives")? {
                 let fields = choice.object("`{machine, processing}`")?;
+                fields.only(&["machine", "processing"])?;
                 let machine = fields.need("machine")?.machine(machines)?;
                 choices.push(Alternative { machine, time: fields.need("processing")?.time()? });
             }

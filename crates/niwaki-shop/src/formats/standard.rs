@@ -5,15 +5,6 @@ use super::text::{Line, Token, base, header, numeric_lines};
 use crate::{Error, Instance, JobShop, Operation, Result};
 use std::fmt::Write;
 
-/// A first line that says what the numbers leave open: every job may happen to visit machines in order, as in a flow
-/// shop. To other readers it is a comment.
-pub(super) const MARK: &str = "# job shop";
-
-/// Whether the text says that it is a job shop.
-pub(super) fn is_marked(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| line.trim() == MARK)
-}
-
 /// Whether the text looks like pairs after a header of two numbers.
 pub(super) fn sniff(lines: &[Line<'_>]) -> bool {
     lines.first().is_some_and(|line| line.tokens.len() == 2)

@@ -5,19 +5,23 @@ use crate::{Error, Result};
 /// The longest a whole instance may take when everything runs one after the other.
 pub const HORIZON: u32 = i32::MAX as u32;
 
-/// The most machines a shop may have: what an instance needs grows with its operations, never with a number alone.
-pub const MOST_MACHINES: usize = 1 << 20;
+/// How many machines a shop may have for each machine that an operation names, and how many in any case: what an
+/// instance needs grows with its operations, never with a number alone.
+const MACHINES_PER_NAMED: usize = 16;
+const MACHINES_IN_ANY_CASE: usize = 1024;
 
-/// Refuses shops without jobs or machines, and absurd numbers of machines.
-pub(super) fn some_jobs_and_machines(kind: &str, jobs: usize, machines: usize) -> Result<()> {
+/// Refuses shops without jobs or machines, and more machines than operations can pay for; `named` counts the machines
+/// that operations name.
+pub(super) fn some_jobs_and_machines(kind: &str, jobs: usize, machines: usize, named: usize) -> Result<()> {
     if jobs == 0 || machines == 0 {
         return Err(Error::Instance(format!(
             "{kind}: expected at least one job and one machine, got {jobs} jobs and {machines} machines"
         )));
     }
-    if machines > MOST_MACHINES {
+    let most = named.saturating_mul(MACHINES_PER_NAMED).max(MACHINES_IN_ANY_CASE);
+    if machines > most {
         return Err(Error::Instance(format!(
-            "{kind}: expected at most {MOST_MACHINES} machines, got {machines}"
+            "{kind}: expected at most {most} machines, since operations name {named}, got {machines}"
         )));
     }
     Ok(())

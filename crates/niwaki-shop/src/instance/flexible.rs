@@ -49,7 +49,8 @@ impl FlexibleShop {
     /// If there is no job or no machine, a job has no operation, an operation no alternative or the same machine
     /// twice, a machine does not exist, or times overflow the horizon.
     pub fn new(machines: usize, jobs: &[Vec<Vec<Alternative>>]) -> Result<Self> {
-        some_jobs_and_machines("flexible job shop", jobs.len(), machines)?;
+        let named = jobs.iter().flatten().map(Vec::len).sum();
+        some_jobs_and_machines("flexible job shop", jobs.len(), machines, named)?;
         let (mut job_starts, mut operation_starts, mut alternatives) = (vec![0], vec![0], Vec::new());
         let mut sorted = Vec::new();
         for (job, operations) in jobs.iter().enumerate() {

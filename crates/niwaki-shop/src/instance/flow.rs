@@ -20,7 +20,7 @@ impl FlowShop {
     /// # Errors
     /// If there is no job or no machine, if the shape disagrees, or if the times overflow the horizon.
     pub fn new(jobs: usize, machines: usize, times: Vec<u32>) -> Result<Self> {
-        some_jobs_and_machines("flow shop", jobs, machines)?;
+        some_jobs_and_machines("flow shop", jobs, machines, times.len())?;
         if jobs.checked_mul(machines) != Some(times.len()) {
             return Err(Error::Instance(format!(
                 "flow shop: expected {jobs} × {machines} times, got {}",

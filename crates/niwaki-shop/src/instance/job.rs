@@ -1,6 +1,6 @@
 //! The job shop: each job visits machines along its own route.
 
-use super::{some_jobs_and_machines, within_horizon};
+use super::{FlowShop, some_jobs_and_machines, within_horizon};
 use crate::{Error, Result};
 
 /// One step of a job's route.
@@ -27,7 +27,8 @@ impl JobShop {
     /// # Errors
     /// If there is no job or no machine, a route is empty, a machine does not exist, or times overflow the horizon.
     pub fn new<R: AsRef<[Operation]>>(machines: usize, routes: &[R]) -> Result<Self> {
-        some_jobs_and_machines("job shop", routes.len(), machines)?;
+        let named = routes.iter().map(|route| route.as_ref().len()).sum();
+        some_jobs_and_machines("job shop", routes.len(), machines, named)?;
         let mut starts = vec![0];
         let mut operations = Vec::new();
         for (job, route) in routes.iter().map(AsRef::as_ref).enumerate() {
@@ -73,6 +74,20 @@ impl JobShop {
         &self.operations[self.starts[job] as usize..self.starts[job + 1] as usize]
     }
 
+    /// The permutation flow shop of the same times, where every job visits all machines in order.
+    #[must_use]
+    pub fn as_flow_shop(&self) -> Option<FlowShop> {
+        let in_order = |job| {
+            let route: &[Operation] = self.route(job);
+            route.iter().map(|step| step.machine as usize).eq(0..self.machines)
+        };
+        if !(0..self.jobs()).all(in_order) {
+            return None;
+        }
+        let times = self.operations.iter().map(|operation| operation.time).collect();
+        FlowShop::new(self.jobs(), self.machines, times).ok()
+    }
+
     /// All operations, job after job.
     #[must_use]
     pub fn flat(&self) -> &[Operation] {
@@ -100,6 +115,15 @@ mod tests {
         assert_eq!((shop.jobs(), shop.machines(), shop.operations()), (2, 2, 3));
         assert_eq!(shop.route(1), [op(1, 4)]);
         assert_eq!(shop.starts(), [0, 2, 3]);
+    }
+
+    #[test]
+    fn only_common_routes_make_a_flow_shop() {
+        let shop = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(0, 1), op(1, 4)]]).unwrap();
+        assert_eq!(shop.as_flow_shop().unwrap().times(), [3, 2, 1, 4]);
+        let crossing = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(1, 1), op(0, 4)]]).unwrap();
+        let short = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(0, 1)]]).unwrap();
+        assert!(crossing.as_flow_shop().is_none() && short.as_flow_shop().is_none());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a solver is given and what it returns.
 
 use crate::Schedule;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What is known of an optimal makespan.
@@ -27,12 +28,46 @@ impl Bounds {
 }
 
 /// When a solver must stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Wall-clock time.
     pub time: Duration,
     /// Seed of whatever the solver draws.
     pub seed: u64,
+    /// Raised by whoever wants what has been found so far.
+    stop: Option<&'static AtomicBool>,
+}
+
+impl Limits {
+    /// A time and a seed; nobody stops the search early.
+    #[must_use]
+    pub const fn new(time: Duration, seed: u64) -> Self {
+        Self { time, seed, stop: None }
+    }
+
+    /// The same, with a flag that ends the search as if its time were up.
+    #[must_use]
+    pub const fn stopped_by(self, stop: &'static AtomicBool) -> Self {
+        Self { stop: Some(stop), ..self }
+    }
+
+    /// The same, with another time.
+    #[must_use]
+    pub const fn within(self, time: Duration) -> Self {
+        Self { time, ..self }
+    }
+
+    /// The same, with no time at all: what a solver knows at once.
+    #[must_use]
+    pub const fn at_once(self) -> Self {
+        self.within(Duration::ZERO)
+    }
+
+    /// Whether somebody has asked for what there is.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// Who is told each time a bound moves.

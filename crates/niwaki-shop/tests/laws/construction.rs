@@ -59,7 +59,7 @@ fn canonical_is_a_tree_and_free_merges(same: bool, make: &dyn Fn(Order) -> Box<d
 
 /// The proven optimum of a small instance.
 fn optimum(instance: Instance) -> u32 {
-    let limits = Limits { time: Duration::from_secs(60), seed: 1 };
+    let limits = Limits::new(Duration::from_secs(60), 1);
     let found = optimum::solve(&instance, limits, &mut |_| {});
     assert!(found.proven);
     found.upper

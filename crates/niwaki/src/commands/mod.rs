@@ -3,7 +3,6 @@
 mod advise;
 mod bench;
 mod generate;
-mod method;
 mod oracle;
 mod policy;
 mod reproduce;

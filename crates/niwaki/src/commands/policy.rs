@@ -53,7 +53,7 @@ pub(crate) fn schedule(
         verdict.makespan == decoded.outcome.makespan && verdict.late == decoded.outcome.late as usize,
         "the checker finds another outcome than the policy's construction"
     );
-    let at_once = Limits { time: Duration::ZERO, seed: how.seed };
+    let at_once = Limits::new(Duration::ZERO, how.seed);
     let lower = optimum::solve(instance, at_once, &mut |_| {}).lower;
     Ok((Optimum::new(lower, decoded.schedule.clone()), decoded))
 }

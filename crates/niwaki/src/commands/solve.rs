@@ -1,16 +1,23 @@
 //! `niwaki solve`: one instance in, a checked schedule out.
 
-use super::method::{Method, duration};
 use super::policy::{self, DecodeArgs};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
-use niwaki_shop::formats::{self, Format};
+use niwaki_shop::formats::{self, Format, Recognised};
 use niwaki_shop::gantt::{Gantt, gantt};
-use niwaki_shop::{Bounds, Instance, Limits, Optimum, verify};
+use niwaki_shop::planning::{self, Method, Solved};
+use niwaki_shop::{Bounds, Instance, Limits};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+
+/// Exit code of a search that was interrupted: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+/// Raised by Ctrl-C: the search ends and what it has found is printed and written.
+static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Schedules a shop.
 #[derive(clap::Args)]
@@ -58,9 +65,13 @@ impl Args {
         {
             bail!("--gantt {}: expected a name that ends in .svg", path.display());
         }
-        let instance = read(&self.file, self.format.as_deref())?;
-        let (instance, found, said) = self.find(instance)?;
-        let verdict = verify(&instance, &found.schedule)?;
+        let read = formats::recognise(&self.file, layout(self.format.as_deref())?)?;
+        let mut lines = vec![recognised(&self.file, &read)];
+        if let Some(open) = read.open {
+            terminal::warn(&format!("{}: {open} (--format pairs)", self.file.display()));
+        }
+        watch_for_interrupts()?;
+        let (instance, found, said) = self.find(read.instance)?;
         if let (Some(path), Some(as_json)) = (&self.out, as_json) {
             let text = if as_json {
                 formats::write_schedule_json(&found.schedule)
@@ -74,43 +85,25 @@ impl Args {
                 title: name(&self.file),
                 machines: instance.machines(),
                 deadline: self.deadline,
-                bound: (!found.proven).then_some(found.lower),
+                bound: (!found.makespan.proven()).then_some(found.makespan.lower),
             };
             output::write_whole(path, &gantt(&found.schedule, &options))?;
         }
-        let mut lines = vec![format!(
-            "{}: {}, {} jobs, {} machines, {} operations",
-            name(&self.file),
-            instance.kind(),
-            instance.jobs(),
-            instance.machines(),
-            instance.operations()
-        )];
         lines.extend(said);
-        if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {
-            lines.push(format!("violation {}", verdict.violation));
-        }
-        if matches!(instance, Instance::Lags(_) | Instance::Single(_)) {
-            lines.push(format!("late {} of {} jobs", verdict.late, instance.jobs()));
-        }
-        if let Some(deadline) = self.deadline {
-            let kept = if verdict.makespan <= deadline { "met" } else { "missed" };
-            lines.push(format!("deadline {deadline} {kept}"));
-        }
-        lines.push(format!("makespan {}", found.upper));
-        lines.push(format!("bound {}", found.lower));
-        lines.push(format!("proven {}", if found.proven { "yes" } else { "no" }));
-        lines.push(format!("gap {:.1}%", 100.0 * found.bounds().gap()));
+        lines.extend(self.judged(&instance, &found));
         terminal::say(&lines.join("\n"));
+        if STOP.load(Ordering::Relaxed) {
+            terminal::warn("stopped before the time was up: this is the best schedule so far");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
         Ok(ExitCode::SUCCESS)
     }
-}
 
-impl Args {
     /// The instance as its method reads it, what was found, and what there is to say of the way.
-    fn find(&self, instance: Instance) -> anyhow::Result<(Instance, Optimum, Option<String>)> {
+    fn find(&self, instance: Instance) -> anyhow::Result<(Instance, Solved, Option<String>)> {
         let Some(folder) = &self.policy else {
-            let found = search(self.method, &instance, Limits { time: self.time, seed: self.seed })?;
+            let limits = Limits::new(self.time, self.seed).stopped_by(&STOP);
+            let found = search(self.method, &instance, limits)?;
             return Ok((instance, found, None));
         };
         let trained = policy::open(folder)?;
@@ -127,22 +120,68 @@ impl Args {
             decoded.tried,
             decoded.way
         );
+        let found = planning::judge(&instance, found)?;
         Ok((instance, found, Some(said)))
+    }
+
+    /// What a schedule is worth, line by line; the last four speak of what was minimised.
+    fn judged(&self, instance: &Instance, found: &Solved) -> Vec<String> {
+        let (verdict, score) = (&found.verdict, &found.score);
+        let mut lines = Vec::new();
+        if matches!(instance, Instance::Flexible(shop) if shop.has_windows()) {
+            lines.push(format!("violation {}", verdict.violation));
+        }
+        if matches!(instance, Instance::Lags(_) | Instance::Single(_)) {
+            lines.push(format!("late {} of {} jobs", verdict.late, instance.jobs()));
+        }
+        if let Some(deadline) = self.deadline {
+            let kept = if verdict.makespan <= deadline { "met" } else { "missed" };
+            lines.push(format!("deadline {deadline} {kept}"));
+        }
+        if score.objective != "makespan" {
+            lines.push(format!("makespan {}", verdict.makespan));
+        }
+        lines.push(format!("objective {}", score.objective));
+        lines.push(format!("{} {}", score.objective, score.value));
+        lines.push(format!("bound {}", score.bound));
+        lines.push(format!("proven {}", if score.proven() { "yes" } else { "no" }));
+        lines.push(format!("gap {:.1}%", 100.0 * score.gap()));
+        lines
     }
 }
 
-/// Reads an instance in the layout that is named, or in the one that it has.
-pub(crate) fn read(file: &Path, format: Option<&str>) -> anyhow::Result<Instance> {
-    let Some(format) = format else { return Ok(formats::load(file)?) };
-    let format = Format::named(format)?;
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    format.read(&text).with_context(|| file.display().to_string())
+/// The layout of a name that a flag gives.
+pub(crate) fn layout(name: Option<&str>) -> anyhow::Result<Option<Format>> {
+    name.map(|name| Format::named(name).context("--format")).transpose()
+}
+
+/// What was read, in one line.
+fn recognised(file: &Path, read: &Recognised) -> String {
+    let instance = &read.instance;
+    format!(
+        "{}: {}, {} jobs, {} machines, {} operations",
+        name(file),
+        instance.kind(),
+        instance.jobs(),
+        instance.machines(),
+        instance.operations()
+    )
+}
+
+/// Lets the first Ctrl-C end the search, and the second one the program.
+fn watch_for_interrupts() -> anyhow::Result<()> {
+    let stop = || {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED.into());
+        }
+    };
+    ctrlc::set_handler(stop).context("cannot watch for Ctrl-C")
 }
 
 /// Searches beside a bar that shows the incumbent and the bound as they move.
-fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result<Optimum> {
+fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result<Solved> {
     if !method.is_timed() {
-        return method.run(instance, limits, &mut |_| {});
+        return Ok(planning::solve(instance, method, limits, &mut |_| {})?);
     }
     let bar = terminal::progress(limits.time.as_secs().max(1), "searching");
     let began = Instant::now();
@@ -161,12 +200,12 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
             let gap = 100.0 * bounds.gap();
             bar.set_message(format!("makespan {}, bound {}, gap {gap:.1}%", bounds.upper, bounds.lower));
         };
-        let found = method.run(instance, limits, &mut show);
+        let found = planning::solve(instance, method, limits, &mut show);
         drop(stop);
         found
     });
     bar.finish_and_clear();
-    found
+    Ok(found?)
 }
 
 /// A file's name without folder and ending.
@@ -183,5 +222,36 @@ fn ending_is_json(path: &Path) -> anyhow::Result<bool> {
         (true, _) => Ok(true),
         (_, true) => Ok(false),
         _ => bail!("--out {}: expected a name that ends in .json or .csv", path.display()),
+    }
+}
+
+/// A duration such as `500ms`, `10s`, `2m` or `1h`; a bare number counts seconds.
+pub(crate) fn duration(text: &str) -> anyhow::Result<Duration> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => bail!("expected a time such as 500ms, 10s or 2m, got {text}"),
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| anyhow::anyhow!("expected a time such as 500ms, 10s or 2m, got {text}"))?;
+    Duration::try_from_secs_f64(number * scale)
+        .map_err(|_| anyhow::anyhow!("expected a shorter time, got {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("500ms").unwrap(), Duration::from_millis(500));
+        assert_eq!(duration("1.5").unwrap(), Duration::from_millis(1500));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        assert!(duration("x").is_err() && duration("3 days").is_err() && duration("").is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! `niwaki verify`: does a schedule keep its instance's constraints?
 
-use super::solve::read;
+use super::solve::layout;
 use crate::terminal;
 use anyhow::Context;
-use niwaki_shop::formats::read_schedule;
+use niwaki_shop::formats::{read_schedule, recognise};
 use niwaki_shop::{Error, Instance, verify};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 impl Args {
     /// Prints `ok` and the makespan, or `wrong` and the first constraint that is broken; the exit code is then 1.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let instance = read(&self.instance, self.format.as_deref())?;
+        let instance = recognise(&self.instance, layout(self.format.as_deref())?)?.instance;
         let text =
             std::fs::read_to_string(&self.schedule).with_context(|| self.schedule.display().to_string())?;
         let schedule = read_schedule(&text).with_context(|| self.schedule.display().to_string())?;

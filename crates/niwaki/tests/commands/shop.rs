@@ -29,8 +29,8 @@ fn a_small_shop_is_solved_written_drawn_and_checked() {
     let (code, out, _) =
         niwaki(&["solve", &ft06, "--out", &csv_name, "--gantt", &svg_name, "--deadline", "60"]);
     assert_eq!(code, 0);
-    let expected = "ft06: job shop, 6 jobs, 6 machines, 36 operations\ndeadline 60 met\nmakespan 55\nbound 55\n\
-                    proven yes\ngap 0.0%\n";
+    let expected = "ft06: job shop, 6 jobs, 6 machines, 36 operations\ndeadline 60 met\nobjective makespan\nmakespan 55\n\
+                    bound 55\nproven yes\ngap 0.0%\n";
     assert_eq!(out, expected);
     assert!(std::fs::read_to_string(&svg).unwrap().contains(">deadline 60<"));
 
@@ -53,13 +53,13 @@ fn a_small_shop_is_solved_written_drawn_and_checked() {
 }
 
 #[test]
-fn every_method_ends_with_the_same_four_lines() {
+fn every_method_ends_with_the_same_five_lines() {
     let ta001 = data("pfsp/ta001.txt");
     for method in ["neh", "ig", "rule:lpt", "rule:random*20"] {
         let (code, out, _) = niwaki(&["solve", &ta001, "--method", method, "--time", "200ms"]);
         assert_eq!(code, 0, "{method}");
-        let words: Vec<&str> = out.lines().rev().take(4).filter_map(|line| line.split(' ').next()).collect();
-        assert_eq!(words, ["gap", "proven", "bound", "makespan"], "{method}");
+        let words: Vec<&str> = out.lines().rev().take(5).filter_map(|line| line.split(' ').next()).collect();
+        assert_eq!(words, ["gap", "proven", "bound", "makespan", "objective"], "{method}");
     }
     let (_, out, _) = niwaki(&["solve", &ta001, "--method", "neh"]);
     // NEH's well-known makespan of ta001 is 1286.
@@ -132,4 +132,53 @@ fn a_folder_is_measured() {
     // Three instances, two methods, one header.
     assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 7);
     assert!(std::fs::read_to_string(page).unwrap().starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
+fn proven_on_a_single_machine_speaks_of_late_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "one.json");
+    let jobs = r#"[{"time": 4, "due": 4}, {"time": 2, "due": 5}, {"time": 3, "due": 6}]"#;
+    std::fs::write(&path, format!("{{\"kind\": \"single machine\", \"jobs\": {jobs}}}")).unwrap();
+    // By due date two of three jobs are late, although one can be enough.
+    let (_, out, _) = niwaki(&["solve", &name, "--method", "jackson"]);
+    assert!(out.ends_with("makespan 9\nobjective late jobs\nlate jobs 2\nbound 1\nproven no\ngap 100.0%\n"), "{out}");
+    let (_, out, _) = niwaki(&["solve", &name]);
+    assert!(out.ends_with("objective late jobs\nlate jobs 1\nbound 1\nproven yes\ngap 0.0%\n"), "{out}");
+}
+
+#[test]
+fn what_was_recognised_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "routes.txt");
+    std::fs::write(&path, "2 2\n0 3 1 2\n0 4 1 1\n").unwrap();
+    let (_, out, error) = niwaki(&["solve", &name]);
+    assert!(out.starts_with("routes: job shop, 2 jobs"), "{out}");
+    assert!(error.contains("every job visits the machines in order") && error.contains("--format pairs"), "{error}");
+    let (_, out, error) = niwaki(&["solve", &name, "--format", "pairs"]);
+    assert!(out.starts_with("routes: flow shop, 2 jobs") && error.is_empty(), "{out}{error}");
+}
+
+/// An interrupted search prints and writes what it has; the time limit alone would be half an hour.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_search_keeps_its_schedule() {
+    let folder = tempfile::tempdir().unwrap();
+    let (csv, csv_name) = in_folder(&folder, "s.csv");
+    let hard = data("jsp/dmu80.txt");
+    let run = Command::new(env!("CARGO_BIN_EXE_niwaki"))
+        .args(["solve", &hard, "--time", "30m", "--out", &csv_name])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let number = run.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+    let ended = run.wait_with_output().unwrap();
+    let out = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{out}");
+    assert!(out.contains("\nobjective makespan\nmakespan ") && out.contains("\nbound "), "{out}");
+    let (code, out, _) = niwaki(&["verify", &hard, &csv.display().to_string()]);
+    assert!(code == 0 && out.starts_with("ok: makespan "), "{out}");
 }

@@ -7,7 +7,7 @@
 use super::budget::{Budget, Group};
 use super::edge_finding::{Machine, Task};
 use super::relaxation::Cut;
-use super::shop::Shop;
+use super::shop::{Choice, Shop};
 use crate::optimum::learning::{Difference, Engine, Fact, Outcome, Var};
 use crate::{Placed, Schedule};
 
@@ -112,15 +112,16 @@ impl<'a> Model<'a> {
                 }
             }
         }
-        for machine in 0..self.shop.machines as u32 {
-            let mut tasks = Vec::new();
-            for (operation, node) in self.nodes.iter().enumerate() {
-                for (choice, &present) in self.shop.alternatives(operation).iter().zip(&node.chosen) {
-                    if choice.machine == machine && choice.time > 0 {
-                        tasks.push(Task { start: node.start, time: choice.time as i32, present });
-                    }
+        let mut lists = vec![Vec::new(); self.shop.machines];
+        for (operation, node) in self.nodes.iter().enumerate() {
+            for (choice, &present) in self.shop.alternatives(operation).iter().zip(&node.chosen) {
+                if choice.time > 0 {
+                    let task = Task { start: node.start, time: choice.time as i32, present };
+                    lists[choice.machine as usize].push(task);
                 }
             }
+        }
+        for tasks in lists {
             let sides: Vec<u32> = tasks
                 .iter()
                 .flat_map(|task| [2 * task.start, 2 * task.start + 1, task.present.side])
@@ -157,11 +158,13 @@ impl<'a> Model<'a> {
             let mut offset = cut.offset;
             for (operation, node) in self.nodes.iter().enumerate() {
                 let alternatives = self.shop.alternatives(operation);
-                let weights =
-                    alternatives.iter().map(|one| cut.weights[one.machine as usize] * i64::from(one.time));
-                if node.chosen.len() == 1 {
-                    offset += weights.sum::<i64>();
+                let weight = |one: &Choice| cut.weight(one.machine) * i64::from(one.time);
+                let first = weight(&alternatives[0]);
+                // What no choice changes is no choice.
+                if alternatives.iter().all(|one| weight(one) == first) {
+                    offset += first;
                 } else {
+                    let weights = alternatives.iter().map(weight);
                     groups.push(Group { choices: node.chosen.iter().copied().zip(weights).collect() });
                 }
             }
@@ -169,7 +172,7 @@ impl<'a> Model<'a> {
             for (fact, _) in groups.iter().flat_map(|group| &group.choices) {
                 sides.extend([fact.side, fact.side ^ 1]);
             }
-            let budget = Budget::new(groups, self.makespan, cut.weights.iter().sum(), offset);
+            let budget = Budget::new(groups, self.makespan, cut.slope(), offset);
             self.engine.global(Box::new(budget), sides);
         }
     }

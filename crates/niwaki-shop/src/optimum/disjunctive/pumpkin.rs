@@ -9,7 +9,7 @@ use super::relaxation::Relaxation;
 use super::shop::Shop;
 use super::solve::Known;
 use crate::optimum::clock::Clock;
-use crate::{Placed, Schedule};
+use crate::{Limits, Placed, Schedule};
 use pumpkin_conflict_resolvers::resolvers::ResolutionResolver;
 use pumpkin_constraints::{disjunctive_strict, less_than_or_equals};
 use pumpkin_core::predicate;
@@ -93,7 +93,7 @@ pub(super) fn close(
     let mut turn = 0;
     while !known.proven() && !clock.is_over() {
         let target = known.target(shop.is_flexible(), turn);
-        match model.search(target, UntilOver { whole: clock, slice: Clock::start(slice) }) {
+        match model.search(target, UntilOver { whole: clock, slice: Clock::start(Limits::new(slice, 0)) }) {
             Found::Schedule(schedule) => known.found(schedule),
             Found::Nothing => known.refuted(target),
             Found::NoAnswer => {
@@ -244,13 +244,13 @@ impl<'a> Model<'a> {
     /// Weighted loads stay within the makespan, where the numbers are small enough.
     fn add_cuts(&mut self, relaxation: &Relaxation, upper: u32) {
         for cut in &relaxation.cuts {
-            let slope: i64 = cut.weights.iter().sum();
+            let slope = cut.slope();
             let mut offset = cut.offset;
             let mut terms: Vec<AffineView<DomainId>> = Vec::new();
             let mut largest = slope * i64::from(upper) + offset.abs();
             for (operation, node) in self.nodes.iter().enumerate() {
                 for (place, choice) in self.shop.alternatives(operation).iter().enumerate() {
-                    let weight = cut.weights[choice.machine as usize] * i64::from(choice.time);
+                    let weight = cut.weight(choice.machine) * i64::from(choice.time);
                     largest += weight;
                     match node.chosen.get(place) {
                         Some(_) if weight == 0 => {}
@@ -324,7 +324,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut watch = |bounds: Bounds| seen.push(bounds);
         let mut known = Known::new(relaxation.lower, one_after_another(&flat), &mut watch);
-        let clock = Clock::start(Duration::from_secs_f64(seconds));
+        let clock = Clock::start(Limits::new(Duration::from_secs_f64(seconds), 0));
         close(&flat, &relaxation, maxima, &mut known, &clock);
         let optimum = Optimum::new(known.lower, known.best);
         let verdict = verify(&Instance::Flexible(shop.clone()), &optimum.schedule).unwrap();
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn it_proves_what_our_own_search_proves() {
-        let limits = Limits { time: Duration::from_secs(60), seed: 1 };
+        let limits = Limits::new(Duration::from_secs(60), 1);
         for lane in 0..150 {
             let shop = small(lane);
             let ours = solve(&Shop::from(&shop), limits, &mut |_| {});

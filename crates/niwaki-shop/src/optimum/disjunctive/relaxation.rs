@@ -7,10 +7,17 @@
 
 use super::shop::Shop;
 
+/// Multipliers of the machines.
+enum Weights {
+    /// One machine alone counts. A list for each machine would take memory with the square of their number.
+    One(u32),
+    /// `[machine]`.
+    Each(Vec<i64>),
+}
+
 /// Multipliers of the machines and what they leave beside the loads.
 pub(super) struct Cut {
-    /// `[machine]`.
-    pub(super) weights: Vec<i64>,
+    weights: Weights,
     /// Σ w(k) (head(k) + tail(k)).
     pub(super) offset: i64,
 }
@@ -42,34 +49,62 @@ impl Relaxation {
             .into_iter()
             .map(|(head, tail)| if head == u32::MAX { 0 } else { i64::from(head) + i64::from(tail) })
             .collect();
-        let unit = |machine| (0..shop.machines).map(|other| i64::from(machine == other)).collect();
-        let mut all: Vec<Vec<i64>> = (0..shop.machines).map(unit).collect();
-        let flexible = (0..shop.operations()).any(|operation| shop.alternatives(operation).len() > 1);
-        if flexible {
-            all.push(multipliers(shop, &frame));
-        }
         let mut cuts = Vec::new();
-        for weights in all {
-            let offset = weights.iter().zip(&frame).map(|(weight, frame)| weight * frame).sum();
-            let cut = Cut { weights, offset };
-            lower = lower.max(cut.bound(shop));
-            cuts.push(cut);
+        for (machine, load) in sole_loads(shop).into_iter().enumerate() {
+            let offset = frame[machine];
+            lower = lower.max(u32::try_from(load + offset).unwrap_or(u32::MAX));
+            cuts.push(Cut { weights: Weights::One(machine as u32), offset });
         }
-        Self { lower, cuts: if flexible { cuts } else { Vec::new() }, heads, tails }
+        if !shop.is_flexible() {
+            return Self { lower, cuts: Vec::new(), heads, tails };
+        }
+        let weights = multipliers(shop, &frame);
+        let offset = weights.iter().zip(&frame).map(|(weight, frame)| weight * frame).sum();
+        let shared = Cut { weights: Weights::Each(weights), offset };
+        lower = lower.max(shared.bound(shop));
+        cuts.push(shared);
+        Self { lower, cuts, heads, tails }
     }
 }
 
 impl Cut {
+    /// The multiplier of one machine.
+    pub(super) fn weight(&self, machine: u32) -> i64 {
+        match &self.weights {
+            Weights::One(only) => i64::from(*only == machine),
+            Weights::Each(weights) => weights[machine as usize],
+        }
+    }
+
+    /// The multipliers' sum.
+    pub(super) fn slope(&self) -> i64 {
+        match &self.weights {
+            Weights::One(_) => 1,
+            Weights::Each(weights) => weights.iter().sum(),
+        }
+    }
+
     /// The least makespan that the cut allows.
     fn bound(&self, shop: &Shop) -> u32 {
-        let slope: i64 = self.weights.iter().sum();
+        let slope = self.slope();
         let least = |operation| {
             let choices = shop.alternatives(operation).iter();
-            choices.map(|one| self.weights[one.machine as usize] * i64::from(one.time)).min().unwrap_or(0)
+            choices.map(|one| self.weight(one.machine) * i64::from(one.time)).min().unwrap_or(0)
         };
         let total: i64 = self.offset + (0..shop.operations()).map(least).sum::<i64>();
         u32::try_from((total + slope - 1) / slope).unwrap_or(u32::MAX)
     }
+}
+
+/// The work that each machine must do, because nothing else can.
+fn sole_loads(shop: &Shop) -> Vec<i64> {
+    let mut loads = vec![0; shop.machines];
+    for operation in 0..shop.operations() {
+        if let [only] = shop.alternatives(operation) {
+            loads[only.machine as usize] += i64::from(only.time);
+        }
+    }
+    loads
 }
 
 /// Least time before and after each operation along its job, and the longest job.

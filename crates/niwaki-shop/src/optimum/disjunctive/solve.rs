@@ -11,7 +11,6 @@ use crate::optimum::bounds::one_machine;
 use crate::optimum::clock::Clock;
 use crate::optimum::learning::Outcome;
 use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
-use std::time::Duration;
 
 /// The square of the number of operations up to which both searches get as many steps; beyond it a conflict costs more
 /// than a move and proofs are out of reach.
@@ -66,8 +65,8 @@ impl<'w> Known<'w> {
 /// Solves any (flexible) job shop; maxima of rests are not looked at.
 pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
     #[cfg(feature = "pumpkin")]
-    let whole = Clock::start(limits.time);
-    let clock = Clock::start(own_share(limits.time));
+    let whole = Clock::start(limits);
+    let clock = Clock::start(own_share(limits));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
     let mut tabu = Tabu::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
@@ -109,8 +108,8 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
 /// Solves a small shop whose maxima of rests are hard.
 pub(in crate::optimum) fn solve_within_windows(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
     #[cfg(feature = "pumpkin")]
-    let whole = Clock::start(limits.time);
-    let clock = Clock::start(own_share(limits.time));
+    let whole = Clock::start(limits);
+    let clock = Clock::start(own_share(limits));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
     let mut known = Known::new(lower, one_after_another(shop), watch);
@@ -128,15 +127,18 @@ pub(in crate::optimum) fn solve_within_windows(shop: &Shop, limits: Limits, watc
 }
 
 /// The part of the time limit for our own searches: what is left is Pumpkin's, where it is built in.
-fn own_share(limit: Duration) -> Duration {
-    if cfg!(feature = "pumpkin") { limit.mul_f64(2.0 / 3.0) } else { limit }
+fn own_share(limits: Limits) -> Limits {
+    let share = if cfg!(feature = "pumpkin") { 2.0 / 3.0 } else { 1.0 };
+    limits.within(limits.time.mul_f64(share))
 }
 
 /// Some moves of the tabu search, with a look at the clock now and then.
 fn local_turn(tabu: &mut Tabu<'_>, moves: u64, target: u32, clock: &Clock) {
     let mut left = moves;
+    // A move's cost grows faster than the number of operations.
+    let slice = (6400 / tabu.operations()).clamp(1, 64) as u64;
     while left > 0 && tabu.best_makespan() > target && !clock.is_over() {
-        let now = left.min(64);
+        let now = left.min(slice);
         tabu.run(now, target);
         left -= now;
     }

@@ -11,7 +11,7 @@ use niwaki_stream::Key;
 /// The shortest order of a permutation flow shop, proven or as far as time allows.
 #[must_use]
 pub fn solve(shop: &FlowShop, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let clock = Clock::start(limits.time);
+    let clock = Clock::start(limits);
     let mut lower = Branch::root_bound(shop);
     let mut best = neh(shop);
     let mut upper = shop.makespan(&best);

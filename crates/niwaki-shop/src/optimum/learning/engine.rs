@@ -216,12 +216,14 @@ impl Engine {
         self.trail.conflict.iter().map(|&fact| self.trail.level_of(fact)).max().unwrap_or(0)
     }
 
-    /// Searches for a solution in which `assumption` holds, until `stop` says so (asked at each conflict).
+    /// Searches for a solution in which `assumption` holds, until `stop` says so: it is asked at each conflict, and now
+    /// and then between decisions, of which a large problem needs many before its first conflict.
     ///
     /// Leaves the trail at the solution when one is found, at level 0 otherwise.
     pub(crate) fn solve(&mut self, assumption: Fact, mut stop: impl FnMut(u64) -> bool) -> Outcome {
         self.back_to(0);
         let (mut run, mut left) = (0, luby(0) * 100);
+        let mut decisions = 0_u32;
         loop {
             if self.dead {
                 return Outcome::Refuted;
@@ -262,6 +264,11 @@ impl Engine {
                     self.trail.push(assumption, Reason::Chosen);
                 }
                 continue;
+            }
+            decisions = decisions.wrapping_add(1);
+            if decisions.is_multiple_of(16) && stop(self.conflicts) {
+                self.back_to(0);
+                return Outcome::Interrupted;
             }
             let Some(choice) = self.choose() else { return Outcome::Found };
             self.trail.open_level();

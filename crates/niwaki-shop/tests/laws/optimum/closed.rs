@@ -10,7 +10,7 @@ fn closes(set: &str, name: &str, seconds: u64) {
     let instance = formats::load(&path).unwrap();
     let table = data::bounds(set);
     let (_, known) = table.of_file(&path).unwrap();
-    let limits = Limits { time: Duration::from_secs(seconds), seed: 1 };
+    let limits = Limits::new(Duration::from_secs(seconds), 1);
     let found = optimum::solve(&instance, limits, &mut |_| {});
     assert!(found.proven, "{name}: between {} and {}", found.lower, found.upper);
     assert_eq!(Some(found.upper), Some(known.upper), "{name}");

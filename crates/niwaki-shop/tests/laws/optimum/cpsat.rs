@@ -34,7 +34,7 @@ fn optima_equal_cpsat() {
         return;
     };
     let skip = std::env::var("NIWAKI_CPSAT_UNAIDED").is_ok_and(|answer| answer == "no");
-    let limits = Limits { time: Duration::from_secs(seconds), seed: 1 };
+    let limits = Limits::new(Duration::from_secs(seconds), 1);
     println!("shape,index,lower,upper,seconds,cpsat_lower,cpsat_upper,cpsat_seconds,told_lower,told_seconds");
     for (name, task, jobs, machines) in SHAPES {
         if wanted.as_ref().is_some_and(|wanted| wanted.split(',').all(|one| one != name)) {

@@ -13,7 +13,7 @@ use niwaki_shop::{Bounds, FlexibleShop, FlowShop, Instance, JobShop, Limits, Ope
 use proptest::prelude::*;
 use std::time::Duration;
 
-const LIMITS: Limits = Limits { time: Duration::from_secs(60), seed: 1 };
+const LIMITS: Limits = Limits::new(Duration::from_secs(60), 1);
 
 /// The result is proven, its schedule is accepted and as long as it says, and bounds only ever closed in.
 fn hold(instance: &Instance, optimum: &Optimum, seen: &[Bounds]) -> Result<(), TestCaseError> {
@@ -106,7 +106,7 @@ proptest! {
 
 #[test]
 fn no_time_still_gives_a_schedule_and_a_bound() {
-    let limits = Limits { time: Duration::ZERO, seed: 1 };
+    let limits = Limits::new(Duration::ZERO, 1);
     for task in [Task::HardFlow, Task::JobShop, Task::TaillardJob, Task::Sd1, Task::Windows] {
         let instance = generate(task, task.size(), 3, 0).unwrap();
         let optimum = optimum::solve(&instance, limits, &mut |_| {});
@@ -152,7 +152,7 @@ fn the_exact_search_alone_agrees() {
 
 #[test]
 fn times_up_to_the_horizon_do_not_overflow() {
-    let limits = Limits { time: Duration::from_millis(20), seed: 1 };
+    let limits = Limits::new(Duration::from_millis(20), 1);
     let time = niwaki_shop::instance::HORIZON / 6;
     let routes = [[0, 1, 2], [2, 0, 1]].map(|route| route.map(|machine| Operation { machine, time }));
     let job = JobShop::new(3, &routes).unwrap();

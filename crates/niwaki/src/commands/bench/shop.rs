@@ -1,13 +1,13 @@
 //! `niwaki bench shop`: methods against best-known values over a folder of instances.
 
-use crate::commands::method::{Method, duration};
 use crate::commands::policy::{self, DecodeArgs};
-use crate::commands::solve::has_ending;
+use crate::commands::solve::{duration, has_ending};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
 use niwaki_page::{Axis, BarChart, Bars, Cell, Column, Figure, Format, Made, Page, Section, Table};
 use niwaki_shop::formats::{KnownBounds, load};
 use niwaki_shop::optimum::solve;
+use niwaki_shop::planning::{self, Method};
 use niwaki_shop::{Instance, Limits};
 use niwaki_train::Trained;
 use std::collections::BTreeMap;
@@ -250,7 +250,7 @@ impl Args {
 
     /// The least makespan that the exact solver finds in the time that it is given.
     fn optimum(&self, instance: &Instance) -> u32 {
-        let limits = Limits { time: self.optima.unwrap_or(self.time), seed: self.seed };
+        let limits = Limits::new(self.optima.unwrap_or(self.time), self.seed);
         solve(instance, limits, &mut |_| {}).upper
     }
 
@@ -258,18 +258,18 @@ impl Args {
         let began = Instant::now();
         let (found, tried) = match entrant {
             Entrant::Method(method) => {
-                let limits = Limits { time: self.time, seed: self.seed };
-                (method.run(instance, limits, &mut |_| {})?, None)
+                let limits = Limits::new(self.time, self.seed);
+                (planning::solve(instance, *method, limits, &mut |_| {})?.makespan, None)
             }
             Entrant::Policy(policy) => {
                 let instance = policy.accept(instance.clone())?;
                 let how = self.decode.decoding(self.seed);
                 let (found, decoded) = policy::schedule(policy, &instance, how, &mut |_| {})?;
-                (found, Some(decoded.tried))
+                (found.bounds(), Some(decoded.tried))
             }
         };
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Result { makespan: found.upper, proven: found.proven, seconds, tried })
+        Ok(Result { makespan: found.upper, proven: found.proven(), seconds, tried })
     }
 
     fn report(&self, measured: &Measured, summary: Table) -> String {
