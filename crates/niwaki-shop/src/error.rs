@@ -22,6 +22,18 @@ pub enum Error {
         /// What was expected and what came.
         what: String,
     },
+    /// A table cannot be understood at a cell.
+    #[error("{table}, row {row}, column {column}: {what}")]
+    Cell {
+        /// The table's name.
+        table: String,
+        /// The row: its line in CSV, its number from 1 in JSON.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// What was expected and what came.
+        what: String,
+    },
     /// A file cannot be opened or read.
     #[error("{path}: {what}")]
     File {
@@ -43,7 +55,7 @@ impl Error {
             Self::Instance(what) | Self::Schedule(what) | Self::Choice(what) => {
                 Self::Parse { line, column, what }
             }
-            placed @ (Self::Parse { .. } | Self::File { .. }) => placed,
+            placed @ (Self::Parse { .. } | Self::Cell { .. } | Self::File { .. }) => placed,
         }
     }
 }

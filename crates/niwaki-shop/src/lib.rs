@@ -10,6 +10,8 @@
 //! | [`mod@verify`] | the independent checker |
 //! | [`formats`] | files: nine layouts of instances, schedules as JSON and CSV |
 //! | [`construct`] | construction as a process: batched lanes, canonical and free order |
+//! | [`general`] | shops as planners have them: dates, calendars, setups, objectives; their checker and search |
+//! | [`plan`] | a planner's files: tables of named jobs, dates, schedules by name |
 //! | [`gantt`] | schedules as SVG charts |
 //! | [`generate`] | instances of the paper's tasks, of the literature, of Taillard |
 //! | [`heuristics`] | NEH, iterated greedy, Johnson, Jackson |
@@ -23,10 +25,12 @@ pub mod construct;
 pub mod error;
 pub mod formats;
 pub mod gantt;
+pub mod general;
 pub mod generate;
 pub mod heuristics;
 pub mod instance;
 pub mod optimum;
+pub mod plan;
 pub mod planning;
 pub mod rules;
 pub mod schedule;

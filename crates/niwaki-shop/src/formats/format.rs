@@ -234,7 +234,11 @@ mod tests {
         assert_eq!((shop.kind(), Format::Standard.could_be_flow_shop(text)), ("job shop", true));
         assert_eq!(Format::Standard.write(&shop).unwrap(), text);
         let flow = Format::Pairs.read(text).unwrap();
-        assert_eq!(read(&Format::Pairs.write(&flow).unwrap()).unwrap(), flow, "a flow shop stays a flow shop");
+        assert_eq!(
+            read(&Format::Pairs.write(&flow).unwrap()).unwrap(),
+            flow,
+            "a flow shop stays a flow shop"
+        );
         assert!(!Format::Standard.could_be_flow_shop("2 2\n0 3 1 2\n1 4 0 1\n"));
     }
 

@@ -2,6 +2,7 @@
 //! several machines it takes the same time on each, and the shop is flexible.
 
 use super::json::{Fields, Node};
+use crate::general::{Measure, Objective, Parts, Shop};
 use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
 use serde_json::json;
 
@@ -34,6 +35,67 @@ pub(super) fn read(text: &str) -> Result<Instance> {
             return Err(dates.fault(format!("expected no `{name}`: a plain job shop has no place for dates")));
         }
     }
+    read_matrices(root, &fields)
+}
+
+/// Reads a job shop with dates as a general shop; nothing if it has none.
+///
+/// An operation starts at its release date or later and ends by its deadline. A job has one due date: that of its last
+/// operation, which the others must share or leave open.
+pub(crate) fn read_dated(text: &str) -> Result<Option<Shop>> {
+    let root = Node::parse(text)?;
+    let fields = root.object("an object")?;
+    if !sniff(&fields) || DATES.iter().all(|name| fields.get(name).is_none()) {
+        return Ok(None);
+    }
+    fields.only(&FIELDS)?;
+    let plain = read_matrices(root, &fields)?;
+    let shop = root.settle(Shop::from_instance(&plain, Objective::only(Measure::Makespan)))?;
+    let mut jobs = shop.jobs().to_vec();
+    for (index, name) in DATES.into_iter().enumerate() {
+        let Some(place) = fields.get(name) else { continue };
+        let rows = place.list("a list of jobs")?;
+        if rows.len() != jobs.len() {
+            return Err(place.fault(format!("expected {} jobs, got {}", jobs.len(), rows.len())));
+        }
+        for (row, job) in rows.iter().zip(&mut jobs) {
+            let cells = row.list("a list of dates")?;
+            if cells.len() != job.operations.len() {
+                return Err(row.fault(format!(
+                    "expected {} dates, got {}",
+                    job.operations.len(),
+                    cells.len()
+                )));
+            }
+            let last = cells.len() - 1;
+            for (cell, (number, operation)) in cells.iter().zip(job.operations.iter_mut().enumerate()).rev() {
+                let Some(date) = cell.optional_time()? else { continue };
+                match index {
+                    0 => operation.earliest = date,
+                    1 => operation.latest = Some(date),
+                    _ if number == last => job.due = Some(date),
+                    _ if job.due == Some(date) => {}
+                    _ => {
+                        return Err(cell.fault(format!(
+                            "expected the due date of the job's last operation, or null, got {date}: due dates belong to jobs"
+                        )));
+                    }
+                }
+            }
+        }
+    }
+    let parts = Parts {
+        jobs,
+        machines: shop.machines().to_vec(),
+        precedences: shop.precedences().to_vec(),
+        setups: shop.setups().clone(),
+        objective: shop.objective().clone(),
+        horizon: shop.horizon(),
+    };
+    root.settle(Shop::new(parts)).map(Some)
+}
+
+fn read_matrices(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
     let durations = fields.need("duration_matrix")?.list("a list of jobs")?;
     let place = fields.need("machines_matrix")?;
     let machines = place.list("a list of jobs")?;
@@ -146,6 +208,18 @@ mod tests {
         for field in DATES {
             assert!(refusal(field).contains(&format!("expected no `{field}`")), "{}", refusal(field));
         }
+        let text = FLAT.replace(
+            "\"metadata\"",
+            "\"release_dates_matrix\": [[100, 0], [0]], \"due_dates_matrix\": [[null, 9], [4]], \"metadata\"",
+        );
+        let shop = read_dated(&text).unwrap().unwrap();
+        assert_eq!(
+            (shop.operation(0).earliest, shop.jobs()[0].due, shop.jobs()[1].due),
+            (100, Some(9), Some(4))
+        );
+        let line = read_dated(&text.replace("null, 9", "7, 9")).unwrap_err().to_string();
+        assert!(line.contains("due dates belong to jobs"), "{line}");
+        assert!(read_dated(FLAT).unwrap().is_none());
         assert!(refusal("breaks").contains("got `breaks`"));
         assert!(read(&FLAT.replace("\"metadata\"", "\"due_dates_matrix\": null, \"metadata\"")).is_ok());
     }

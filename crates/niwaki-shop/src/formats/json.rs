@@ -10,20 +10,20 @@ use std::collections::BTreeMap;
 
 /// A value somewhere in a JSON text.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(crate) struct Node<'a> {
     whole: &'a str,
     raw: &'a str,
 }
 
 /// An object's fields by name.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     object: Node<'a>,
     fields: BTreeMap<String, Node<'a>>,
 }
 
 impl<'a> Node<'a> {
     /// The whole text as one value.
-    pub(super) fn parse(text: &'a str) -> Result<Self> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self> {
         let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
             let full = error.to_string();
             let what = full.split(" at line ").next().unwrap_or(&full).to_owned();
@@ -50,13 +50,13 @@ impl<'a> Node<'a> {
     }
 
     /// A complaint at this value.
-    pub(super) fn fault(&self, what: impl Into<String>) -> Error {
+    pub(crate) fn fault(&self, what: impl Into<String>) -> Error {
         let (line, column) = self.place();
         Error::Parse { line, column, what: what.into() }
     }
 
     /// Places an error of the instance here, unless it has a place.
-    pub(super) fn settle<T>(&self, result: Result<T>) -> Result<T> {
+    pub(crate) fn settle<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             let (line, column) = self.place();
             error.at(line, column)
@@ -74,18 +74,18 @@ impl<'a> Node<'a> {
     }
 
     /// The value as a list.
-    pub(super) fn list(&self, what: &str) -> Result<Vec<Self>> {
+    pub(crate) fn list(&self, what: &str) -> Result<Vec<Self>> {
         let items: Vec<&'a RawValue> = serde_json::from_str(self.raw).map_err(|_| self.wrong(what))?;
         Ok(items.into_iter().map(|raw| self.child(raw)).collect())
     }
 
     /// Whether the value is a list.
-    pub(super) fn is_list(&self) -> bool {
+    pub(crate) fn is_list(&self) -> bool {
         self.raw.starts_with('[')
     }
 
     /// The value as an object.
-    pub(super) fn object(&self, what: &str) -> Result<Fields<'a>> {
+    pub(crate) fn object(&self, what: &str) -> Result<Fields<'a>> {
         let fields: BTreeMap<String, &'a RawValue> =
             serde_json::from_str(self.raw).map_err(|_| self.wrong(what))?;
         let fields = fields.into_iter().map(|(name, raw)| (name, self.child(raw))).collect();
@@ -93,7 +93,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value as a whole number that is not negative.
-    pub(super) fn number(&self, what: &str) -> Result<u32> {
+    pub(crate) fn number(&self, what: &str) -> Result<u32> {
         serde_json::from_str::<u32>(self.raw).map_err(|_| {
             let digits = self.raw.trim_start_matches('-');
             if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -106,7 +106,7 @@ impl<'a> Node<'a> {
     }
 
     /// The value as a time.
-    pub(super) fn time(&self) -> Result<u32> {
+    pub(crate) fn time(&self) -> Result<u32> {
         let time = self.number("a time")?;
         if time > HORIZON {
             return Err(self.fault(format!("expected a time of at most {HORIZON}, got {time}")));
@@ -114,8 +114,13 @@ impl<'a> Node<'a> {
         Ok(time)
     }
 
+    /// The value as a time, or nothing for `null`.
+    pub(crate) fn optional_time(&self) -> Result<Option<u32>> {
+        if self.raw == "null" { Ok(None) } else { self.time().map(Some) }
+    }
+
     /// The value as a machine's number below `machines`.
-    pub(super) fn machine(&self, machines: usize) -> Result<u32> {
+    pub(crate) fn machine(&self, machines: usize) -> Result<u32> {
         let machine = self.number("a machine")?;
         if machine as usize >= machines {
             return Err(
@@ -125,25 +130,44 @@ impl<'a> Node<'a> {
         Ok(machine)
     }
 
+    /// The value as the text of one cell: a text or a number as it stands, nothing for `null`, yes or no.
+    pub(crate) fn scalar(&self) -> Result<String> {
+        match self.raw.as_bytes().first() {
+            Some(b'"') => self.text("a text"),
+            Some(b'[' | b'{') => Err(self.wrong("a text or a number")),
+            _ => Ok(match self.raw {
+                "null" => String::new(),
+                "true" => "yes".to_owned(),
+                "false" => "no".to_owned(),
+                number => number.to_owned(),
+            }),
+        }
+    }
+
     /// The value as text.
-    pub(super) fn text(&self, what: &str) -> Result<String> {
+    pub(crate) fn text(&self, what: &str) -> Result<String> {
         serde_json::from_str(self.raw).map_err(|_| self.wrong(what))
     }
 }
 
 impl<'a> Fields<'a> {
     /// A field that must be there.
-    pub(super) fn need(&self, name: &str) -> Result<Node<'a>> {
+    pub(crate) fn need(&self, name: &str) -> Result<Node<'a>> {
         self.get(name).ok_or_else(|| self.object.fault(format!("expected a field `{name}`, got none")))
     }
 
     /// A field that may be there; `null` counts as absent.
-    pub(super) fn get(&self, name: &str) -> Option<Node<'a>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Node<'a>> {
         self.fields.get(name).copied().filter(|node| node.raw != "null")
     }
 
+    /// All fields by name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, Node<'a>)> {
+        self.fields.iter().map(|(name, node)| (name.as_str(), *node))
+    }
+
     /// Refuses fields that are not in `known`.
-    pub(super) fn only(&self, known: &[&str]) -> Result<()> {
+    pub(crate) fn only(&self, known: &[&str]) -> Result<()> {
         match self.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             Some((name, node)) => {
                 Err(node.fault(format!("expected only the fields {}, got `{name}`", known.join(", "))))

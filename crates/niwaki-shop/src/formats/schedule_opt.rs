@@ -3,6 +3,8 @@
 //! `{before, after, job}`. Machines count from 0. Precedences must form chains: a job is a chain.
 
 use super::json::{Fields, Node};
+use crate::general::{self, Job, Machine, Measure, Mode, Objective, Parts, Precedence, Setups, Shop};
+use crate::instance::HORIZON;
 use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Operation, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,19 +55,93 @@ fn read_job(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
     Ok(Instance::Job(root.settle(JobShop::new(machines, &routes))?))
 }
 
-fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+/// Reads a flexible job shop whose jobs are no chains, as a general shop; nothing if it is none.
+pub(crate) fn read_assembly(text: &str) -> Result<Option<Shop>> {
+    let root = Node::parse(text)?;
+    let fields = root.object("an object")?;
+    if fields.get("operations").is_none() || fields.get("precedences").is_none() {
+        return Ok(None);
+    }
     fields.only(&[&ABOUT[..], &["operations", "precedences"]].concat())?;
+    let (operations, machines) = options(&fields)?;
+    let mut links = Vec::new();
+    let mut job_of: BTreeMap<u32, u32> = BTreeMap::new();
+    for node in fields.need("precedences")?.list("a list of precedences")? {
+        let fields = node.object("`{before, after, job}`")?;
+        fields.only(&["before", "after", "job"])?;
+        let job = fields.need("job")?.number("a job")?;
+        let mut end = |name: &str| {
+            let node = fields.need(name)?;
+            let operation = node.number("an operation")?;
+            if !operations.contains_key(&operation) {
+                return Err(node.fault(format!("expected a known operation, got operation {operation}")));
+            }
+            job_of.insert(operation, job);
+            Ok(operation)
+        };
+        links.push((end("before")?, end("after")?));
+    }
+    let (mut before, mut after) = (BTreeMap::new(), BTreeMap::new());
+    let chains = links
+        .iter()
+        .all(|&(one, other)| after.insert(one, other).is_none() && before.insert(other, one).is_none());
+    if chains {
+        return Ok(None);
+    }
+    // An operation that waits for nothing and that nothing waits for is a job of its own.
+    let alone = job_of.values().copied().max().map_or(0, |job| job + 1);
+    let mut jobs: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (number, &operation) in (alone..).zip(operations.keys()) {
+        jobs.entry(job_of.get(&operation).copied().unwrap_or(number)).or_default().push(operation);
+    }
+    let flat: BTreeMap<u32, u32> = jobs.values().flatten().copied().zip(0..).collect();
+    let mode = |one: &Alternative| Mode { machine: one.machine, time: one.time };
+    let job = |(number, list): (&u32, &Vec<u32>)| {
+        let operation = |&one: &u32| {
+            general::Operation::new(one.to_string(), operations[&one].iter().map(mode).collect())
+        };
+        Job::new(number.to_string(), list.iter().map(operation).collect())
+    };
+    let parts = Parts {
+        jobs: jobs.iter().map(job).collect(),
+        machines: (0..machines).map(|machine| Machine::new(machine.to_string())).collect(),
+        precedences: links
+            .iter()
+            .map(|(one, other)| Precedence { before: flat[one], after: flat[other], min: 0, max: None })
+            .collect(),
+        setups: Setups::default(),
+        objective: Objective::only(Measure::Makespan),
+        horizon: HORIZON,
+    };
+    root.settle(Shop::new(parts)).map(Some)
+}
+
+/// The machines of each operation with their times, and how many machines there are.
+fn options(fields: &Fields<'_>) -> Result<(BTreeMap<u32, Vec<Alternative>>, u32)> {
     let mut operations: BTreeMap<u32, Vec<Alternative>> = BTreeMap::new();
-    let mut most = 0;
+    let (mut most, mut named) = (0, 0_u32);
     for record in fields.need("operations")?.list("a list of operations")? {
         let fields = record.object("`{operation, option, machine, duration}`")?;
         fields.only(&["operation", "option", "machine", "duration"])?;
         let operation = fields.need("operation")?.number("an operation")?;
         let machine = fields.need("machine")?.number("a machine")?;
+        named += 1;
         most = most.max(machine);
         let choice = Alternative { machine, time: fields.need("duration")?.time()? };
         operations.entry(operation).or_default().push(choice);
     }
+    let machines = most.saturating_add(1);
+    if machines > named.saturating_mul(16).max(1024) {
+        return Err(fields
+            .need("operations")?
+            .fault(format!("expected fewer machines for {named} options, got {machines}")));
+    }
+    Ok((operations, machines))
+}
+
+fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
+    fields.only(&[&ABOUT[..], &["operations", "precedences"]].concat())?;
+    let (operations, machines) = options(fields)?;
     let place = fields.need("precedences")?;
     let (mut after, mut before) = (BTreeMap::new(), BTreeMap::new());
     for node in place.list("a list of precedences")? {
@@ -104,7 +180,7 @@ fn read_flexible(root: Node<'_>, fields: &Fields<'_>) -> Result<Instance> {
             operations.len() - placed
         )));
     }
-    Ok(Instance::Flexible(root.settle(FlexibleShop::new(most as usize + 1, &jobs))?))
+    Ok(Instance::Flexible(root.settle(FlexibleShop::new(machines as usize, &jobs))?))
 }
 
 /// Writes a job shop or a flexible job shop.
@@ -181,11 +257,17 @@ mod tests {
             "line 3, column 1: expected each operation once, got job 0, operation 0 twice"
         );
         assert_eq!(
-            refusal(&FLEXIBLE.replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 1, \"after\": 0, \"job\": 0}]}")),
+            refusal(
+                &FLEXIBLE
+                    .replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 1, \"after\": 0, \"job\": 0}]}")
+            ),
             "line 5, column 16: expected precedences without a cycle, got 2 operations that wait for each other"
         );
         assert_eq!(
-            refusal(&FLEXIBLE.replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 0, \"after\": 1, \"job\": 0}]}")),
+            refusal(
+                &FLEXIBLE
+                    .replace("\"job\": 0}]}", "\"job\": 0}, {\"before\": 0, \"after\": 1, \"job\": 0}]}")
+            ),
             "line 5, column 54: expected jobs that are chains, got a second precedence at 0 → 1: assembly is not read"
         );
         assert_eq!(

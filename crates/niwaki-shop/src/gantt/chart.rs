@@ -14,6 +14,27 @@ pub struct Gantt {
     pub deadline: Option<u32>,
     /// The best lower bound known, drawn where it is below the makespan.
     pub bound: Option<u32>,
+    /// What a general shop adds, if it is one.
+    pub details: Details,
+}
+
+/// What a general shop shows: names, closed times, setups, due dates, and times in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// `[machine]`; numbers where absent.
+    pub machines: Vec<String>,
+    /// `[job]`; numbers where absent.
+    pub jobs: Vec<String>,
+    /// When each machine is closed: `[machine]`.
+    pub closed: Vec<Vec<(u32, u32)>>,
+    /// Setups: machine, from, to.
+    pub setups: Vec<(u32, u32, u32)>,
+    /// `[job]`; jobs that end later are marked.
+    pub due: Vec<Option<u32>>,
+    /// Marks of the axis: a time and what it is called; numbers where there is none.
+    pub ticks: Vec<(u32, String)>,
+    /// The end of the last operation in words; a number where absent.
+    pub end: Option<String>,
 }
 
 /// A drawing is this wide, or wider where a machine runs so many operations that their numbers would not fit.
@@ -39,7 +60,8 @@ svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,
 .bar{stroke:var(--paper);stroke-width:.75}.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
 .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
 .end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
-.bound-text{fill:var(--good)}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
+.bound-text{fill:var(--good)}.closed{fill:var(--hair);fill-opacity:.75}.setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
+.late{stroke:var(--bad);stroke-width:1.8}.overdue{stroke:var(--bad);stroke-width:3}.late-text{fill:var(--bad);font-weight:600}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
 
 /// Draws a schedule as SVG.
 ///
@@ -105,7 +127,7 @@ impl<'a> Drawing<'a> {
     fn render(mut self) -> String {
         let width = self.width;
         let jobs = self.jobs();
-        let columns = ((self.width - LEFT - RIGHT) / SWATCH).floor() as usize;
+        let columns = (((self.width - LEFT - RIGHT) / self.swatch()).floor() as usize).max(1);
         let legend_top = self.floor() + AXIS + 16.0;
         let height = legend_top + jobs.len().div_ceil(columns) as f64 * 20.0 + 10.0;
         self.put(&format!(
@@ -133,6 +155,32 @@ impl<'a> Drawing<'a> {
         self.svg
     }
 
+    /// Room for one job in the legend.
+    fn swatch(&self) -> f64 {
+        let longest = self.options.details.jobs.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        SWATCH.max(28.0 + DIGIT * longest.min(28) as f64)
+    }
+
+    fn job_name(&self, job: u32) -> String {
+        self.options
+            .details
+            .jobs
+            .get(job as usize)
+            .map_or_else(|| job.to_string(), |name| escape(&short(name, 28)))
+    }
+
+    fn machine_name(&self, machine: usize) -> String {
+        let name = self.options.details.machines.get(machine);
+        name.map_or_else(|| format!("machine {machine}"), |name| escape(&short(name, 13)))
+    }
+
+    /// When a job is due and when it ends, if that is later.
+    fn overdue(&self, job: u32) -> Option<(u32, u32)> {
+        let due = self.options.details.due.get(job as usize).copied().flatten()?;
+        let of_job = self.schedule.operations.iter().filter(|here| here.job == job);
+        of_job.map(|here| here.end).max().filter(|&end| end > due).map(|end| (due, end))
+    }
+
     /// The jobs that appear, sorted.
     fn jobs(&self) -> Vec<u32> {
         let mut jobs: Vec<u32> = self.schedule.operations.iter().map(|here| here.job).collect();
@@ -152,16 +200,40 @@ impl<'a> Drawing<'a> {
                 ));
             }
             self.put(&format!(
-                "<text class=\"right\" x=\"{:.1}\" y=\"{:.1}\">machine {machine}</text>",
+                "<text class=\"right\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 LEFT - 8.0,
-                top + self.row / 2.0 + 4.0
+                top + self.row / 2.0 + 4.0,
+                self.machine_name(machine)
             ));
+            let closed = self.options.details.closed.get(machine).cloned().unwrap_or_default();
+            let span = self.span;
+            for (from, to) in closed.into_iter().filter(|&(from, _)| f64::from(from) < span) {
+                let (left, right) = (self.x(f64::from(from)), self.x(f64::from(to).min(span)));
+                self.put(&format!(
+                    "<rect class=\"closed\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{:.1}\"/>",
+                    right - left,
+                    self.row
+                ));
+            }
         }
     }
 
     fn axis(&mut self) {
-        let step = nice_step(self.span / 12.0);
         let floor = self.floor();
+        if !self.options.details.ticks.is_empty() {
+            for (time, label) in self.options.details.ticks.clone() {
+                let x = self.x(f64::from(time));
+                self.put(&format!(
+                    "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{HEAD}\" y2=\"{:.1}\"/>\
+                     <text class=\"soft mid\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
+                    floor + 4.0,
+                    floor + 18.0,
+                    escape(&label)
+                ));
+            }
+            return;
+        }
+        let step = nice_step(self.span / 12.0);
         let mut tick = 0.0;
         while tick <= self.span {
             let x = self.x(tick);
@@ -179,24 +251,43 @@ impl<'a> Drawing<'a> {
         let pad = if self.row > 20.0 { 3.0 } else { 1.5 };
         let mut operations: Vec<Placed> = self.schedule.operations.clone();
         operations.sort_by_key(|here| (here.machine, here.start, here.end));
+        for (machine, from, to) in self.options.details.setups.clone() {
+            let (left, right) = (self.x(f64::from(from)), self.x(f64::from(to)));
+            self.put(&format!(
+                "<rect class=\"setup\" x=\"{left:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"><title>setup</title></rect>",
+                HEAD + self.row * f64::from(machine) + self.row / 3.0,
+                right - left,
+                self.row / 3.0
+            ));
+        }
         for here in operations {
             let (left, right) = (self.x(f64::from(here.start)), self.x(f64::from(here.end)));
             let (top, width) = (HEAD + self.row * f64::from(here.machine) + pad, right - left);
             let height = self.row - 2.0 * pad;
             self.put(&format!(
-                "<rect class=\"bar\" fill=\"{}\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\" \
-                 rx=\"2\"><title>job {}, operation {}\nmachine {}, {} to {} ({})</title></rect>",
+                "<rect class=\"{}\" fill=\"{}\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\" \
+                 rx=\"2\"><title>job {}, operation {}\n{}, {} to {} ({})</title></rect>",
+                if self.overdue(here.job).is_some() { "bar late" } else { "bar" },
                 colour(here.job),
                 width.max(0.75),
-                here.job,
+                self.job_name(here.job),
                 here.op,
-                here.machine,
+                self.machine_name(here.machine as usize),
                 here.start,
                 here.end,
                 here.end - here.start
             ));
-            let digits = here.job.to_string();
-            if width > DIGIT * digits.len() as f64 + 3.0 && height > 12.0 {
+            let digits = self.job_name(here.job);
+            if let Some((due, end)) = self.overdue(here.job).filter(|&(_, end)| end == here.end) {
+                self.put(&format!(
+                    "<line class=\"overdue\" x1=\"{:.2}\" x2=\"{:.2}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+                    self.x(f64::from(due)),
+                    self.x(f64::from(end)),
+                    top + height,
+                    top + height
+                ));
+            }
+            if width > DIGIT * digits.chars().count() as f64 + 3.0 && height > 12.0 {
                 self.put(&format!(
                     "<text class=\"in\" x=\"{:.1}\" y=\"{:.1}\">{digits}</text>",
                     left + width / 2.0,
@@ -208,7 +299,8 @@ impl<'a> Drawing<'a> {
 
     /// The makespan, the bound and the deadline, with labels that give way to each other.
     fn lines(&mut self) {
-        let mut marks = vec![(self.makespan, "end", "", format!("makespan {}", self.makespan))];
+        let end = self.options.details.end.clone().unwrap_or_else(|| self.makespan.to_string());
+        let mut marks = vec![(self.makespan, "end", "", escape(&format!("makespan {end}")))];
         if let Some(bound) = self.options.bound.filter(|&bound| bound < self.makespan) {
             marks.push((bound, "bound", "bound-text", format!("bound {bound}")));
         }
@@ -240,14 +332,16 @@ impl<'a> Drawing<'a> {
             top + 10.0
         ));
         for (index, &job) in jobs.iter().enumerate() {
-            let left = LEFT + SWATCH * (index % columns) as f64;
+            let left = LEFT + self.swatch() * (index % columns) as f64;
             let top = top + 20.0 * (index / columns) as f64;
             self.put(&format!(
                 "<rect fill=\"{}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"12\" height=\"12\" rx=\"2\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\">{job}</text>",
+                 <text class=\"{}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 colour(job),
+                if self.overdue(job).is_some() { "late-text" } else { "" },
                 left + 16.0,
-                top + 10.5
+                top + 10.5,
+                self.job_name(job)
             ));
         }
     }
@@ -264,6 +358,14 @@ fn nice_step(least: f64) -> f64 {
         }
         decade *= 10.0;
     }
+}
+
+/// A name that leaves room for others.
+fn short(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// Characters that mean something to SVG replaced, and control characters, which it cannot carry, written out.
@@ -291,13 +393,43 @@ mod tests {
         let place = |job, machine, start, end| Placed { job, op: 0, machine, start, end };
         let schedule =
             Schedule { operations: vec![place(0, 0, 0, 30), place(1, 1, 0, 12), place(2, 0, 30, 31)] };
-        let options = Gantt { title: "a < b".into(), machines: 4, deadline: Some(40), bound: Some(29) };
+        let options = Gantt {
+            title: "a < b".into(),
+            machines: 4,
+            deadline: Some(40),
+            bound: Some(29),
+            ..Gantt::default()
+        };
         let svg = gantt(&schedule, &options);
         assert_eq!(svg.matches("class=\"bar\"").count(), 3);
         assert_eq!(svg.matches(">machine ").count(), 4, "idle machines have a row");
         assert_eq!(escape("a\u{1b}[1m"), "a\\u001b[1m");
         assert!(svg.contains("a &lt; b") && svg.contains(">deadline 40<") && svg.contains(">bound 29<"));
         assert!(svg.contains("job 2, operation 0\nmachine 0, 30 to 31 (1)"));
+    }
+
+    #[test]
+    fn names_breaks_setups_and_late_jobs_are_drawn() {
+        let place = |job, machine, start, end| Placed { job, op: 0, machine, start, end };
+        let schedule = Schedule { operations: vec![place(0, 0, 0, 30), place(1, 0, 34, 46)] };
+        let details = Details {
+            machines: vec!["saw\u{1b}[2J".into()],
+            jobs: vec!["A & B".into(), "shaft".into()],
+            closed: vec![vec![(10, 12), (1000, 1010)]],
+            setups: vec![(0, 30, 34)],
+            due: vec![Some(30), Some(40)],
+            ticks: vec![(0, "Mon 06:00".into())],
+            end: Some("Mon 06:46".into()),
+        };
+        let svg = gantt(&schedule, &Gantt { details, ..Gantt::default() });
+        assert!(
+            svg.contains("A &amp; B") && svg.contains(">Mon 06:00<") && svg.contains(">makespan Mon 06:46<")
+        );
+        assert_eq!((svg.matches("class=\"closed\"").count(), svg.matches("class=\"setup\"").count()), (1, 1));
+        // The second job alone is late: its bar, its legend and one line from its due date to its end.
+        assert_eq!((svg.matches("\"bar late\"").count(), svg.matches("class=\"late-text\"").count()), (1, 1));
+        assert_eq!(svg.matches("class=\"overdue\"").count(), 1);
+        assert!(!svg.contains('\u{1b}'), "no control characters");
     }
 
     #[test]

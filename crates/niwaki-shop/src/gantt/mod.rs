@@ -6,4 +6,4 @@
 mod chart;
 mod colour;
 
-pub use chart::{Gantt, gantt};
+pub use chart::{Details, Gantt, gantt};

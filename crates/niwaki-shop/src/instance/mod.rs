@@ -13,7 +13,7 @@ mod lags;
 mod single;
 
 pub use any::Instance;
-pub use check::{HORIZON};
+pub use check::HORIZON;
 pub use flexible::{Alternative, FlexibleShop, Window};
 pub use flow::FlowShop;
 pub use job::{JobShop, Operation};

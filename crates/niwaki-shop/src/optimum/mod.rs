@@ -25,5 +25,6 @@ pub mod job_shop;
 pub mod single_machine;
 pub mod two_machine;
 
+pub(crate) use bounds::one_machine;
 pub use dispatch::solve;
 pub use result::{Bounds, Limits, Optimum, Watch};

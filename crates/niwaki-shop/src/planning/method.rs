@@ -71,13 +71,7 @@ impl Method {
         Ok(Optimum::new(lower, self.schedule(instance, limits, lower, watch)?))
     }
 
-    fn schedule(
-        self,
-        instance: &Instance,
-        limits: Limits,
-        lower: u32,
-        watch: Watch<'_>,
-    ) -> Result<Schedule> {
+    fn schedule(self, instance: &Instance, limits: Limits, lower: u32, watch: Watch<'_>) -> Result<Schedule> {
         let other = |what: &str, instead: &str| {
             Err(Error::Choice(format!("{what}; this is a {}: use {instead}", instance.kind())))
         };

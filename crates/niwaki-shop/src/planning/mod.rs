@@ -1,14 +1,20 @@
-//! What the commands of a shop do, as calls that return values: schedule and judge.
+//! What the commands of a shop do, as calls that return values: open, schedule, judge, draw, convert.
 //!
 //! Whoever calls parses flags before and prints afterwards; errors here carry data and never name a flag.
 //!
 //! | file | what |
 //! |---|---|
-//! | `method.rs` | the ways to schedule, by name |
-//! | `solve.rs` | a checked schedule with what it was judged by |
+//! | `problem.rs` | files of any layout, read and turned into each other |
+//! | `method.rs` | the ways to schedule a special problem, by name |
+//! | `solve.rs` | a checked schedule of a special problem with what it was judged by |
+//! | `chart.rs` | a plan's schedule as a Gantt chart |
 
+mod chart;
 mod method;
+mod problem;
 mod solve;
 
+pub use chart::chart;
 pub use method::Method;
+pub use problem::{Layout, Opened, Problem, open, usual_objective};
 pub use solve::{Score, Solved, judge, solve};

@@ -56,8 +56,9 @@ pub fn solve(instance: &Instance, method: Method, limits: Limits, watch: Watch<'
 /// # Errors
 /// If the checker refuses the schedule.
 pub fn judge(instance: &Instance, found: Optimum) -> Result<Solved> {
-    let verdict = verify(instance, &found.schedule)
-        .map_err(|fault| Error::Schedule(format!("the checker refused the schedule that was found: {fault}")))?;
+    let verdict = verify(instance, &found.schedule).map_err(|fault| {
+        Error::Schedule(format!("the checker refused the schedule that was found: {fault}"))
+    })?;
     let score = match instance {
         Instance::Single(shop) => {
             let best = Schedule::of_single_order(shop, &single_machine::fewest_late(shop));

@@ -49,7 +49,10 @@ fn every_file_comes_back_from_every_layout_that_holds_it() {
 fn published_layouts_are_read() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/published");
     let shop = load(&folder.join("fattahi1.json")).unwrap();
-    assert_eq!((shop.kind(), shop.jobs(), shop.machines(), shop.operations()), ("flexible job shop", 2, 2, 4));
+    assert_eq!(
+        (shop.kind(), shop.jobs(), shop.machines(), shop.operations()),
+        ("flexible job shop", 2, 2, 4)
+    );
     // Fattahi's first is also shipped as .fjs; machines there count from 1.
     assert_eq!(shop, load(&crate::data::folder().join("fjsp/fattahi/sfjs01.fjs")).unwrap());
     let written = Format::ScheduleOpt.write(&shop).unwrap();

@@ -7,6 +7,7 @@ mod construction;
 mod data;
 mod files;
 mod gaps;
+mod general;
 mod generation;
 mod odd;
 mod optimum;

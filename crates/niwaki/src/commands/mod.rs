@@ -2,11 +2,14 @@
 
 mod advise;
 mod bench;
+mod convert;
 mod generate;
 mod oracle;
+mod planned;
 mod policy;
 mod reproduce;
 mod solve;
+mod template;
 mod train;
 mod verify;
 
@@ -36,6 +39,10 @@ pub(crate) enum Command {
     Solve(solve::Args),
     /// Check a schedule against its instance and say which constraint it breaks, if any.
     Verify(verify::Args),
+    /// Write a shop's file to start from: named jobs, machines, shifts, setups and due dates.
+    Template(template::Args),
+    /// Write a shop in another layout.
+    Convert(convert::Args),
     /// Draw instances of the paper's tasks, of the learning literature or of Taillard's benchmarks.
     Generate(generate::Args),
     /// Measure the parts that must be fast, as ratios to a peer and to the machine's limit.
@@ -52,6 +59,8 @@ impl Command {
             Self::Train(args) => args.run(),
             Self::Solve(args) => args.run(),
             Self::Verify(args) => args.run(),
+            Self::Template(args) => args.run(),
+            Self::Convert(args) => args.run(),
             Self::Generate(args) => args.run(),
             Self::Bench(args) => args.run(),
         }

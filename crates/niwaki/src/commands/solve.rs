@@ -1,11 +1,14 @@
 //! `niwaki solve`: one instance in, a checked schedule out.
 
+use super::planned;
 use super::policy::{self, DecodeArgs};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
-use niwaki_shop::formats::{self, Format, Recognised};
+use niwaki_shop::formats;
 use niwaki_shop::gantt::{Gantt, gantt};
-use niwaki_shop::planning::{self, Method, Solved};
+use niwaki_shop::general::Objective;
+use niwaki_shop::plan::Plan;
+use niwaki_shop::planning::{self, Layout, Method, Problem, Solved};
 use niwaki_shop::{Bounds, Instance, Limits};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,13 +20,13 @@ use std::time::{Duration, Instant};
 const INTERRUPTED: u8 = 130;
 
 /// Raised by Ctrl-C: the search ends and what it has found is printed and written.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub(super) static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Schedules a shop.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The instance, in any known layout.
-    file: PathBuf,
+    /// The shop: a table of operations (.csv, see `niwaki template`), or an instance in any known layout.
+    pub(super) file: PathBuf,
     /// exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, e.g.
     /// rule:mwkr; rule:NAME*100 for the best of 100 samples; rule:active-NAME for active rather than non-delay schedules
     /// (job shops, flexible or not).
@@ -36,20 +39,33 @@ pub(crate) struct Args {
     decode: DecodeArgs,
     /// How long exact and ig may search, e.g. 500ms, 10s, 2m.
     #[arg(long, default_value = "10s", value_parser = duration)]
-    time: Duration,
+    pub(super) time: Duration,
+    /// What to minimise, by importance: sums of makespan, tardiness, max-tardiness, tardy-jobs, flow-time, earliness and
+    /// setup-time, e.g. "tardy-jobs, 3*tardiness + setup-time"; what the file says, or the makespan, if absent.
+    #[arg(long, conflicts_with_all = ["method", "policy"])]
+    pub(super) objective: Option<Objective>,
+    /// Threads that search a general shop; all of the machine's if absent.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+    /// A schedule to start from, as `--out` has written it.
+    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["method", "policy"])]
+    pub(super) from: Option<PathBuf>,
+    /// What has started in that schedule before this time stays where it is: a date, or a time since the start.
+    #[arg(long, value_name = "TIME")]
+    pub(super) fixed_until: Option<String>,
     /// Seed of whatever the method draws.
     #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// The instance's layout, where it should not be recognised: standard, pairs, taillard, taillard-job, fjs, jobshoplib,
-    /// scheduleopt, schedulinglab or niwaki.
+    pub(super) seed: u64,
+    /// The file's layout, where it should not be recognised: standard, pairs, taillard, taillard-job, fjs, jobshoplib,
+    /// scheduleopt, schedulinglab, niwaki, csv or json.
     #[arg(long)]
     format: Option<String>,
-    /// Where to write the schedule: a name that ends in .json or .csv.
+    /// Where to write the schedule: a name that ends in .json or .csv, or in .ics for a shop with dates.
     #[arg(long)]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Where to draw the schedule: a name that ends in .svg.
     #[arg(long)]
-    gantt: Option<PathBuf>,
+    pub(super) gantt: Option<PathBuf>,
     /// A deadline to draw, and to compare the makespan with.
     #[arg(long)]
     deadline: Option<u32>,
@@ -59,21 +75,54 @@ impl Args {
     /// Solves, checks, writes, and prints what was found.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         // A wrong ending must not cost the user a search.
-        let as_json = self.out.as_deref().map(ending_is_json).transpose()?;
+        let ending = self.out.as_deref().map(Ending::of).transpose()?;
         if let Some(path) = &self.gantt
             && !has_ending(path, "svg")
         {
             bail!("--gantt {}: expected a name that ends in .svg", path.display());
         }
-        let read = formats::recognise(&self.file, layout(self.format.as_deref())?)?;
-        let mut lines = vec![recognised(&self.file, &read)];
-        if let Some(open) = read.open {
+        let opened = planning::open(&self.file, layout(self.format.as_deref())?)?;
+        if let Some(open) = opened.open {
             terminal::warn(&format!("{}: {open} (--format pairs)", self.file.display()));
         }
         watch_for_interrupts()?;
-        let (instance, found, said) = self.find(read.instance)?;
-        if let (Some(path), Some(as_json)) = (&self.out, as_json) {
-            let text = if as_json {
+        let general = self.objective.is_some() || self.from.is_some() || self.fixed_until.is_some();
+        let lines = match opened.problem {
+            Problem::Special(instance) if !general => self.special(instance, ending)?,
+            Problem::Special(instance) => {
+                let objective = planning::usual_objective(&instance);
+                let plan = Plan::from_instance(&instance, objective)
+                    .with_context(|| self.file.display().to_string())?;
+                planned::run(&self, plan, ending)?
+            }
+            Problem::Plan(plan) => planned::run(&self, *plan, ending)?,
+        };
+        terminal::say(&lines.join("\n"));
+        if STOP.load(Ordering::Relaxed) {
+            terminal::warn("stopped before the time was up: this is the best schedule so far");
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Threads for a general shop.
+    pub(super) fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(all, usize::from)
+    }
+
+    /// Schedules one of the special problems.
+    fn special(&self, instance: Instance, ending: Option<Ending>) -> anyhow::Result<Vec<String>> {
+        if let (Some(path), Some(Ending::Ics)) = (&self.out, ending) {
+            bail!(
+                "--out {}: this instance has no dates; choose a name that ends in .csv or .json",
+                path.display()
+            );
+        }
+        let mut lines = vec![recognised(&self.file, &instance)];
+        let (instance, found, said) = self.find(instance)?;
+        if let (Some(path), Some(ending)) = (&self.out, ending) {
+            let text = if ending == Ending::Json {
                 formats::write_schedule_json(&found.schedule)
             } else {
                 formats::write_schedule_csv(&found.schedule)
@@ -86,17 +135,13 @@ impl Args {
                 machines: instance.machines(),
                 deadline: self.deadline,
                 bound: (!found.makespan.proven()).then_some(found.makespan.lower),
+                ..Gantt::default()
             };
             output::write_whole(path, &gantt(&found.schedule, &options))?;
         }
         lines.extend(said);
         lines.extend(self.judged(&instance, &found));
-        terminal::say(&lines.join("\n"));
-        if STOP.load(Ordering::Relaxed) {
-            terminal::warn("stopped before the time was up: this is the best schedule so far");
-            return Ok(ExitCode::from(INTERRUPTED));
-        }
-        Ok(ExitCode::SUCCESS)
+        Ok(lines)
     }
 
     /// The instance as its method reads it, what was found, and what there is to say of the way.
@@ -151,13 +196,12 @@ impl Args {
 }
 
 /// The layout of a name that a flag gives.
-pub(crate) fn layout(name: Option<&str>) -> anyhow::Result<Option<Format>> {
-    name.map(|name| Format::named(name).context("--format")).transpose()
+pub(crate) fn layout(name: Option<&str>) -> anyhow::Result<Option<Layout>> {
+    name.map(|name| Layout::named(name).context("--format")).transpose()
 }
 
 /// What was read, in one line.
-fn recognised(file: &Path, read: &Recognised) -> String {
-    let instance = &read.instance;
+fn recognised(file: &Path, instance: &Instance) -> String {
     format!(
         "{}: {}, {} jobs, {} machines, {} operations",
         name(file),
@@ -209,7 +253,7 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
 }
 
 /// A file's name without folder and ending.
-fn name(path: &Path) -> String {
+pub(super) fn name(path: &Path) -> String {
     path.file_stem().map_or_else(|| path.display().to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
@@ -217,11 +261,21 @@ pub(crate) fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending))
 }
 
-fn ending_is_json(path: &Path) -> anyhow::Result<bool> {
-    match (has_ending(path, "json"), has_ending(path, "csv")) {
-        (true, _) => Ok(true),
-        (_, true) => Ok(false),
-        _ => bail!("--out {}: expected a name that ends in .json or .csv", path.display()),
+/// What a schedule's file is, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Csv,
+    Json,
+    Ics,
+}
+
+impl Ending {
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        let known = [("csv", Self::Csv), ("json", Self::Json), ("ics", Self::Ics)];
+        match known.into_iter().find(|(ending, _)| has_ending(path, ending)) {
+            Some((_, ending)) => Ok(ending),
+            None => bail!("--out {}: expected a name that ends in .json or .csv (or .ics)", path.display()),
+        }
     }
 }
 

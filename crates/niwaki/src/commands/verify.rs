@@ -3,8 +3,9 @@
 use super::solve::layout;
 use crate::terminal;
 use anyhow::Context;
-use niwaki_shop::formats::{read_schedule, recognise};
-use niwaki_shop::{Error, Instance, verify};
+use niwaki_shop::formats::read_schedule;
+use niwaki_shop::planning::{Problem, open};
+use niwaki_shop::{Error, Instance, general, verify};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,27 +24,48 @@ pub(crate) struct Args {
 impl Args {
     /// Prints `ok` and the makespan, or `wrong` and the first constraint that is broken; the exit code is then 1.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let instance = recognise(&self.instance, layout(self.format.as_deref())?)?.instance;
-        let text =
-            std::fs::read_to_string(&self.schedule).with_context(|| self.schedule.display().to_string())?;
-        let schedule = read_schedule(&text).with_context(|| self.schedule.display().to_string())?;
-        match verify(&instance, &schedule) {
-            Ok(verdict) => {
-                let mut line = format!("ok: makespan {}", verdict.makespan);
-                if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {
-                    line += &format!(", violation {}", verdict.violation);
-                }
-                if matches!(instance, Instance::Lags(_) | Instance::Single(_)) {
-                    line += &format!(", late {} of {} jobs", verdict.late, instance.jobs());
-                }
-                terminal::say(&line);
-                Ok(ExitCode::SUCCESS)
+        let opened = open(&self.instance, layout(self.format.as_deref())?)?;
+        let at = || self.schedule.display().to_string();
+        let text = std::fs::read_to_string(&self.schedule).with_context(at)?;
+        let instance = match opened.problem {
+            Problem::Special(instance) => instance,
+            Problem::Plan(plan) => {
+                let schedule = plan.read_schedule(&text).with_context(at)?;
+                return answer(general::verify(&plan.shop, &schedule).map(|verdict| {
+                    let values: Vec<String> = (0..verdict.values.len())
+                        .map(|sum| {
+                            format!("{} {}", plan.objective.sums[sum], plan.amount(sum, verdict.values[sum]))
+                        })
+                        .collect();
+                    format!("ok: {}", values.join(", "))
+                }));
             }
-            Err(Error::Schedule(fault)) => {
-                terminal::say(&format!("wrong: {fault}"));
-                Ok(ExitCode::FAILURE)
+        };
+        let schedule = read_schedule(&text).with_context(at)?;
+        answer(verify(&instance, &schedule).map(|verdict| {
+            let mut line = format!("ok: makespan {}", verdict.makespan);
+            if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {
+                line += &format!(", violation {}", verdict.violation);
             }
-            Err(other) => Err(other.into()),
+            if matches!(instance, Instance::Lags(_) | Instance::Single(_)) {
+                line += &format!(", late {} of {} jobs", verdict.late, instance.jobs());
+            }
+            line
+        }))
+    }
+}
+
+/// Prints what the checker says; a broken constraint is an answer, too.
+fn answer(said: niwaki_shop::Result<String>) -> anyhow::Result<ExitCode> {
+    match said {
+        Ok(line) => {
+            terminal::say(&line);
+            Ok(ExitCode::SUCCESS)
         }
+        Err(Error::Schedule(fault)) => {
+            terminal::say(&format!("wrong: {fault}"));
+            Ok(ExitCode::FAILURE)
+        }
+        Err(other) => Err(other.into()),
     }
 }

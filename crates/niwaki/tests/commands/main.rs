@@ -6,6 +6,7 @@ mod advise;
 mod engine;
 mod oracle;
 mod output;
+mod planner;
 mod policy;
 mod shop;
 mod train;

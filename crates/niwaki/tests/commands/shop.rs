@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a run said: exit code, standard output, standard error.
-fn niwaki(arguments: &[&str]) -> (i32, String, String) {
+pub(crate) fn niwaki(arguments: &[&str]) -> (i32, String, String) {
     let run = Command::new(env!("CARGO_BIN_EXE_niwaki")).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (run.status.code().unwrap(), text(run.stdout), text(run.stderr))
 }
 
-fn data(name: &str) -> String {
+pub(crate) fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name).display().to_string()
 }
 
 /// A path in a fresh folder, as text.
-fn in_folder(folder: &tempfile::TempDir, name: &str) -> (PathBuf, String) {
+pub(crate) fn in_folder(folder: &tempfile::TempDir, name: &str) -> (PathBuf, String) {
     let path = folder.path().join(name);
     (path.clone(), path.display().to_string())
 }
@@ -142,7 +142,10 @@ fn proven_on_a_single_machine_speaks_of_late_jobs() {
     std::fs::write(&path, format!("{{\"kind\": \"single machine\", \"jobs\": {jobs}}}")).unwrap();
     // By due date two of three jobs are late, although one can be enough.
     let (_, out, _) = niwaki(&["solve", &name, "--method", "jackson"]);
-    assert!(out.ends_with("makespan 9\nobjective late jobs\nlate jobs 2\nbound 1\nproven no\ngap 100.0%\n"), "{out}");
+    assert!(
+        out.ends_with("makespan 9\nobjective late jobs\nlate jobs 2\nbound 1\nproven no\ngap 100.0%\n"),
+        "{out}"
+    );
     let (_, out, _) = niwaki(&["solve", &name]);
     assert!(out.ends_with("objective late jobs\nlate jobs 1\nbound 1\nproven yes\ngap 0.0%\n"), "{out}");
 }
@@ -154,7 +157,10 @@ fn what_was_recognised_is_said() {
     std::fs::write(&path, "2 2\n0 3 1 2\n0 4 1 1\n").unwrap();
     let (_, out, error) = niwaki(&["solve", &name]);
     assert!(out.starts_with("routes: job shop, 2 jobs"), "{out}");
-    assert!(error.contains("every job visits the machines in order") && error.contains("--format pairs"), "{error}");
+    assert!(
+        error.contains("every job visits the machines in order") && error.contains("--format pairs"),
+        "{error}"
+    );
     let (_, out, error) = niwaki(&["solve", &name, "--format", "pairs"]);
     assert!(out.starts_with("routes: flow shop, 2 jobs") && error.is_empty(), "{out}{error}");
 }

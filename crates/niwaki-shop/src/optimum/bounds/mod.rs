@@ -1,3 +1,3 @@
 //! Bounds on relaxed problems that can be solved fast.
 
-pub(super) mod one_machine;
+pub(crate) mod one_machine;

@@ -1,6 +1,7 @@
 //! Turns of local search and exact search until the bounds meet or time is up.
 
-use super::graph::Paths;
+use super::blocks::Blocks;
+use super::graph::{Paths, Sequences};
 use super::model::{Maxima, Model};
 use super::relaxation::Relaxation;
 use super::shop::Shop;
@@ -15,6 +16,12 @@ use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
 /// The square of the number of operations up to which both searches get as many steps; beyond it a conflict costs more
 /// than a move and proofs are out of reach.
 const EVEN_UP_TO: u64 = 100 * 100;
+
+/// Estimated moves for each exact one.
+const ESTIMATED: u64 = 20;
+
+/// The most operations for the exact search: beyond, its model takes longer to build than proofs could be worth.
+const EXACT_OPERATIONS: usize = 1000;
 
 /// The longest schedule for the exact search: its sums of a start, some work and a tail must fit 32 bits.
 const EXACT_UP_TO: u32 = i32::MAX as u32 / 4;
@@ -69,17 +76,17 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
     let clock = Clock::start(own_share(limits));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
-    let mut tabu = Tabu::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
-    let mut known = Known::new(lower, best_schedule(shop, &tabu), watch);
+    let mut local = Local::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
+    let mut known = Known::new(lower, best_schedule(shop, &local.best()), watch);
 
     let mut moves = 30;
     let mut turn = 0;
     let mut model: Option<Model<'_>> = None;
     let mut prefer = true;
     while !known.proven() && !clock.is_over() {
-        local_turn(&mut tabu, moves, known.lower, &clock);
-        if tabu.best_makespan() < known.upper {
-            known.found(best_schedule(shop, &tabu));
+        local_turn(&mut local, moves, known.lower, shop.operations(), &clock);
+        if local.best_makespan() < known.upper {
+            known.found(best_schedule(shop, &local.best()));
             prefer = true;
         }
         if known.proven() {
@@ -87,7 +94,7 @@ pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -
         }
         let conflicts = moves * EVEN_UP_TO / EVEN_UP_TO.max((shop.operations() * shop.operations()) as u64);
         moves += moves / 2;
-        if conflicts == 0 || known.upper > EXACT_UP_TO {
+        if conflicts == 0 || known.upper > EXACT_UP_TO || shop.operations() > EXACT_OPERATIONS {
             continue;
         }
         let exact = model.get_or_insert_with(|| {
@@ -132,14 +139,55 @@ fn own_share(limits: Limits) -> Limits {
     limits.within(limits.time.mul_f64(share))
 }
 
-/// Some moves of the tabu search, with a look at the clock now and then.
-fn local_turn(tabu: &mut Tabu<'_>, moves: u64, target: u32, clock: &Clock) {
+/// The local search that suits the shop: exact moves where operations have a choice of machines, estimated moves, of which
+/// many more can be made, where the order alone is open.
+enum Local<'a> {
+    Exact(Box<Tabu<'a>>),
+    Estimated(Box<Blocks<'a>>),
+}
+
+impl<'a> Local<'a> {
+    fn new(shop: &'a Shop, start: Sequences, seed: u64) -> Self {
+        if shop.is_flexible() {
+            Self::Exact(Box::new(Tabu::new(shop, start, seed)))
+        } else {
+            Self::Estimated(Box::new(Blocks::new(shop, &start, seed)))
+        }
+    }
+
+    const fn best_makespan(&self) -> u32 {
+        match self {
+            Self::Exact(search) => search.best_makespan(),
+            Self::Estimated(search) => search.best_makespan(),
+        }
+    }
+
+    fn best(&self) -> Sequences {
+        match self {
+            Self::Exact(search) => search.best().clone(),
+            Self::Estimated(search) => search.best(),
+        }
+    }
+
+    fn run(&mut self, moves: u64, target: u32) {
+        match self {
+            Self::Exact(search) => {
+                search.run(moves, target);
+            }
+            // Estimated moves cost so much less that the two searches share the time evenly only if it makes more of them.
+            Self::Estimated(search) => search.run(ESTIMATED * moves, target),
+        }
+    }
+}
+
+/// Some moves of the local search, with a look at the clock now and then.
+fn local_turn(local: &mut Local<'_>, moves: u64, target: u32, operations: usize, clock: &Clock) {
     let mut left = moves;
-    // A move's cost grows faster than the number of operations.
-    let slice = (6400 / tabu.operations()).clamp(1, 64) as u64;
-    while left > 0 && tabu.best_makespan() > target && !clock.is_over() {
+    // A move's cost grows with the number of operations.
+    let slice = (6400 / operations).clamp(1, 64) as u64;
+    while left > 0 && local.best_makespan() > target && !clock.is_over() {
         let now = left.min(slice);
-        tabu.run(now, target);
+        local.run(now, target);
         left -= now;
     }
 }
@@ -160,10 +208,10 @@ fn exact_turn(exact: &mut Model<'_>, turn: u32, conflicts: u64, known: &mut Know
     }
 }
 
-fn best_schedule(shop: &Shop, tabu: &Tabu<'_>) -> Schedule {
+fn best_schedule(shop: &Shop, best: &Sequences) -> Schedule {
     let mut paths = Paths::default();
-    paths.compute(shop, tabu.best());
-    paths.schedule(shop, tabu.best())
+    paths.compute(shop, best);
+    paths.schedule(shop, best)
 }
 
 /// Jackson's preemptive bound on each machine over the operations that can run nowhere else.

@@ -64,11 +64,6 @@ impl<'a> Tabu<'a> {
         }
     }
 
-    /// Number of operations.
-    pub(super) fn operations(&self) -> usize {
-        self.shop.operations()
-    }
-
     /// The shortest makespan found.
     pub(super) const fn best_makespan(&self) -> u32 {
         self.best_makespan

@@ -4,7 +4,7 @@ mod closed;
 mod cpsat;
 mod enumerate;
 #[path = "../../../benches/peers/mod.rs"]
-mod peers;
+pub(crate) mod peers;
 mod shops;
 
 use niwaki_shop::generate::{Size, Task, generate};

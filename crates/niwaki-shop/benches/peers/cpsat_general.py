@@ -1,0 +1,174 @@
+"""CP-SAT (PyPI `ortools`) on general shops: one JSON shop per line in, one JSON result per line out.
+
+    python3 -m venv peers && peers/bin/pip install ortools
+    peers/bin/python cpsat_general.py SECONDS < shops.jsonl
+
+A shop is {"horizon", "machines": [{"available", "family", "closed": [[from, to]], "setups": [[...]] or null}], "jobs":
+[{"release", "due", "deadline", "weight"}], "operations": [{"job", "modes": [[machine, time]], "earliest", "latest",
+"interruptible", "family"}], "precedences": [[before, after, min, max]], "sums": [[[factor, measure]]]}. Sums are minimised by
+importance, one after the other. A result is {"values", "proven", "seconds"}; values are null if no schedule exists. One
+worker, as our search has here. Setups lie between consecutive operations (a circuit on each machine).
+"""
+
+import json
+import sys
+import time
+
+from ortools.sat.python import cp_model
+
+
+def places(machine, work, interruptible, horizon):
+    """All (start, end) of an operation on a machine's calendar."""
+    closed = [False] * (horizon + 1)
+    for a, b in machine["closed"]:
+        for t in range(a, min(b, horizon + 1)):
+            closed[t] = True
+    found = []
+    for start in range(horizon - work + 1):
+        if work == 0:
+            found.append((start, start))
+            continue
+        if closed[start]:
+            continue
+        left, now = work, start
+        while left and now < horizon:
+            if closed[now]:
+                if not interruptible:
+                    break
+            else:
+                left -= 1
+            now += 1
+        if left == 0:
+            found.append((start, now))
+    return found
+
+
+def build(shop):
+    model = cp_model.CpModel()
+    horizon = shop["horizon"]
+    machines, jobs, operations = shop["machines"], shop["jobs"], shop["operations"]
+    starts, ends, present = [], [], []
+    on = [[] for _ in machines]
+    for number, operation in enumerate(operations):
+        start, end = model.NewIntVar(0, horizon, ""), model.NewIntVar(0, horizon, "")
+        starts.append(start)
+        ends.append(end)
+        chosen = []
+        for machine, work in operation["modes"]:
+            here = model.NewBoolVar("")
+            chosen.append(here)
+            about = machines[machine]
+            model.Add(start >= about["available"]).OnlyEnforceIf(here)
+            if about["closed"]:
+                allowed = places(about, work, operation["interruptible"], horizon)
+                until = dict(allowed)
+                local = model.NewIntVarFromDomain(cp_model.Domain.FromValues([one for one, _ in allowed]), "")
+                local_end = model.NewIntVar(0, horizon, "")
+                model.AddElement(local, [until.get(one, 0) for one in range(horizon + 1)], local_end)
+                model.Add(start == local).OnlyEnforceIf(here)
+                model.Add(end == local_end).OnlyEnforceIf(here)
+            else:
+                model.Add(end == start + work).OnlyEnforceIf(here)
+            on[machine].append((number, here, work))
+        model.AddExactlyOne(chosen)
+        present.append(chosen)
+        model.Add(start >= max(operation["earliest"], jobs[operation["job"]]["release"]))
+        if operation["latest"] is not None:
+            model.Add(end <= operation["latest"])
+    for before, after, least, most in shop["precedences"]:
+        model.Add(starts[after] >= ends[before] + least)
+        if most is not None:
+            model.Add(starts[after] <= ends[before] + most)
+    setup_terms = []
+    for machine, list_ in enumerate(on):
+        about = machines[machine]
+        intervals = []
+        for number, here, _ in list_:
+            size = model.NewIntVar(0, horizon, "")
+            intervals.append(model.NewOptionalIntervalVar(starts[number], size, ends[number], here, ""))
+        model.AddNoOverlap(intervals)
+        if about["setups"] is None:
+            continue
+        table = about["setups"]
+
+        def setup(one, other):
+            return 0 if one is None or other is None else table[one][other]
+
+        arcs = []
+        empty = model.NewBoolVar("")
+        arcs.append((0, 0, empty))
+        for i, (number, here, _) in enumerate(list_, 1):
+            family = operations[number]["family"]
+            arcs.append((i, i, here.Not()))
+            model.AddImplication(empty, here.Not())
+            first, last = model.NewBoolVar(""), model.NewBoolVar("")
+            arcs.append((0, i, first))
+            arcs.append((i, 0, last))
+            entry = setup(about["family"], family)
+            model.Add(starts[number] >= about["available"] + entry).OnlyEnforceIf(first)
+            setup_terms.append(entry * first)
+            for k, (other, _, _) in enumerate(list_, 1):
+                if k == i:
+                    continue
+                arc = model.NewBoolVar("")
+                arcs.append((i, k, arc))
+                gap = setup(family, operations[other]["family"])
+                model.Add(starts[other] >= ends[number] + gap).OnlyEnforceIf(arc)
+                setup_terms.append(gap * arc)
+        if list_:
+            model.AddCircuit(arcs)
+    makespan = model.NewIntVar(0, horizon, "")
+    model.AddMaxEquality(makespan, ends)
+    tardiness, most, tardy, flow, early = [], model.NewIntVar(0, horizon, ""), [], [], []
+    for number, job in enumerate(jobs):
+        end = model.NewIntVar(0, horizon, "")
+        model.AddMaxEquality(end, [ends[k] for k, operation in enumerate(operations) if operation["job"] == number])
+        if job["deadline"] is not None:
+            model.Add(end <= job["deadline"])
+        flow.append(job["weight"] * (end - job["release"]))
+        if job["due"] is not None:
+            late, before = model.NewIntVar(0, horizon, ""), model.NewIntVar(0, horizon, "")
+            model.AddMaxEquality(late, [0, end - job["due"]])
+            model.AddMaxEquality(before, [0, job["due"] - end])
+            is_late = model.NewBoolVar("")
+            model.Add(late == 0).OnlyEnforceIf(is_late.Not())
+            model.Add(most >= late)
+            tardiness.append(job["weight"] * late)
+            tardy.append(job["weight"] * is_late)
+            early.append(job["weight"] * before)
+    measures = {
+        "makespan": makespan,
+        "tardiness": sum(tardiness),
+        "max-tardiness": most,
+        "tardy-jobs": sum(tardy),
+        "flow-time": sum(flow),
+        "earliness": sum(early),
+        "setup-time": sum(setup_terms),
+    }
+    sums = [sum(factor * measures[name] for factor, name in terms) for terms in shop["sums"]]
+    return model, sums
+
+
+def solve(shop, limit):
+    began = time.perf_counter()
+    model, sums = build(shop)
+    values, proven = [], True
+    for one in sums:
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_time_in_seconds = limit
+        model.Minimize(one)
+        status = solver.Solve(model)
+        if status == cp_model.INFEASIBLE:
+            return {"values": None, "proven": True, "seconds": time.perf_counter() - began}
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return {"values": None, "proven": False, "seconds": time.perf_counter() - began}
+        value = round(solver.ObjectiveValue())
+        proven = proven and status == cp_model.OPTIMAL
+        values.append(value)
+        model.Add(one <= value)
+    return {"values": values, "proven": proven, "seconds": time.perf_counter() - began}
+
+
+for line in sys.stdin:
+    print(json.dumps(solve(json.loads(line), float(sys.argv[1]))), flush=True)

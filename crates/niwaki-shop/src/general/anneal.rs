@@ -1,0 +1,314 @@
+//! Simulated annealing over lists: moves along what holds late operations back, in cycles that grow, in threads that meet
+//! after each cycle. The same seed and number of threads give the same result unless time cuts the last cycle short.
+
+use super::list::{Flat, List, NONE, Pass};
+use super::moves::Mover;
+use crate::Limits;
+use niwaki_stream::{Key, Stream};
+use std::time::Instant;
+
+/// Moves of the first cycle, and of the longest.
+const FIRST_CYCLE: u64 = 20_000;
+const LONGEST_CYCLE: u64 = 2_000_000;
+
+/// The temperature at a cycle's end, as a share of that at its beginning.
+const COOLED: f64 = 0.003;
+
+/// Moves between two looks at the clock.
+const GLANCE: u64 = 128;
+
+/// One thread's search.
+pub(super) struct Chain<'a> {
+    flat: &'a Flat<'a>,
+    mover: Mover,
+    stream: Stream,
+    current: List,
+    pass: Pass,
+    trial: List,
+    trial_pass: Pass,
+    place: Vec<u32>,
+    path: Vec<u32>,
+    /// Operations at which costs arise.
+    sources: Vec<u32>,
+    flexible: Vec<u32>,
+    heat: Vec<f64>,
+    pub(super) best: List,
+    pub(super) best_cost: Vec<u64>,
+}
+
+impl<'a> Chain<'a> {
+    pub(super) fn new(flat: &'a Flat<'a>, start: &List, seed: u64, thread: u64) -> Self {
+        let mut pass = Pass::default();
+        flat.run(start, &mut pass);
+        let movable = |&one: &u32| flat.fixed[one as usize].is_none() && flat.modes[one as usize].len() > 1;
+        let mut chain = Self {
+            mover: Mover::new(flat),
+            stream: Key::new(seed, "general/anneal").lane(thread).open(),
+            current: start.clone(),
+            trial: start.clone(),
+            trial_pass: Pass::default(),
+            place: vec![0; flat.count()],
+            path: Vec::new(),
+            sources: Vec::new(),
+            flexible: (0..flat.count() as u32).filter(movable).collect(),
+            heat: vec![1.0; pass.cost.len()],
+            best: start.clone(),
+            best_cost: pass.cost.clone(),
+            pass,
+            flat,
+        };
+        chain.settle();
+        chain.warm_up();
+        chain
+    }
+
+    /// Goes on from a list that another chain has found.
+    pub(super) fn adopt(&mut self, list: &List, cost: &[u64]) {
+        self.best = list.clone();
+        self.best_cost = cost.to_vec();
+        self.current = list.clone();
+        self.flat.run(&self.current, &mut self.pass);
+        self.settle();
+    }
+
+    /// Updates what moves look at after the current list has changed.
+    fn settle(&mut self) {
+        for (index, &one) in self.current.order.iter().enumerate() {
+            self.place[one as usize] = index as u32;
+        }
+        self.sources.clear();
+        let jobs = self.flat.shop.jobs();
+        let makespan = self.pass.job_end.iter().copied().max().unwrap_or(0);
+        for (index, &end) in self.pass.end.iter().enumerate() {
+            let job = self.flat.job[index] as usize;
+            let is_last = end == self.pass.job_end[job];
+            let late = jobs[job].due.is_some_and(|due| end > due)
+                || jobs[job].deadline.is_some_and(|deadline| end > deadline)
+                || end == makespan;
+            let windowed = end > self.flat.latest[index];
+            if is_last && late || windowed {
+                self.sources.push(index as u32);
+            }
+        }
+    }
+
+    /// Sets the heat of each level to half of what an uphill move costs there.
+    fn warm_up(&mut self) {
+        let mut sums = vec![(0.0, 0.0); self.heat.len()];
+        for _ in 0..200 {
+            if !self.propose() {
+                continue;
+            }
+            let pairs = self.trial_pass.cost.iter().zip(&self.pass.cost);
+            for ((new, old), (sum, count)) in pairs.zip(&mut sums) {
+                if new > old {
+                    *sum += (new - old) as f64;
+                    *count += 1.0;
+                }
+            }
+        }
+        for (heat, (sum, count)) in self.heat.iter_mut().zip(sums) {
+            *heat = if count > 0.0 { 0.5 * sum / count } else { 1.0 };
+        }
+    }
+
+    /// One cycle from hot to cold; it ends early when time is up or `enough` is reached.
+    pub(super) fn cycle(&mut self, moves: u64, heat: f64, enough: &[u64], limits: Limits, began: Instant) {
+        let mut left = moves;
+        while left > 0 {
+            if self.best_cost.as_slice() <= enough || limits.is_stopped() || began.elapsed() >= limits.time {
+                return;
+            }
+            let now = left.min(GLANCE);
+            let cooling = heat * COOLED.powf((moves - left) as f64 / moves as f64);
+            for _ in 0..now {
+                self.step(cooling);
+            }
+            left -= now;
+        }
+    }
+
+    /// Returns to the best list.
+    pub(super) fn return_to_best(&mut self) {
+        self.current = self.best.clone();
+        self.flat.run(&self.current, &mut self.pass);
+        self.settle();
+    }
+
+    fn step(&mut self, cooling: f64) {
+        if !self.propose() || !self.accepts(cooling) {
+            return;
+        }
+        std::mem::swap(&mut self.current, &mut self.trial);
+        std::mem::swap(&mut self.pass, &mut self.trial_pass);
+        self.settle();
+        if self.pass.cost < self.best_cost {
+            self.best_cost.clone_from(&self.pass.cost);
+            self.best = self.current.clone();
+        }
+    }
+
+    /// The first level at which the two differ decides.
+    fn accepts(&mut self, cooling: f64) -> bool {
+        let pairs = self.trial_pass.cost.iter().zip(&self.pass.cost);
+        for ((&new, &old), heat) in pairs.zip(&self.heat) {
+            if new < old {
+                return true;
+            }
+            if new > old {
+                let rise = (new - old) as f64;
+                return self.stream.uniform() < (-rise / (heat * cooling)).exp();
+            }
+        }
+        true
+    }
+
+    /// Makes a trial list and its pass; false if the move that was drawn cannot be made.
+    fn propose(&mut self) -> bool {
+        self.trial.order.clone_from(&self.current.order);
+        self.trial.mode.clone_from(&self.current.mode);
+        let draw = self.stream.below(100);
+        let made = if draw < 20 && !self.flexible.is_empty() {
+            self.change_mode()
+        } else if draw < 75 {
+            self.reorder_path()
+        } else {
+            self.reorder_anywhere()
+        };
+        if made {
+            self.flat.run(&self.trial, &mut self.trial_pass);
+        }
+        made
+    }
+
+    /// Another machine for an operation, somewhere among those that it may pass.
+    fn change_mode(&mut self) -> bool {
+        let one = self.flexible[self.stream.below(self.flexible.len() as u64) as usize];
+        let index = one as usize;
+        let count = self.flat.modes[index].len() as u64;
+        let other = (u64::from(self.current.mode[index]) + 1 + self.stream.below(count - 1)) % count;
+        self.trial.mode[index] = other as u32;
+        let places = |links: &[super::list::Link]| -> Vec<usize> {
+            links.iter().map(|link| self.place[link.other as usize] as usize).collect()
+        };
+        let low = places(&self.flat.before[index]).into_iter().max().map_or(0, |place| place + 1);
+        let high = places(&self.flat.after[index]).into_iter().min().unwrap_or(self.flat.count()) - 1;
+        let from = self.place[index] as usize;
+        let to = low + self.stream.below((high - low + 1) as u64) as usize;
+        if self.flat.fixed[self.current.order[to] as usize].is_some() {
+            return false;
+        }
+        Mover::slide(&mut self.trial, from, to);
+        true
+    }
+
+    /// Takes the chain of operations that hold one of the late ones back, and turns a pair of it on one machine around.
+    fn reorder_path(&mut self) -> bool {
+        let Some(&source) = pick(&self.sources, &mut self.stream) else { return self.reorder_anywhere() };
+        self.path.clear();
+        let mut at = source;
+        while at != NONE {
+            self.path.push(at);
+            at = self.pass.held_by[at as usize];
+        }
+        // Pairs of the path that are neighbours on a machine.
+        let tied = |chain: &Self, later: usize| {
+            later + 1 < chain.path.len()
+                && chain.pass.machine_before[chain.path[later] as usize] == chain.path[later + 1]
+        };
+        let (mut later, mut ties) = (usize::MAX, 0);
+        for index in 0..self.path.len() {
+            if tied(self, index) {
+                ties += 1;
+                if self.stream.below(ties) == 0 {
+                    later = index;
+                }
+            }
+        }
+        if later == usize::MAX {
+            return self.reorder_anywhere();
+        }
+        // Mostly neighbours, now and then farther along the block.
+        let mut earlier = later + 1;
+        while tied(self, earlier) && self.stream.below(3) == 0 {
+            earlier += 1;
+        }
+        let (high, low) = (self.path[later], self.path[earlier]);
+        self.turn(low, high)
+    }
+
+    /// Takes any operation and one that comes before it on its machine, by preference one of the same family.
+    fn reorder_anywhere(&mut self) -> bool {
+        let high = self.stream.below(self.flat.count() as u64) as u32;
+        let mut low = self.pass.machine_before[high as usize];
+        let family = self.flat.family(high);
+        let to_kin = family.is_some() && self.stream.below(2) == 0;
+        let mut steps = if to_kin { 20 } else { self.stream.below(4) };
+        while low != NONE && steps > 0 {
+            let next = self.pass.machine_before[low as usize];
+            if next == NONE || to_kin && self.flat.family(next) == family {
+                break;
+            }
+            low = next;
+            steps -= 1;
+        }
+        low != NONE && self.turn(low, high)
+    }
+
+    fn turn(&mut self, low: u32, high: u32) -> bool {
+        let (from, to) = (self.place[low as usize] as usize, self.place[high as usize] as usize);
+        if self.stream.below(2) == 0 {
+            self.mover.pull(self.flat, &mut self.trial, to, from)
+        } else {
+            self.mover.push(self.flat, &mut self.trial, from, to)
+        }
+    }
+}
+
+fn pick<'s, T>(items: &'s [T], stream: &mut Stream) -> Option<&'s T> {
+    if items.is_empty() { None } else { items.get(stream.below(items.len() as u64) as usize) }
+}
+
+/// Anneals in so many threads until time is up or `enough` is reached; `watch` is told the best cost after each cycle.
+pub(super) fn anneal(
+    flat: &Flat<'_>,
+    start: &List,
+    enough: &[u64],
+    limits: Limits,
+    threads: usize,
+    watch: &mut dyn FnMut(&[u64]),
+) -> List {
+    let began = Instant::now();
+    let mut chains: Vec<Chain<'_>> =
+        (0..threads.max(1) as u64).map(|thread| Chain::new(flat, start, limits.seed, thread)).collect();
+    let mut moves = FIRST_CYCLE;
+    let mut round = 0_u32;
+    loop {
+        // Every other cycle begins hot, the ones between only warm, near what is known.
+        let heat = if round.is_multiple_of(2) { 1.0 } else { 0.1 };
+        std::thread::scope(|scope| {
+            for chain in &mut chains {
+                scope.spawn(move || chain.cycle(moves, heat, enough, limits, began));
+            }
+        });
+        let Some(leader) = chains.iter().min_by(|one, other| one.best_cost.cmp(&other.best_cost)) else {
+            break;
+        };
+        let (list, cost) = (leader.best.clone(), leader.best_cost.clone());
+        watch(&cost);
+        if cost.as_slice() <= enough || limits.is_stopped() || began.elapsed() >= limits.time {
+            return list;
+        }
+        for (number, chain) in chains.iter_mut().enumerate() {
+            // Half of the chains gather at the best, the others go their own way for another cycle.
+            if number % 2 == 0 || round % 4 == 3 {
+                chain.adopt(&list, &cost);
+            } else {
+                chain.return_to_best();
+            }
+        }
+        moves = (moves + moves / 2).min(LONGEST_CYCLE);
+        round += 1;
+    }
+    start.clone()
+}

@@ -1,0 +1,38 @@
+//! General shops, as planners have them: named jobs with releases, due dates and deadlines; operations with modes, windows
+//! and waits; machines with calendars, availability and setups; an objective that is a weighted sum or a list of them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `model.rs`, `check.rs` | the shop, checked once when it is made |
+//! | `calendar.rs` | closed times, and where work fits between them |
+//! | `objective.rs` | measures, weighted sums, their importance |
+//! | `verify.rs` | the independent checker |
+//! | `list.rs` | a solution as one list of operations, and the schedule that follows from it |
+//! | `moves.rs` | changes of a list that never contradict the precedences |
+//! | `construct.rs` | first lists by priority rules |
+//! | `anneal.rs` | simulated annealing, in threads |
+//! | `bounds.rs` | what no schedule can beat, and what no schedule can keep |
+//! | `special.rs` | shops that a special solver knows, and back |
+//! | `solve.rs` | all of it together |
+//!
+//! This room must not know files, dates or terminals.
+
+mod anneal;
+mod bounds;
+mod calendar;
+mod check;
+mod construct;
+mod list;
+mod model;
+mod moves;
+mod objective;
+mod solve;
+mod special;
+mod verify;
+
+pub use calendar::{Calendar, Span};
+pub use check::Parts;
+pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
+pub use objective::{Measure, Objective, Sum};
+pub use solve::{Answer, Past, Progress, solve};
+pub use verify::{Verdict, verify};

@@ -1,0 +1,192 @@
+//! Machines, their groups, setups and opening times, from their tables.
+
+use super::read::Reader;
+use super::shifts::Opening;
+use super::table::{Cell, Table};
+use crate::general::{Machine, Setups};
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+const MACHINES: [&str; 4] = ["machine", "count", "available", "family"];
+
+impl Reader<'_> {
+    /// All families that operations name.
+    pub(super) fn families(&self, setups: &mut Setups) -> Result<HashMap<String, u32>> {
+        let mut families = HashMap::new();
+        let Some(table) = self.tables.get("operations") else { return Ok(families) };
+        for row in &table.rows {
+            if let Some(cell) = table.cell(row, "family")
+                && !families.contains_key(cell.text)
+            {
+                families.insert(cell.text.to_owned(), families.len() as u32);
+                setups.families.push(cell.text.to_owned());
+                // A table over all pairs is what setups cost.
+                if families.len() > 1000 {
+                    return Err(cell.fault("expected at most 1000 families"));
+                }
+            }
+        }
+        Ok(families)
+    }
+
+    pub(super) fn machines(&mut self, operations: &Table) -> Result<Machines> {
+        let mut machines = Machines::default();
+        if let Some(table) = self.tables.get("machines") {
+            table.only(&MACHINES)?;
+            for (index, row) in table.rows.iter().enumerate() {
+                let name = table.need(row, "machine")?;
+                let count = match table.cell(row, "count") {
+                    None => 1,
+                    Some(cell) => cell
+                        .text
+                        .parse()
+                        .ok()
+                        .filter(|count| (1..=1000).contains(count))
+                        .ok_or_else(|| {
+                            cell.fault(format!("expected a whole number from 1 to 1000, got `{}`", cell.text))
+                        })?,
+                };
+                let available = table.cell(row, "available").map(|cell| self.moment(cell)).transpose()?;
+                let family = table.cell(row, "family").map(|cell| cell.text.to_owned());
+                for number in 1..=count {
+                    let title =
+                        if count == 1 { name.text.to_owned() } else { format!("{} {number}", name.text) };
+                    let mut machine = Machine::new(title);
+                    machine.available = available.unwrap_or(0);
+                    if let Some(family) = &family {
+                        machines.family_cells.push((machines.all.len(), family.clone(), index));
+                    }
+                    machines.add(name.text, machine).map_err(|what| name.fault(what))?;
+                }
+            }
+            return Ok(machines);
+        }
+        for row in &operations.rows {
+            for name in operations.need(row, "machine")?.text.split('|').map(str::trim) {
+                if !machines.groups.contains_key(name) {
+                    machines.add(name, Machine::new(name)).map_err(Error::Instance)?;
+                }
+            }
+        }
+        Ok(machines)
+    }
+
+    pub(super) fn setup_times(
+        &mut self,
+        machines: &Machines,
+        families: &HashMap<String, u32>,
+        setups: &mut Setups,
+    ) -> Result<()> {
+        let Some(table) = self.tables.get("setups") else { return Ok(()) };
+        table.only(&["machine", "from", "to", "time"])?;
+        let size = families.len();
+        let mut own: Vec<Option<Vec<u32>>> = vec![None; machines.all.len()];
+        for row in &table.rows {
+            let time = self.length(table.need(row, "time")?)?;
+            let side = |column| {
+                let cell = table.need(row, column)?;
+                match cell.text {
+                    "*" => Ok(None),
+                    name => families.get(name).copied().map(Some).ok_or_else(|| {
+                        cell.fault(format!("expected a family that operations name, or *, got `{name}`"))
+                    }),
+                }
+            };
+            let (from, to) = (side("from")?, side("to")?);
+            let chosen: Vec<usize> = match table.cell(row, "machine") {
+                None => (0..machines.all.len()).collect(),
+                Some(cell) => machines.named(cell)?,
+            };
+            for machine in chosen {
+                let times = own[machine].get_or_insert_with(|| vec![0; size * size]);
+                for pair in 0..size * size {
+                    let (one, other) = ((pair / size) as u32, (pair % size) as u32);
+                    // A star stands for every other family; a family needs no setup after itself unless a row says so.
+                    let both = from.is_some() && to.is_some();
+                    let fits = from.is_none_or(|from| from == one) && to.is_none_or(|to| to == other);
+                    if fits && (both || one != other) {
+                        times[pair] = time;
+                    }
+                }
+            }
+        }
+        for times in own {
+            let table = times.map(|times| {
+                let known = setups.tables.iter().position(|table| *table == times);
+                known.unwrap_or_else(|| {
+                    setups.tables.push(times);
+                    setups.tables.len() - 1
+                }) as u32
+            });
+            setups.of_machine.push(table);
+        }
+        Ok(())
+    }
+
+    pub(super) fn opening(&mut self, machines: &Machines) -> Result<Opening> {
+        let mut opening = Opening::new(machines.all.len(), self.settings.start);
+        if let Some(table) = self.tables.get("shifts") {
+            table.only(&["machine", "days", "from", "to"])?;
+            for row in &table.rows {
+                let chosen = match table.cell(row, "machine") {
+                    None => (0..machines.all.len()).collect(),
+                    Some(cell) => machines.named(cell)?,
+                };
+                let seen = opening.add_shift(table, row, &chosen)?;
+                if let Some(times) = &mut self.seen {
+                    times.extend(seen);
+                }
+            }
+        }
+        if let Some(table) = self.tables.get("breaks") {
+            table.only(&["machine", "from", "to"])?;
+            for row in &table.rows {
+                let (from, to) = (table.need(row, "from")?, table.need(row, "to")?);
+                let (start, end) = (self.moment(from)?, self.moment(to)?);
+                if self.seen.is_none() && start >= end {
+                    return Err(to.fault(format!("expected a time after {}, got `{}`", from.text, to.text)));
+                }
+                let chosen = match table.cell(row, "machine") {
+                    None => (0..machines.all.len()).collect(),
+                    Some(cell) => machines.named(cell)?,
+                };
+                chosen.iter().for_each(|&machine| opening.add_break(machine, start, end));
+            }
+        }
+        Ok(opening)
+    }
+}
+
+/// Machines, and the names under which they are found: their own and their group's.
+#[derive(Default)]
+pub(super) struct Machines {
+    pub(super) all: Vec<Machine>,
+    pub(super) groups: HashMap<String, Vec<u32>>,
+    /// Machine, family and row of what machines are set up for at the beginning.
+    pub(super) family_cells: Vec<(usize, String, usize)>,
+}
+
+impl Machines {
+    fn add(&mut self, group: &str, machine: Machine) -> std::result::Result<(), String> {
+        let number = self.all.len() as u32;
+        if number > 0 && self.all.iter().any(|known| known.name == machine.name) {
+            return Err(format!("expected each machine once, got {} twice", machine.name));
+        }
+        if machine.name != group {
+            self.groups.insert(machine.name.clone(), vec![number]);
+        }
+        self.groups.entry(group.to_owned()).or_default().push(number);
+        self.all.push(machine);
+        Ok(())
+    }
+
+    fn named(&self, cell: Cell<'_>) -> Result<Vec<usize>> {
+        if cell.text == "*" {
+            return Ok((0..self.all.len()).collect());
+        }
+        let group = self.groups.get(cell.text);
+        let group =
+            group.ok_or_else(|| cell.fault(format!("expected a machine or *, got `{}`", cell.text)))?;
+        Ok(group.iter().map(|&machine| machine as usize).collect())
+    }
+}

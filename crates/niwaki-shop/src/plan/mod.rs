@@ -1,0 +1,33 @@
+//! A planner's files: tables of named jobs, operations, machines, shifts and setups, as CSV or JSON; schedules with names and
+//! dates on the way out. A file becomes a [`Plan`]: a general shop and the clock that gives its whole numbers a meaning.
+//!
+//! | file | what |
+//! |---|---|
+//! | `table.rs` | tables with places, from and to CSV and JSON |
+//! | `time.rs`, `date.rs` | lengths and moments as people write them; the calendar |
+//! | `read.rs`, `machines.rs` | tables to a shop |
+//! | `shifts.rs` | shifts and breaks to closed times |
+//! | `write.rs` | a shop to tables |
+//! | `schedule.rs` | schedules with names and dates: CSV, JSON, iCalendar |
+//! | `template.rs` | a file to start from |
+
+mod date;
+mod machines;
+mod read;
+mod schedule;
+mod shifts;
+pub(crate) mod table;
+mod template;
+mod time;
+mod write;
+
+pub use date::{Date, parse_date};
+pub use read::Plan;
+pub use template::template;
+pub use time::{Clock, Unit};
+
+/// The tables of a plan.
+const TABLES: [&str; 7] = ["settings", "jobs", "machines", "shifts", "breaks", "setups", "operations"];
+
+/// The kind that a plan in JSON names.
+const KIND: &str = "shop";

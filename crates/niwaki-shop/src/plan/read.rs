@@ -1,0 +1,534 @@
+//! Tables to a shop: names are resolved, times are read, and every complaint names table, row and column.
+
+use super::machines::Machines;
+use super::shifts::Opening;
+use super::table::{self, Cell, Row, Table, Tables};
+use super::{Clock, KIND, TABLES, Unit, parse_date};
+use crate::general::{Job, Measure, Mode, Objective, Operation, Parts, Precedence, Setups, Shop};
+use crate::instance::HORIZON;
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+const OPERATIONS: [&str; 15] = [
+    "job",
+    "operation",
+    "machine",
+    "time",
+    "family",
+    "interruptible",
+    "earliest",
+    "latest",
+    "after",
+    "wait",
+    "max wait",
+    "release",
+    "due",
+    "deadline",
+    "weight",
+];
+const JOBS: [&str; 5] = ["job", "release", "due", "deadline", "weight"];
+
+/// A general shop with the clock that gives its numbers a meaning.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The shop.
+    pub shop: Shop,
+    /// What its times mean.
+    pub clock: Clock,
+    /// What is minimised, in the plan's unit.
+    pub objective: Objective,
+    pub(super) tables: Tables,
+}
+
+impl Plan {
+    /// Reads a plan: JSON if the text is an object, CSV otherwise.
+    ///
+    /// # Errors
+    /// The first mistake, with its place.
+    pub fn read(text: &str) -> Result<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let tables = if text.trim_start().starts_with('{') {
+            table::read_json(text, &TABLES)?
+        } else {
+            table::read_csv(text, &TABLES)?
+        };
+        Self::from_tables(tables)
+    }
+
+    /// The plan as CSV.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        table::write_csv(&self.tables)
+    }
+
+    /// The plan as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        table::write_json(&self.tables, KIND)
+    }
+
+    pub(super) fn from_tables(tables: Tables) -> Result<Self> {
+        let settings = Settings::read(&tables)?;
+        // Once in thousandths to find the tick, once in ticks.
+        let fine = Clock::fine(settings.unit, settings.start);
+        let mut seen = Vec::new();
+        Reader { tables: &tables, clock: &fine, settings: &settings, seen: Some(&mut seen) }.read()?;
+        let clock = fine.ticking(seen);
+        let shop = Reader { tables: &tables, clock: &clock, settings: &settings, seen: None }.read()?;
+        let Some(mut parts) = shop else {
+            return Err(Error::Instance("operations: expected at least one row".into()));
+        };
+        let objective = std::mem::replace(&mut parts.objective, Objective::only(Measure::Makespan));
+        parts.objective = in_ticks(&objective, &clock)?;
+        Ok(Self { shop: Shop::new(parts)?, clock, objective, tables })
+    }
+
+    /// A sum of the objective as people read it: in the plan's unit, unless it counts jobs alone.
+    #[must_use]
+    pub fn amount(&self, sum: usize, value: u64) -> String {
+        let counts = |&(_, measure): &(u32, Measure)| measure == Measure::TardyJobs;
+        if self.objective.sums[sum].terms.iter().all(counts) {
+            value.to_string()
+        } else {
+            self.clock.amount(value)
+        }
+    }
+}
+
+/// The objective for a shop that counts ticks: beside times, a late job must weigh as many ticks as its factor has units.
+pub(super) fn in_ticks(objective: &Objective, clock: &Clock) -> Result<Objective> {
+    let mut scaled = objective.clone();
+    for sum in &mut scaled.sums {
+        let counts = |&(_, measure): &(u32, Measure)| measure == Measure::TardyJobs;
+        if sum.terms.iter().all(counts) {
+            continue;
+        }
+        for term in sum.terms.iter_mut().filter(|term| counts(term)) {
+            let factor =
+                u64::from(term.0).checked_mul(clock.per_unit()).and_then(|factor| u32::try_from(factor).ok());
+            term.0 = factor.ok_or_else(|| {
+                Error::Choice(format!(
+                    "objective: the factor {} of tardy-jobs is too large beside times",
+                    term.0
+                ))
+            })?;
+        }
+    }
+    Ok(scaled)
+}
+
+pub(super) struct Settings {
+    unit: Unit,
+    pub(super) start: Option<super::Date>,
+    objective: Objective,
+}
+
+impl Settings {
+    fn read(tables: &Tables) -> Result<Self> {
+        let mut settings =
+            Self { unit: Unit::Bare, start: None, objective: Objective::only(Measure::Makespan) };
+        let Some(table) = tables.get("settings") else { return Ok(settings) };
+        table.only(&["setting", "value"])?;
+        for row in &table.rows {
+            let (key, value) = (table.need(row, "setting")?, table.need(row, "value")?);
+            match key.text {
+                "unit" => {
+                    let known = Unit::ALL.map(|(name, _)| name);
+                    let unit = Unit::ALL.into_iter().find(|(name, _)| *name == value.text);
+                    settings.unit = unit
+                        .ok_or_else(|| {
+                            value.fault(format!("expected one of {}, got `{}`", known.join(", "), value.text))
+                        })?
+                        .1;
+                }
+                "start" => {
+                    let date = parse_date(value.text);
+                    settings.start = Some(date.ok_or_else(|| {
+                        value.fault(format!("expected a date such as 2026-11-16 06:00, got `{}`", value.text))
+                    })?);
+                }
+                "objective" => {
+                    settings.objective = value.text.parse().map_err(|error: Error| value.fault(error))?
+                }
+                other => {
+                    return Err(key.fault(format!("expected one of unit, start, objective, got `{other}`")));
+                }
+            }
+        }
+        if settings.start.is_some() && settings.unit == Unit::Bare {
+            return Err(Error::Instance("settings: a start date needs a unit: s, min, h or d".into()));
+        }
+        Ok(settings)
+    }
+}
+
+/// One pass over the tables: the first one collects all times, the second one makes the shop.
+pub(super) struct Reader<'a> {
+    pub(super) tables: &'a Tables,
+    clock: &'a Clock,
+    pub(super) settings: &'a Settings,
+    pub(super) seen: Option<&'a mut Vec<u64>>,
+}
+
+/// An operation as its rows give it.
+struct Draft {
+    job: usize,
+    operation: Operation,
+    after: After,
+    min: u32,
+    max: Option<u32>,
+    place: (usize, usize),
+}
+
+enum After {
+    Previous,
+    Nothing,
+    Named(Vec<String>),
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Result<Option<Parts>> {
+        let Some(operations) = self.tables.get("operations") else {
+            return Err(Error::Instance(
+                "expected a table of operations with the columns job, machine and time".into(),
+            ));
+        };
+        operations.only(&OPERATIONS)?;
+        let mut machines = self.machines(operations)?;
+        let mut setups = Setups::default();
+        let families = self.families(&mut setups)?;
+        let (mut jobs, mut job_of) = (Vec::<Job>::new(), HashMap::new());
+        if let Some(table) = self.tables.get("jobs") {
+            table.only(&JOBS)?;
+            for row in &table.rows {
+                let name = table.need(row, "job")?;
+                let mut job = Job::new(name.text, Vec::new());
+                self.dates(table, row, &mut job)?;
+                if job_of.insert(name.text.to_owned(), jobs.len()).is_some() {
+                    return Err(name.fault(format!("expected each job once, got {} twice", name.text)));
+                }
+                jobs.push(job);
+            }
+        }
+        let has_jobs = !jobs.is_empty();
+        let mut drafts: Vec<Draft> = Vec::new();
+        let mut known: HashMap<(usize, String), usize> = HashMap::new();
+        let mut counts: Vec<usize> = vec![0; jobs.len()];
+        for row in &operations.rows {
+            let name = operations.need(row, "job")?;
+            let job = match job_of.get(name.text) {
+                Some(&job) => job,
+                None if has_jobs => {
+                    return Err(name.fault(format!("expected a job of the table jobs, got `{}`", name.text)));
+                }
+                None => {
+                    jobs.push(Job::new(name.text, Vec::new()));
+                    counts.push(0);
+                    job_of.insert(name.text.to_owned(), jobs.len() - 1);
+                    jobs.len() - 1
+                }
+            };
+            self.dates(operations, row, &mut jobs[job])?;
+            let title = operations
+                .cell(row, "operation")
+                .map_or_else(|| (counts[job] + 1).to_string(), |cell| cell.text.to_owned());
+            let modes = self.modes(operations, row, &machines)?;
+            if let Some(&draft) = known.get(&(job, title.clone())) {
+                drafts[draft].operation.modes.extend(modes);
+                continue;
+            }
+            counts[job] += 1;
+            known.insert((job, title.clone()), drafts.len());
+            drafts.push(self.draft(operations, row, job, Operation::new(title, modes), &families)?);
+        }
+        if let Some(cell) = machines.family_cells.iter().find(|(_, name, _)| !families.contains_key(name)) {
+            let table = self.tables.get("machines").unwrap_or(operations);
+            return Err(table.fault(
+                &table.rows[cell.2],
+                "family",
+                format!("expected a family that operations name, got `{}`", cell.1),
+            ));
+        }
+        for (machine, name, _) in std::mem::take(&mut machines.family_cells) {
+            machines.all[machine].family = families.get(&name).copied();
+        }
+        self.setup_times(&machines, &families, &mut setups)?;
+        let opening = self.opening(&machines)?;
+        if self.seen.is_some() {
+            return Ok(None);
+        }
+        if let Some(job) = counts.iter().position(|&count| count == 0) {
+            return Err(Error::Instance(format!(
+                "job {}: expected at least one operation, got none",
+                jobs[job].name
+            )));
+        }
+        self.finish(jobs, machines, drafts, known, setups, &opening).map(Some)
+    }
+
+    /// Puts drafts in the order of their jobs, links them, and closes machines up to a horizon that suffices.
+    fn finish(
+        &self,
+        mut jobs: Vec<Job>,
+        mut machines: Machines,
+        drafts: Vec<Draft>,
+        known: HashMap<(usize, String), usize>,
+        setups: Setups,
+        opening: &Opening,
+    ) -> Result<Parts> {
+        let mut sorted: Vec<usize> = (0..drafts.len()).collect();
+        sorted.sort_by_key(|&draft| drafts[draft].job);
+        let mut number = vec![0_u32; drafts.len()];
+        for (flat, &draft) in sorted.iter().enumerate() {
+            number[draft] = flat as u32;
+        }
+        let operations = self.tables.get("operations").map(|table| &table.rows[..]).unwrap_or_default();
+        let mut precedences = Vec::new();
+        let mut previous: HashMap<usize, u32> = HashMap::new();
+        for (index, draft) in drafts.iter().enumerate() {
+            let after = number[index];
+            let mut link =
+                |before| precedences.push(Precedence { before, after, min: draft.min, max: draft.max });
+            match &draft.after {
+                After::Nothing => {}
+                After::Previous => {
+                    if let Some(&before) = previous.get(&draft.job) {
+                        link(before);
+                    }
+                }
+                After::Named(names) => {
+                    for name in names {
+                        let (job, title) = match name.split_once('/') {
+                            Some((job, title)) => {
+                                (jobs.iter().position(|one| one.name == job.trim()), title.trim())
+                            }
+                            None => (Some(draft.job), name.as_str()),
+                        };
+                        let found = job.and_then(|job| known.get(&(job, title.to_owned())));
+                        match found {
+                            Some(&before) => link(number[before]),
+                            None => {
+                                let table = self.tables.get("operations").ok_or_else(|| {
+                                    Error::Instance(format!("expected an operation `{name}`"))
+                                })?;
+                                let what = format!(
+                                    "expected an operation of the job, or `job/operation`, got `{name}`"
+                                );
+                                return Err(table.fault(&operations[draft.place.0], "after", what));
+                            }
+                        }
+                    }
+                }
+            }
+            previous.insert(draft.job, after);
+        }
+        let mut work = 0_u64;
+        let mut latest = machines.all.iter().map(|machine| machine.available).max().unwrap_or(0);
+        for draft in drafts {
+            let longest = draft.operation.modes.iter().map(|mode| mode.time).max().unwrap_or(0);
+            let setup = setups.tables.iter().flatten().copied().max().unwrap_or(0);
+            work += u64::from(longest) + u64::from(draft.min) + u64::from(setup);
+            latest = latest.max(draft.operation.earliest).max(jobs[draft.job].release);
+            jobs[draft.job].operations.push(draft.operation);
+        }
+        let horizon = opening.close(self.clock, u64::from(latest), work, &mut machines.all)?;
+        Ok(Parts {
+            jobs,
+            machines: machines.all,
+            precedences,
+            setups,
+            objective: self.settings.objective.clone(),
+            horizon,
+        })
+    }
+
+    pub(super) fn length(&mut self, cell: Cell<'_>) -> Result<u32> {
+        let fine = self.clock.length(cell.text).map_err(|what| cell.fault(what))?;
+        self.count(cell, fine)
+    }
+
+    pub(super) fn moment(&mut self, cell: Cell<'_>) -> Result<u32> {
+        let fine = self.clock.moment(cell.text).map_err(|what| cell.fault(what))?;
+        self.count(cell, fine)
+    }
+
+    fn count(&mut self, cell: Cell<'_>, fine: u64) -> Result<u32> {
+        if let Some(seen) = &mut self.seen {
+            seen.push(fine);
+            return Ok(0);
+        }
+        let ticks = self.clock.ticks(fine).filter(|&ticks| ticks <= HORIZON);
+        ticks.ok_or_else(|| {
+            cell.fault(format!(
+                "expected a time that can be counted, got `{}`: use a coarser unit",
+                cell.text
+            ))
+        })
+    }
+
+    /// Release, due date, deadline and weight of a job, wherever a row gives them; what is given twice must agree.
+    fn dates(&mut self, table: &Table, row: &Row, job: &mut Job) -> Result<()> {
+        let agree = |cell: Cell<'_>, known: Option<u32>, new: u32| match known {
+            Some(known) if known != new => {
+                Err(cell.fault(format!("job {}: another row says something else", job.name)))
+            }
+            _ => Ok(()),
+        };
+        if let Some(cell) = table.cell(row, "release") {
+            let release = self.moment(cell)?;
+            agree(cell, (job.release > 0).then_some(job.release), release)?;
+            job.release = release;
+        }
+        if let Some(cell) = table.cell(row, "due") {
+            let due = self.moment(cell)?;
+            agree(cell, job.due, due)?;
+            job.due = Some(due);
+        }
+        if let Some(cell) = table.cell(row, "deadline") {
+            let deadline = self.moment(cell)?;
+            agree(cell, job.deadline, deadline)?;
+            job.deadline = Some(deadline);
+        }
+        if let Some(cell) = table.cell(row, "weight") {
+            let weight = cell.text.parse().ok().filter(|weight| (1..=1_000_000).contains(weight));
+            job.weight = weight.ok_or_else(|| {
+                cell.fault(format!("expected a whole number from 1 to 1000000, got `{}`", cell.text))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn modes(&mut self, table: &Table, row: &Row, machines: &Machines) -> Result<Vec<Mode>> {
+        let (names, times) = (table.need(row, "machine")?, table.need(row, "time")?);
+        let (texts, lengths): (Vec<&str>, Vec<&str>) =
+            (names.text.split('|').collect(), times.text.split('|').collect());
+        if lengths.len() > 1 && lengths.len() != texts.len() {
+            return Err(
+                times.fault(format!("expected one time, or one for each of {} machines", texts.len()))
+            );
+        }
+        let mut modes = Vec::new();
+        for (index, name) in texts.iter().enumerate() {
+            let text = lengths.get(index).or(lengths.first()).copied().unwrap_or("");
+            let fine = self.clock.length(text).map_err(|what| times.fault(what))?;
+            let time = self.count(times, fine)?;
+            let group = machines.groups.get(name.trim()).ok_or_else(|| {
+                names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
+            })?;
+            modes.extend(group.iter().map(|&machine| Mode { machine, time }));
+        }
+        Ok(modes)
+    }
+
+    fn draft(
+        &mut self,
+        table: &Table,
+        row: &Row,
+        job: usize,
+        mut operation: Operation,
+        families: &HashMap<String, u32>,
+    ) -> Result<Draft> {
+        operation.family = table.cell(row, "family").and_then(|cell| families.get(cell.text).copied());
+        if let Some(cell) = table.cell(row, "interruptible") {
+            operation.interruptible = match cell.text {
+                "yes" => true,
+                "no" => false,
+                other => return Err(cell.fault(format!("expected yes or no, got `{other}`"))),
+            };
+        }
+        if let Some(cell) = table.cell(row, "earliest") {
+            operation.earliest = self.moment(cell)?;
+        }
+        operation.latest = table.cell(row, "latest").map(|cell| self.moment(cell)).transpose()?;
+        let after = match table.cell(row, "after").map(|cell| cell.text) {
+            None => After::Previous,
+            Some("-") => After::Nothing,
+            Some(names) => After::Named(names.split('|').map(|name| name.trim().to_owned()).collect()),
+        };
+        let min = table.cell(row, "wait").map(|cell| self.length(cell)).transpose()?.unwrap_or(0);
+        let max = table.cell(row, "max wait").map(|cell| self.length(cell)).transpose()?;
+        let index = table.rows.iter().position(|one| std::ptr::eq(one, row)).unwrap_or(0);
+        Ok(Draft { job, operation, after, min, max, place: (index, row.place) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::template;
+
+    const SMALL: &str =
+        "job,operation,machine,time,due\nA,cut,saw,1.5,4\nA,bend,press,2,\nB,cut,saw | mill,3 | 4,5\n";
+
+    fn refusal(from: &str, to: &str) -> String {
+        assert!(SMALL.contains(from));
+        Plan::read(&SMALL.replace(from, to)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_small_table_is_a_shop() {
+        // The unit is 1, a half is written somewhere: a tick is half a unit.
+        let plan = Plan::read(SMALL).unwrap();
+        let shop = &plan.shop;
+        assert_eq!((shop.jobs().len(), shop.machines().len(), shop.operations()), (2, 3, 3));
+        assert_eq!((shop.operation(0).modes[0].time, shop.operation(2).modes[1].time), (3, 8));
+        assert_eq!((shop.jobs()[0].due, shop.jobs()[1].due), (Some(8), Some(10)));
+        assert_eq!(shop.precedences().len(), 1);
+        let again = Plan::read(&plan.to_json()).unwrap();
+        assert_eq!(again.shop, plan.shop);
+        assert_eq!(Plan::read(&plan.to_csv()).unwrap().shop, plan.shop);
+    }
+
+    #[test]
+    fn the_template_is_a_shop() {
+        let plan = Plan::read(template()).unwrap();
+        let shop = &plan.shop;
+        let names: Vec<_> = shop.machines().iter().map(|machine| machine.name.as_str()).collect();
+        assert_eq!(names, ["saw 1", "saw 2", "mill", "paint"]);
+        // From Monday 06:00: open until 22:00, closed until 06:00; the mill also from 12:00 to 12:30. Ticks are 5 minutes.
+        assert_eq!((plan.clock.per_unit(), plan.clock.amount(1)), (1, "1".into()));
+        assert_eq!(shop.machines()[2].calendar.closed()[..2], [(360, 390), (960, 1440)]);
+        assert_eq!((shop.machines()[2].available, shop.jobs()[1].release), (60, 120));
+        // From steel to brass 45, from brass to steel 20.
+        assert_eq!(
+            (shop.setups().time(2, Some(0), Some(1)), shop.setups().time(2, Some(1), Some(0))),
+            (45, 20)
+        );
+        assert_eq!(shop.setups().time(0, Some(0), Some(1)), 0);
+        assert_eq!(plan.clock.show(90), "2026-11-16 07:30");
+    }
+
+    #[test]
+    fn mistakes_name_row_and_column() {
+        assert_eq!(
+            refusal("1.5", "soon"),
+            "operations, row 2, column time: expected a number such as 90 or 1.5 (a time such as 1h30 needs a unit), got `soon`"
+        );
+        assert_eq!(
+            refusal("A,bend,press,2,", "A,bend,press,2,9"),
+            "operations, row 3, column due: job A: another row says something else"
+        );
+        assert_eq!(
+            refusal("saw | mill,3 | 4", "saw | mill,3 | 4 | 5"),
+            "operations, row 4, column time: expected one time, or one for each of 2 machines"
+        );
+        assert_eq!(
+            refusal("B,cut", ",cut"),
+            "operations, row 4, column job: expected something, got nothing"
+        );
+        assert!(
+            refusal("due", "dew")
+                .starts_with("operations, row 1, column dew: expected only the columns job, operation")
+        );
+        let cyclic = "job,operation,machine,time,after\nA,a,m,1,b\nA,b,m,1,a\n";
+        let line = Plan::read(cyclic).unwrap_err().to_string();
+        assert!(line.contains("waits for itself"), "{line}");
+        assert!(
+            Plan::read("job,machine,time\nA,m,4000000000000\n")
+                .unwrap_err()
+                .to_string()
+                .contains("coarser unit")
+        );
+        assert!(Plan::read("").is_err() && Plan::read("{}").is_err() && Plan::read("[settings]\n").is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! Files of any layout: special problems and plans, read and turned into each other.
+
+use crate::formats::{self, Format, Recognised};
+use crate::general::{Measure, Objective};
+use crate::plan::Plan;
+use crate::{Error, Instance, Result};
+use std::path::Path;
+
+/// A layout of files: a special problem's, or a plan's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A layout of one of the special problems.
+    Special(Format),
+    /// A plan's tables as CSV.
+    Csv,
+    /// A plan's tables as JSON.
+    Json,
+}
+
+impl Layout {
+    /// The layout's name, as users type it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Special(format) => format.name(),
+            Self::Csv => "csv",
+            Self::Json => "json",
+        }
+    }
+
+    /// The layout of a name.
+    ///
+    /// # Errors
+    /// If no layout has it.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            _ => Format::named(name)
+                .map(Self::Special)
+                .map_err(|error| Error::Choice(format!("{error} (or csv, json)"))),
+        }
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub enum Problem {
+    /// One of the special problems.
+    Special(Instance),
+    /// A general shop with names and dates.
+    Plan(Box<Plan>),
+}
+
+/// A file that was understood.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The problem.
+    pub problem: Problem,
+    /// The layout in which it was read.
+    pub layout: Layout,
+    /// What the file leaves open and how it was settled, if anything.
+    pub open: Option<&'static str>,
+}
+
+/// Reads a file, in a layout that is named or in the one that it has. A name that ends in `.csv` is a plan's.
+///
+/// # Errors
+/// If the file cannot be read, or its first mistake; both name the file.
+pub fn open(path: &Path, layout: Option<Layout>) -> Result<Opened> {
+    let named = |error: Error| match error {
+        known @ Error::File { .. } => known,
+        other => Error::File { path: path.display().to_string(), what: other.to_string() },
+    };
+    let is_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let plan = |plan: Plan, layout| Opened { problem: Problem::Plan(Box::new(plan)), layout, open: None };
+    match layout.or(is_csv.then_some(Layout::Csv)) {
+        Some(layout @ (Layout::Csv | Layout::Json)) => {
+            let text = formats::text_of(path)?;
+            Plan::read(&text).map(|read| plan(read, layout)).map_err(named)
+        }
+        Some(Layout::Special(format)) => special(formats::recognise(path, Some(format))?),
+        None => {
+            let text = formats::text_of(path)?;
+            if text.trim_start().starts_with('{') {
+                if formats::is_plan(&text).map_err(named)? {
+                    return Plan::read(&text).map(|read| plan(read, Layout::Json)).map_err(named);
+                }
+                if let Some((shop, format)) = formats::read_general(&text).map_err(named)? {
+                    let read = Plan::from_shop(shop).map_err(named)?;
+                    return Ok(plan(read, Layout::Special(format)));
+                }
+            }
+            special(formats::recognise(path, None)?)
+        }
+    }
+}
+
+fn special(read: Recognised) -> Result<Opened> {
+    let Recognised { instance, format, open } = read;
+    Ok(Opened { problem: Problem::Special(instance), layout: Layout::Special(format), open })
+}
+
+impl Problem {
+    /// The problem in another layout. Names and dates are kept by the two layouts of plans; the others have no place for
+    /// them.
+    ///
+    /// # Errors
+    /// If the layout has no place for the problem.
+    pub fn write(&self, layout: Layout) -> Result<String> {
+        let plan = || match self {
+            Self::Plan(plan) => Ok((**plan).clone()),
+            Self::Special(instance) => Plan::from_instance(instance, usual_objective(instance)),
+        };
+        match (self, layout) {
+            (_, Layout::Csv) => Ok(plan()?.to_csv()),
+            (_, Layout::Json) => Ok(plan()?.to_json()),
+            (Self::Special(instance), Layout::Special(format)) => format.write(instance),
+            (Self::Plan(plan), Layout::Special(format)) => {
+                let instance = plan.shop.as_instance().ok_or_else(|| {
+                    Error::Choice(format!(
+                        "the layout {} has no place for what this shop has beside routes: dates, calendars, setups, \
+                         other precedences or another objective; write it as csv or json",
+                        format.name()
+                    ))
+                })?;
+                match (&instance, format.write(&instance)) {
+                    // A job shop is a flexible one where a layout asks for that.
+                    (Instance::Job(shop), Err(_)) => {
+                        format.write(&Instance::Flexible(crate::FlexibleShop::from_job_shop(shop)?))
+                    }
+                    (_, written) => written,
+                }
+            }
+        }
+    }
+}
+
+/// What the solvers of a special problem minimise.
+#[must_use]
+pub fn usual_objective(instance: &Instance) -> Objective {
+    match instance {
+        Instance::Single(_) => Objective::only(Measure::TardyJobs),
+        _ => Objective::only(Measure::Makespan),
+    }
+}

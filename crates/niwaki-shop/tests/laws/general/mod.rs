@@ -1,0 +1,143 @@
+//! General shops: the checker against a slow one, the search against enumeration, bounds below optima.
+
+mod cpsat;
+mod draw;
+mod slow;
+
+use draw::Features;
+use niwaki_shop::general::{Measure, Objective, Past, Shop, solve, verify};
+use niwaki_shop::{Limits, Placed, Schedule};
+use niwaki_stream::Key;
+use std::time::Duration;
+
+const LIMITS: Limits = Limits::new(Duration::from_secs(20), 1);
+
+fn answer(shop: &Shop, milliseconds: u64) -> niwaki_shop::general::Answer {
+    let limits = LIMITS.within(Duration::from_millis(milliseconds));
+    solve(shop, limits, 1, Past::default(), &mut |_| {}).unwrap()
+}
+
+/// Enumerates drawn shops of three jobs; the search must find the same optimum, and no bound may exceed it.
+fn agrees(features: Features, objective: &str, seed: u64, count: u64) {
+    for index in 0..count {
+        let mut stream = Key::new(seed, "laws/general").iteration(index).open();
+        let shop = draw::shop(&mut stream, features, 3, objective);
+        let optimum = slow::optimum(&shop);
+        let found = answer(&shop, 60);
+        assert_eq!(found.verdict.values, optimum, "{objective}, instance {index}: {shop:?}");
+        for (bound, value) in found.bounds.iter().zip(&optimum).take(1) {
+            assert!(bound <= value, "{objective}, instance {index}: bound {bound} above {value}: {shop:?}");
+        }
+    }
+}
+
+#[test]
+fn each_feature_reaches_the_enumerated_optimum() {
+    let plain = Features::default();
+    agrees(Features { modes: true, ..plain }, "makespan", 1, 12);
+    agrees(Features { dates: true, ..plain }, "tardiness", 2, 12);
+    agrees(Features { dates: true, windows: true, ..plain }, "tardy-jobs, flow-time", 3, 12);
+    agrees(Features { waits: true, dates: true, ..plain }, "max-tardiness, makespan", 4, 12);
+    agrees(Features { setups: true, ..plain }, "makespan, setup-time", 5, 12);
+    agrees(Features { calendars: true, ..plain }, "makespan", 6, 12);
+}
+
+#[test]
+fn mixtures_reach_the_enumerated_optimum() {
+    agrees(Features::ALL, "3*tardiness + setup-time, makespan", 7, 12);
+    agrees(Features::ALL, "makespan + flow-time", 8, 12);
+}
+
+/// Moves parts of a correct schedule about; the two checkers must agree on every result.
+#[test]
+fn the_checker_agrees_with_the_slow_one() {
+    let (mut accepted, mut refused) = (0, 0);
+    for index in 0..60 {
+        let mut stream = Key::new(9, "laws/general").iteration(index).open();
+        let mut shop = draw::shop(&mut stream, Features::ALL, 3, "tardiness, makespan");
+        if index % 3 == 0 {
+            shop = shop.with_objective("2*earliness + tardiness, setup-time".parse().unwrap()).unwrap();
+        }
+        let right = answer(&shop, 5).schedule;
+        assert_eq!(verify(&shop, &right).ok().map(|verdict| verdict.values), slow::judge(&shop, &right));
+        for _ in 0..40 {
+            let mut wrong = Schedule { operations: right.operations.clone() };
+            let place = stream.below(wrong.operations.len() as u64) as usize;
+            let shift = stream.below(4) as u32;
+            let here: &mut Placed = &mut wrong.operations[place];
+            match stream.below(5) {
+                0 => (here.start, here.end) = (here.start + shift, here.end + shift),
+                1 => here.end += shift,
+                2 => {
+                    (here.start, here.end) =
+                        (here.start.saturating_sub(shift), here.end.saturating_sub(shift))
+                }
+                3 => here.machine = 1 - here.machine,
+                _ => here.start = here.start.saturating_sub(shift),
+            }
+            let (fast, slow) = (verify(&shop, &wrong), slow::judge(&shop, &wrong));
+            assert_eq!(
+                fast.as_ref().ok().map(|verdict| verdict.values.clone()),
+                slow,
+                "{fast:?}: {wrong:?} of {shop:?}"
+            );
+            if slow.is_some() { accepted += 1 } else { refused += 1 }
+        }
+    }
+    assert!(accepted > 100 && refused > 500, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn what_has_started_stays() {
+    for index in 0..20 {
+        let mut stream = Key::new(11, "laws/general").iteration(index).open();
+        let shop = draw::shop(&mut stream, Features::ALL, 4, "makespan");
+        let first = answer(&shop, 5);
+        let now = first.verdict.of(Measure::Makespan) as u32 / 2;
+        let past = Past { schedule: Some(&first.schedule), fixed_until: Some(now) };
+        let other = shop.clone().with_objective("flow-time".parse().unwrap()).unwrap();
+        let second = solve(&other, LIMITS.within(Duration::from_millis(20)), 1, past, &mut |_| {}).unwrap();
+        for (one, two) in first.schedule.operations.iter().zip(&second.schedule.operations) {
+            if one.start < now {
+                assert_eq!(one, two, "instance {index}");
+            } else {
+                assert!(two.start >= now, "instance {index}: {two:?} before {now}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_seed_gives_one_schedule() {
+    let mut stream = Key::new(12, "laws/general").open();
+    let shop = draw::shop(&mut stream, Features::ALL, 12, "tardiness, makespan");
+    // The bound of the second sum is never reached here, so the time alone ends the search; each cycle is whole.
+    let run = |threads| {
+        let mut seen = Vec::new();
+        let mut watch = |progress: &niwaki_shop::general::Progress<'_>| seen.push(progress.values.to_vec());
+        solve(&shop, LIMITS.within(Duration::from_millis(400)), threads, Past::default(), &mut watch)
+            .unwrap();
+        seen.truncate(2);
+        seen
+    };
+    assert_eq!(run(2), run(2));
+}
+
+#[test]
+fn impossible_deadlines_are_named() {
+    let mut stream = Key::new(13, "laws/general").open();
+    let shop = draw::shop(&mut stream, Features::default(), 2, "makespan");
+    let mut jobs = shop.jobs().to_vec();
+    jobs[1].deadline = Some(0);
+    let parts = niwaki_shop::general::Parts {
+        jobs,
+        machines: shop.machines().to_vec(),
+        precedences: shop.precedences().to_vec(),
+        setups: shop.setups().clone(),
+        objective: Objective::only(Measure::Makespan),
+        horizon: shop.horizon(),
+    };
+    let shop = Shop::new(parts).unwrap();
+    let line = solve(&shop, LIMITS, 1, Past::default(), &mut |_| {}).unwrap_err().to_string();
+    assert!(line.starts_with("job j1: its deadline is 0, but it cannot end before "), "{line}");
+}

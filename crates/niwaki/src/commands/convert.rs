@@ -1,0 +1,55 @@
+//! `niwaki convert`: a shop from one layout to another.
+
+use super::solve::{has_ending, layout};
+use crate::{output, terminal};
+use anyhow::Context;
+use niwaki_shop::formats::Format;
+use niwaki_shop::planning::{self, Layout};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Writes a shop in another layout.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The shop, in any known layout.
+    from: PathBuf,
+    /// Where to write it.
+    to: PathBuf,
+    /// Its layout, where it should not be recognised.
+    #[arg(long)]
+    format: Option<String>,
+    /// The layout to write: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab, niwaki, csv
+    /// or json; by the ending (.csv, .json, .fjs, else standard) if absent. Names and dates are kept by csv and json.
+    #[arg(long)]
+    to_format: Option<String>,
+}
+
+impl Args {
+    /// Reads, writes and says what was written.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let to = match &self.to_format {
+            Some(name) => Layout::named(name).context("--to-format")?,
+            None => by_ending(&self.to),
+        };
+        let opened = planning::open(&self.from, layout(self.format.as_deref())?)?;
+        let text = opened.problem.write(to).with_context(|| self.from.display().to_string())?;
+        output::write_whole(&self.to, &text)?;
+        terminal::say(&format!(
+            "{} ({}) -> {} ({})",
+            self.from.display(),
+            opened.layout.name(),
+            self.to.display(),
+            to.name()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn by_ending(path: &Path) -> Layout {
+    match ["csv", "json", "fjs"].into_iter().find(|ending| has_ending(path, ending)) {
+        Some("csv") => Layout::Csv,
+        Some("json") => Layout::Json,
+        Some(_) => Layout::Special(Format::Fjs),
+        None => Layout::Special(Format::Standard),
+    }
+}

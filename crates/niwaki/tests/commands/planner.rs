@@ -1,0 +1,112 @@
+//! `solve`, `verify`, `template` and `convert` on shops with names, dates and objectives.
+
+use crate::shop::{data, in_folder, niwaki};
+
+#[test]
+fn a_template_is_solved_checked_and_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, shop) = in_folder(&folder, "shop.csv");
+    let (code, out, error) = niwaki(&["template", &shop]);
+    assert_eq!((code, error.as_str()), (0, ""), "{out}");
+    let (code, _, error) = niwaki(&["template", &shop]);
+    assert!(code == 2 && error.contains("is there already"), "{error}");
+
+    let (schedule, schedule_name) = in_folder(&folder, "schedule.csv");
+    let (chart, chart_name) = in_folder(&folder, "schedule.svg");
+    let solve = [
+        "solve",
+        &shop,
+        "--time",
+        "300ms",
+        "--threads",
+        "1",
+        "--out",
+        &schedule_name,
+        "--gantt",
+        &chart_name,
+    ];
+    let (code, out, error) = niwaki(&solve);
+    assert_eq!(code, 0, "{error}");
+    assert!(out.starts_with("shop: shop, 3 jobs, 4 machines, 8 operations\n"), "{out}");
+    assert!(out.contains("\nobjective tardiness, makespan\ntardiness "), "{out}");
+    let rows = std::fs::read_to_string(&schedule).unwrap();
+    assert!(rows.starts_with("job,operation,machine,start,end,starts,ends,setup,due,late\n"), "{rows}");
+    assert!(rows.contains(",2026-11-16 ") && rows.lines().count() == 9, "{rows}");
+    assert!(std::fs::read_to_string(&chart).unwrap().contains("bracket"));
+    let (code, checked, _) = niwaki(&["verify", &shop, &schedule_name]);
+    assert!(code == 0 && checked.starts_with("ok: tardiness "), "{checked}");
+
+    // The same shop as JSON, the same verdict; a broken schedule is named.
+    let (_, json) = in_folder(&folder, "shop.json");
+    assert_eq!(niwaki(&["convert", &shop, &json]).0, 0);
+    assert_eq!(niwaki(&["verify", &json, &schedule_name]).1, checked);
+    let row = rows.lines().find(|line| line.starts_with("housing,paint")).unwrap();
+    let cells: Vec<&str> = row.split(',').collect();
+    let early = row.replacen(&format!(",{},{},", cells[3], cells[4]), ",0,60,", 1);
+    std::fs::write(&schedule, rows.replace(row, &early)).unwrap();
+    let (code, out, _) = niwaki(&["verify", &shop, &schedule_name]);
+    assert!(code == 1 && out.starts_with("wrong: job housing, operation paint: starts at 0"), "{out}");
+}
+
+#[test]
+fn what_has_started_stays_when_a_plan_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, shop) = in_folder(&folder, "shop.csv");
+    let (first, first_name) = in_folder(&folder, "first.csv");
+    let (second, second_name) = in_folder(&folder, "second.csv");
+    niwaki(&["template", &shop]);
+    niwaki(&["solve", &shop, "--time", "100ms", "--out", &first_name]);
+    let again =
+        ["solve", &shop, "--time", "100ms", "--from", &first_name, "--fixed-until", "2026-11-16 09:00"];
+    let (code, out, error) =
+        niwaki(&[&again[..], &["--objective", "makespan", "--out", &second_name]].concat());
+    assert_eq!(code, 0, "{out}{error}");
+    let (first, second) = (std::fs::read_to_string(first).unwrap(), std::fs::read_to_string(second).unwrap());
+    let begun: Vec<&str> = first
+        .lines()
+        .skip(1)
+        .filter(|line| line.split(',').nth(5).is_some_and(|date| date < "2026-11-16 09:00"))
+        .collect();
+    assert!(!begun.is_empty() && begun.iter().all(|line| second.contains(line)), "{first}\n{second}");
+}
+
+#[test]
+fn dates_of_other_layouts_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "dated.json");
+    let text = r#"{"name": "x", "duration_matrix": [[3, 2], [4, 1]], "machines_matrix": [[0, 1], [1, 0]],
+        "release_dates_matrix": [[100, 0], [0, 0]], "deadlines_matrix": null, "due_dates_matrix": [[null, 104], [null, 9]]}"#;
+    std::fs::write(&path, text).unwrap();
+    // The first job starts at 100 and takes 5; it is late by 1.
+    let (_, out, _) = niwaki(&["solve", &name, "--time", "200ms"]);
+    assert!(out.contains("\nmakespan 105 (bound 105)\nproven yes"), "{out}");
+    let (_, out, _) = niwaki(&["solve", &name, "--objective", "tardiness", "--time", "200ms"]);
+    assert!(
+        out.contains("late 1 of 2 jobs: 0\n") && out.contains("\ntardiness 1 (bound 1)\nproven yes"),
+        "{out}"
+    );
+    let (code, _, error) = niwaki(&["solve", &data("pfsp/ta001.txt"), "--objective", "tardiness"]);
+    assert!(code == 2 && error.contains("one common order of jobs"), "{error}");
+}
+
+#[test]
+fn impossible_plans_are_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "shop.csv");
+    let cases = [
+        ("job,machine,time\nA,m,x\n", "operations, row 2, column time: expected a number"),
+        ("job,machine,time,deadline\nA,m,5,3\n", "job A: its deadline is 3, but it cannot end before 5"),
+        ("job,operation,machine,time,after\nA,a,m,1,b\nA,b,m,1,a\n", "waits for itself"),
+        (
+            "[operations]\njob,machine,time\nA,m,5\n[breaks]\nmachine,from,to\nm,4,2\n",
+            "expected a time after 4",
+        ),
+        ("[shops]\n", "expected one of the tables"),
+    ];
+    for (text, expected) in cases {
+        std::fs::write(&path, text).unwrap();
+        let (code, out, error) = niwaki(&["solve", &name, "--time", "100ms"]);
+        assert_eq!((code, out.as_str(), error.lines().count()), (2, "", 1), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+}
