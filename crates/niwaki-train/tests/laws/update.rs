@@ -271,9 +271,13 @@ fn the_exact_advantages_are_the_oracles_on_the_rollout_policy() {
 }
 
 #[test]
-fn a_reuse_of_one_has_no_drift() {
+fn drift_is_that_of_the_whole_update() {
     for policy in super::POLICIES {
-        let curve = curve(&with(policy, &["update.reuse=1", "update.correction=full"]));
-        assert!(curve.iter().all(|record| record.drift == 0.0 && record.clip_fraction == 0.0), "{policy}");
+        // The one step that there is has moved the policy, unless it had nothing to go by or no length.
+        let moved = curve(&with(policy, &["update.reuse=1", "update.correction=full"]));
+        assert!(moved.iter().all(|record| (record.drift > 0.0) == (record.gradient_norm > 0.0)), "{policy}");
+        assert!(moved.iter().any(|record| record.drift > 0.0), "{policy}");
+        let still = curve(&with(policy, &["update.reuse=1", "update.correction=full", "optimiser.rate=0"]));
+        assert!(still.iter().all(|record| record.drift == 0.0 && record.clip_fraction == 0.0), "{policy}");
     }
 }
