@@ -9,7 +9,7 @@ use niwaki_advise::measure::{Measure, Settings};
 use niwaki_advise::schema::Field;
 use niwaki_advise::trajectory::{Came, Chunk, Record};
 use niwaki_advise::verdict::{Action, MATERIAL, Verdict};
-use niwaki_correction::Surrogate;
+use niwaki_correction::{Correction, Surrogate};
 use niwaki_exact::{Pair, Process, Reward, Table, Values, Workspace};
 use niwaki_stream::Key;
 
@@ -115,7 +115,7 @@ fn direction(
     work: &mut Workspace,
 ) -> Result<f64, Box<dyn std::error::Error>> {
     let process = old.process();
-    let loss: Surrogate = format!("tempered:{alpha}").parse()?;
+    let loss = Surrogate::new(Correction::tempered(alpha)?);
     let mean = pair.gradient(&loss.without_clip(), work)?;
     let along: f64 = mean.iter().zip(pair.eta_gradient()).map(|(g, e)| g * e).sum();
     let mean_square: f64 = mean.iter().map(|g| g * g).sum();

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             warmup: None,
             seed: 0,
         };
-        let tempered: Correction = format!("tempered:{alpha}").parse()?;
+        let tempered = Correction::tempered(alpha)?;
         let (mut warmed, mut plain) = (Vec::new(), Vec::new());
         let mut measure = Measure::new(Settings::default());
         for seed in 0..seeds {

@@ -42,6 +42,13 @@ pub enum Error {
         /// What is wrong and what to write.
         mend: String,
     },
+    /// A custom rule that cannot be had.
+    Custom {
+        /// The name that was given to it.
+        name: String,
+        /// What is wrong with the name or the rule.
+        why: &'static str,
+    },
 }
 
 impl fmt::Display for Error {
@@ -60,6 +67,7 @@ impl fmt::Display for Error {
                 write!(f, "no loss is called '{came}'; did you mean '{nearest}'?")
             }
             Self::Parameter { member, mend } => write!(f, "loss '{member}': {mend}"),
+            Self::Custom { name, why } => write!(f, "custom loss '{name}': {why}"),
         }
     }
 }

@@ -5,37 +5,23 @@
 mod parity;
 mod twin;
 
-use niwaki_correction::family::{MEMBERS, TESTBED};
+use niwaki_correction::family::{Bound, Form, MEMBERS, Reads, TESTBED};
 use niwaki_correction::surrogate::Mean;
-use niwaki_correction::{Batch, Clip, Rows, Surrogate, Workspace};
+use niwaki_correction::{Batch, Clip, Correction, Rows, Rule, Surrogate, Workspace};
 use proptest::prelude::*;
 use twin::Case;
 
 /// Every member with parameters that make its bounds bind on some steps and not on others.
-const LOSSES: [&str; 18] = [
-    "ppo",
-    "full",
-    "tempered:0.3",
-    "truncated:1",
-    "truncated:2",
-    "truncated:9",
-    "clipped:0.6,0.2",
-    "clipped:0.25,inf",
-    "self-normalised:0.7",
-    "adaptive:0.97",
-    "minpro",
-    "ctpo",
-    "gspo",
-    "token-tis:1.1",
-    "sequence-tis:1.2",
-    "token-mis:0.8,1.2",
-    "sequence-mis:0.7,1.3",
-    "cispo:0.2,0.1",
-];
+fn losses() -> impl Iterator<Item = &'static str> {
+    MEMBERS.iter().flat_map(|member| member.tried).copied()
+}
 
 /// The switches of the objective.
 fn switched(loss: &str) -> Vec<Surrogate> {
-    let plain: Surrogate = loss.parse().unwrap();
+    switches(loss.parse().unwrap())
+}
+
+fn switches(plain: Surrogate) -> Vec<Surrogate> {
     let asymmetric = Clip { low: 0.1, high: 0.28, dual: None };
     let dual = Clip { low: 0.2, high: 0.2, dual: Some(1.3) };
     vec![
@@ -49,20 +35,12 @@ fn switched(loss: &str) -> Vec<Surrogate> {
 }
 
 #[test]
-fn every_member_is_in_the_laws() {
-    for member in MEMBERS {
-        let named = |loss: &str| loss.split(':').next() == Some(member.name);
-        assert!(LOSSES.iter().any(|loss| named(loss)), "{} has no law", member.name);
-    }
-}
-
-#[test]
 fn objective_and_cotangent_agree_with_the_twin() {
     // Ragged rows, masks, trajectory weights and behaviour log-probs in all combinations.
     let (mut flat, mut compared, mut steps) = (0, 0, 0);
     for seed in 0..24 {
         let case = Case::draw(seed);
-        for loss in LOSSES {
+        for loss in losses() {
             for surrogate in switched(loss) {
                 let counts = case.check(&surrogate);
                 flat += counts.0;
@@ -76,9 +54,57 @@ fn objective_and_cotangent_agree_with_the_twin() {
     assert!(flat > 1000, "the cases hardly ever clip: {flat}");
 }
 
+/// Points of the normal form that no member names, drawn at random.
+fn rules() -> Vec<Rule> {
+    let reads = [
+        Reads::Prefix,
+        Reads::Window(2),
+        Reads::Minimum,
+        Reads::Step,
+        Reads::SequenceMean,
+        Reads::SequenceSum,
+    ];
+    let bounds = [Bound::Clamp(-0.2, f64::INFINITY), Bound::Clamp(-0.3, 0.1), Bound::Drop(-0.2, 0.3)];
+    let mut rules = Vec::new();
+    for (reads, bound) in reads.iter().flat_map(|&reads| bounds.map(|bound| (reads, bound))) {
+        for form in [Form::Multiply, Form::Replace, Form::Weigh] {
+            let rule = Rule { reads, bound, form, ..Rule::tempered(0.7) };
+            let coupled = [Rule { self_normalised: true, ..rule }, Rule { ess_floor: Some(0.97), ..rule }];
+            let growing = Rule { growing_clip: true, ..rule };
+            rules.extend([rule, growing].into_iter().chain(coupled).filter(|rule| rule.check().is_ok()));
+        }
+    }
+    rules
+}
+
+#[test]
+fn custom_rules_agree_with_the_twin() {
+    let rules = rules();
+    assert!(rules.len() > 100, "{}", rules.len());
+    for (seed, rule) in (0..).zip(rules) {
+        let custom = Surrogate::new(Correction::custom("mine", rule).unwrap());
+        let case = Case::draw(seed);
+        switches(custom).iter().for_each(|surrogate| _ = case.check(surrogate));
+    }
+}
+
+#[test]
+fn a_custom_rule_is_the_member_with_the_same_rule() {
+    for (seed, loss) in (0..).zip(losses()) {
+        let member: Surrogate = loss.parse().unwrap();
+        let custom =
+            Surrogate { correction: Correction::custom("mine", member.correction.rule()).unwrap(), ..member };
+        let case = Case::draw(seed);
+        assert_eq!(bits_of(&custom, &case), bits_of(&member, &case), "{loss}");
+    }
+}
+
 /// Own bits of an evaluation.
 fn bits(loss: &str, case: &Case) -> (u64, Vec<u64>) {
-    let surrogate: Surrogate = loss.parse().unwrap();
+    bits_of(&loss.parse().unwrap(), case)
+}
+
+fn bits_of(surrogate: &Surrogate, case: &Case) -> (u64, Vec<u64>) {
     let mut workspace = Workspace::default();
     let evaluation = surrogate.evaluate(&case.batch(), &mut workspace).unwrap();
     (evaluation.objective.to_bits(), evaluation.cotangent.iter().map(|value| value.to_bits()).collect())
@@ -106,7 +132,7 @@ fn members_coincide_to_the_bit() {
 fn the_cotangent_alone_is_that_of_the_evaluation() {
     for seed in 0..8 {
         let case = Case::draw(seed);
-        for surrogate in LOSSES.iter().flat_map(|loss| switched(loss)) {
+        for surrogate in losses().flat_map(switched) {
             let (mut first, mut second) = (Workspace::default(), Workspace::default());
             let whole = surrogate.evaluate(&case.batch(), &mut first).unwrap().cotangent;
             let alone = surrogate.cotangent(&case.batch(), &mut second).unwrap();
@@ -140,7 +166,7 @@ fn f32_follows_f64() {
         let offsets = case.offsets.clone();
         let [log_prob, rollout, advantage] =
             [&case.log_prob, &case.rollout, &case.advantage].map(|x| narrow(x));
-        for loss in LOSSES.iter().filter(|loss| !loss.contains("mis")) {
+        for loss in losses().filter(|loss| !loss.contains("mis")) {
             let surrogate: Surrogate = loss.parse::<Surrogate>().unwrap().without_clip();
             let (mut wide, mut slim) = (Workspace::default(), Workspace::default());
             let rows = Rows::ragged(&offsets);
@@ -307,7 +333,7 @@ proptest! {
         let case = Case::draw(seed);
         let mut last = 1.0 + 1e-12;
         for alpha in [0.0, 0.1, 0.3, 0.6, 1.0] {
-            let surrogate: Surrogate = format!("tempered:{alpha}").parse().unwrap();
+            let surrogate = Surrogate::new(Correction::tempered(alpha).unwrap());
             let mut workspace = Workspace::default();
             let ess = surrogate.evaluate(&case.batch(), &mut workspace).unwrap().diagnostics.ess;
             prop_assert!(ess > 0.0 && ess <= last + 1e-12, "α = {alpha}: {ess} after {last}");

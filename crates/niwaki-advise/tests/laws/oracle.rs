@@ -2,7 +2,7 @@
 
 use crate::support::{enumerated, measure, number, tables};
 use niwaki_advise::measure::Settings;
-use niwaki_correction::Surrogate;
+use niwaki_correction::{Correction, Surrogate};
 use niwaki_exact::{AdvantageSource, Pair, Process, Reward, Values, Workspace};
 
 fn close(what: &str, came: f64, exact: f64) {
@@ -37,7 +37,7 @@ fn numbers_are_the_oracles() {
 
         let mut work = Workspace::default();
         for row in &came.alphas {
-            let loss: Surrogate = format!("tempered:{}", row.alpha).parse().unwrap();
+            let loss = Surrogate::new(Correction::tempered(row.alpha).unwrap());
             let measured = pair.measure(&loss.without_clip(), &mut work).unwrap();
             close("bias", row.bias, measured.bias);
             close("variance", row.variance, measured.variance);

@@ -1,6 +1,7 @@
 //! CISPO, a rival: the clipped ratio as a constant weight.
 
-use super::{Bound, Member, Parameter, Reads, Rule};
+use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use crate::Error;
 
 /// `w_t = clip(r_t, 1 − low, 1 + high)` as a constant weight on `A_t ∇ log π`: no step ever goes flat.
 ///
@@ -17,8 +18,19 @@ pub(super) static MEMBER: Member = Member {
         Parameter { name: "low", least: 0.0, most: 1.0, whole: false, default: Some(1.0) },
         Parameter { name: "high", least: 0.0, most: f64::INFINITY, whole: false, default: Some(0.2) },
     ],
-    rule: |[low, high]| Rule::weighing(Reads::Step, Bound::Clamp((1.0 - low).ln(), (1.0 + high).ln())),
+    rule: |[low, high, ..]| Rule::weighing(Reads::Step, Bound::Clamp((1.0 - low).ln(), (1.0 + high).ln())),
+    tried: &["cispo:0.2,0.1"],
 };
+
+impl Correction {
+    /// CISPO with the clip range `[1 − low, 1 + high]`.
+    ///
+    /// # Errors
+    /// Where a value is out of its range.
+    pub fn cispo(low: f64, high: f64) -> Result<Self, Error> {
+        Self::of(&MEMBER, &[low, high])
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -27,7 +39,7 @@ mod tests {
     #[test]
     fn worked() {
         // Defaults: a ratio of 0.3 passes (the lower side is open), a ratio of 3 is held at 1.2.
-        let rule = (MEMBER.rule)([1.0, 0.2]);
+        let rule = MEMBER.at(&[1.0, 0.2]);
         assert!((rule.factor(0.3_f64.ln()).log_factor.exp() - 0.3).abs() < 1e-15);
         assert!((rule.factor(3.0_f64.ln()).log_factor.exp() - 1.2).abs() < 1e-15);
     }

@@ -1,6 +1,6 @@
 //! CTPO, a rival: the full correction behind a clip that widens with √t.
 
-use super::{Member, Rule};
+use super::{Correction, Member, Rule};
 
 /// `g_t = exp(L_t)` with the clip range widened in log space: `[(1 − ε)^√(t+1), (1 + ε)^√(t+1)]`.
 ///
@@ -17,7 +17,16 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(L), clip ∝ √t",
     parameters: &[],
     rule: |_| Rule { growing_clip: true, ..Rule::tempered(1.0) },
+    tried: &["ctpo"],
 };
+
+impl Correction {
+    /// CTPO.
+    #[must_use]
+    pub const fn ctpo() -> Self {
+        Self::plain(&MEMBER)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -36,6 +45,6 @@ mod tests {
         let evaluation = surrogate.evaluate(&batch, &mut workspace).unwrap();
         let live: Vec<bool> = evaluation.own.iter().map(|&own| own != 0.0).collect();
         assert_eq!(live, [true, true, true, false]);
-        assert_eq!((MEMBER.rule)([0.0; 2]).factor(0.3).slope, 1.0);
+        assert_eq!(MEMBER.at(&[]).factor(0.3).slope, 1.0);
     }
 }

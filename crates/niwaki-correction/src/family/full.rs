@@ -1,6 +1,6 @@
 //! The full correction.
 
-use super::{Member, Rule};
+use super::{Correction, Member, Rule};
 
 /// `g_t = exp(L_t)`: unbiased on trees, with the whole variance of trajectory importance sampling.
 ///
@@ -12,7 +12,16 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(L)",
     parameters: &[],
     rule: |_| Rule::tempered(1.0),
+    tried: &["full"],
 };
+
+impl Correction {
+    /// The whole correction.
+    #[must_use]
+    pub const fn full() -> Self {
+        Self::plain(&MEMBER)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -21,7 +30,7 @@ mod tests {
     #[test]
     fn worked() {
         // L = 0.3 − 0.1 = 0.2: log g = 0.2, slope 1.
-        let factor = (MEMBER.rule)([0.0; 2]).factor(0.2);
+        let factor = MEMBER.at(&[]).factor(0.2);
         assert_eq!((factor.log_factor, factor.slope), (0.2, 1.0));
     }
 }

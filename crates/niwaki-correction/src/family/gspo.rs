@@ -1,6 +1,6 @@
 //! GSPO, a rival: the length-normalised sequence ratio.
 
-use super::{Form, Member, Reads, Rule};
+use super::{Correction, Form, Member, Reads, Rule};
 
 /// `r̃_t = exp((1/T) Σ_i ℓ_i)` for every step of the trajectory, in place of the step's own ratio.
 ///
@@ -15,7 +15,16 @@ pub(super) static MEMBER: Member = Member {
     formula: "r̃ = exp(mean ℓ)",
     parameters: &[],
     rule: |_| Rule { reads: Reads::SequenceMean, form: Form::Replace, ..Rule::tempered(1.0) },
+    tried: &["gspo"],
 };
+
+impl Correction {
+    /// GSPO.
+    #[must_use]
+    pub const fn gspo() -> Self {
+        Self::plain(&MEMBER)
+    }
+}
 
 #[cfg(test)]
 mod tests {

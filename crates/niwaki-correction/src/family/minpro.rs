@@ -1,6 +1,6 @@
 //! MinPRO, a rival: the running minimum.
 
-use super::{Member, Reads, Rule};
+use super::{Correction, Member, Reads, Rule};
 
 /// `g_t = min_{i<t} r_i`, and 1 at the first step: the smallest single-step ratio of the prefix.
 ///
@@ -17,7 +17,16 @@ pub(super) static MEMBER: Member = Member {
     formula: "min over i<t of r_i",
     parameters: &[],
     rule: |_| Rule { reads: Reads::Minimum, ..Rule::tempered(1.0) },
+    tried: &["minpro"],
 };
+
+impl Correction {
+    /// MinPRO.
+    #[must_use]
+    pub const fn minpro() -> Self {
+        Self::plain(&MEMBER)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -31,6 +40,6 @@ mod tests {
         running_minimum(&[0.2, -0.3, 0.1, -0.5], &mut readings, &mut attained);
         assert_eq!(readings, [0.0, 0.2, -0.3, -0.3]);
         assert_eq!(attained[1..], [0, 1, 1]);
-        assert_eq!((MEMBER.rule)([0.0; 2]).factor(-0.3).slope, 1.0);
+        assert_eq!(MEMBER.at(&[]).factor(-0.3).slope, 1.0);
     }
 }

@@ -20,10 +20,12 @@ mod token_mis;
 mod token_tis;
 mod truncated;
 
+mod correction;
 mod member;
 mod rule;
 
-pub use member::{Correction, Member, Parameter};
+pub use correction::Correction;
+pub use member::{MOST, Member, Parameter};
 pub use rule::{Bound, Factor, Form, Reads, Rule};
 
 /// Every member, the paper's first.

@@ -1,6 +1,6 @@
 //! PPO: no correction.
 
-use super::{Member, Rule};
+use super::{Correction, Member, Rule};
 
 /// `g_t = 1`: biased, since it ignores the prefix; no added variance.
 ///
@@ -14,7 +14,16 @@ pub(super) static MEMBER: Member = Member {
     formula: "1",
     parameters: &[],
     rule: |_| Rule::tempered(0.0),
+    tried: &["ppo"],
 };
+
+impl Correction {
+    /// PPO: no correction.
+    #[must_use]
+    pub const fn ppo() -> Self {
+        Self::plain(&MEMBER)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -23,7 +32,7 @@ mod tests {
     #[test]
     fn worked() {
         // log g = 0 · L whatever L is, and its slope is 0.
-        let factor = (MEMBER.rule)([0.0; 2]).factor(2.5);
+        let factor = MEMBER.at(&[]).factor(2.5);
         assert_eq!((factor.log_factor, factor.slope), (0.0, 0.0));
     }
 }

@@ -1,6 +1,7 @@
 //! The normal form that every member is a point of.
 
 use crate::Real;
+use std::cmp::Ordering;
 
 /// Which log quantity a member reads at step `t`. Sums run over the policy's own steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Form {
     /// the gradient `w · A · ∇ log π`, a weighted REINFORCE step without a clip.
     Weigh,
 }
+
+const BOUNDS: &str = "the bounds must be numbers, the lower one first";
 
 /// A member with its parameters filled in.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,6 +95,34 @@ impl Rule {
     #[must_use]
     pub const fn weighing(reads: Reads, bound: Bound) -> Self {
         Self { reads, bound, form: Form::Weigh, ..Self::tempered(1.0) }
+    }
+
+    /// Whether this is a point of the normal form, for rules that no member wrote.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let (Bound::Clamp(low, high) | Bound::Drop(low, high)) = self.bound;
+        let coupled = self.self_normalised || self.ess_floor.is_some();
+        let faults = [
+            (!self.strength.is_finite(), "the strength must be finite"),
+            // Written so that a bound that is not a number fails too.
+            (!matches!(low.partial_cmp(&high), Some(Ordering::Less | Ordering::Equal)), BOUNDS),
+            (self.reads == Reads::Window(0), "a window has at least one step"),
+            (
+                self.ess_floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)),
+                "an ESS floor lies from 0 to 1",
+            ),
+            (
+                coupled && self.form == Form::Weigh,
+                "a weight from outside the clip is not normalised by its batch",
+            ),
+            (
+                coupled && !matches!(self.bound, Bound::Clamp(..)),
+                "a factor that the batch normalises is clamped, not dropped",
+            ),
+        ];
+        faults.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, why)| Err(why))
     }
 
     /// The factor for one reading.

@@ -1,6 +1,7 @@
 //! The self-normalised correction.
 
-use super::{Member, Parameter, Rule};
+use super::{Correction, Member, Parameter, Rule};
+use crate::Error;
 
 /// `g_t = exp(α L_t) / mean_batch exp(α L_t)`: the classical weighted importance-sampling estimator.
 ///
@@ -14,8 +15,19 @@ pub(super) static MEMBER: Member = Member {
     summary: "The tempered member divided by its batch mean at each step.",
     formula: "exp(αL) / mean exp(αL)",
     parameters: &[Parameter { default: Some(1.0), ..Parameter::ALPHA }],
-    rule: |[alpha, _]| Rule { self_normalised: true, ..Rule::tempered(alpha) },
+    rule: |[alpha, ..]| Rule { self_normalised: true, ..Rule::tempered(alpha) },
+    tried: &["self-normalised:0.7"],
 };
+
+impl Correction {
+    /// The tempered member divided by its batch mean at each step.
+    ///
+    /// # Errors
+    /// Where a value is out of its range.
+    pub fn self_normalised(alpha: f64) -> Result<Self, Error> {
+        Self::of(&MEMBER, &[alpha])
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Truncated importance sampling per sequence.
 
-use super::{Bound, Member, Parameter, Reads, Rule};
+use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use crate::Error;
 
 /// `w_t = min(Π_i r_i, high)` for every step of the trajectory, without a gradient of its own.
 ///
@@ -13,8 +14,19 @@ pub(super) static MEMBER: Member = Member {
     summary: "Truncated importance sampling per sequence: min(product of ratios, HIGH) as a constant weight.",
     formula: "w = min(Π r, high)",
     parameters: &[Parameter::HIGH],
-    rule: |[high, _]| Rule::weighing(Reads::SequenceSum, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    rule: |[high, ..]| Rule::weighing(Reads::SequenceSum, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    tried: &["sequence-tis:1.2"],
 };
+
+impl Correction {
+    /// Truncated importance sampling per sequence, weights of at most `high`.
+    ///
+    /// # Errors
+    /// Where a value is out of its range.
+    pub fn sequence_tis(high: f64) -> Result<Self, Error> {
+        Self::of(&MEMBER, &[high])
+    }
+}
 
 #[cfg(test)]
 mod tests {

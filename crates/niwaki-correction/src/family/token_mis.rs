@@ -1,6 +1,7 @@
 //! Masked importance sampling per token.
 
-use super::{Bound, Member, Parameter, Reads, Rule};
+use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use crate::Error;
 
 /// `w_t = r_t` where `low ≤ r_t ≤ high`, else 0, without a gradient of its own.
 ///
@@ -13,8 +14,19 @@ pub(super) static MEMBER: Member = Member {
     summary: "Masked importance sampling per token: the ratio inside [LOW, HIGH], else 0.",
     formula: "w = r·1[low ≤ r ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
-    rule: |[low, high]| Rule::weighing(Reads::Step, Bound::Drop(low.ln(), high.ln())),
+    rule: |[low, high, ..]| Rule::weighing(Reads::Step, Bound::Drop(low.ln(), high.ln())),
+    tried: &["token-mis:0.8,1.2"],
 };
+
+impl Correction {
+    /// Masked importance sampling per token, for weights inside `[low, high]`.
+    ///
+    /// # Errors
+    /// Where a value is out of its range.
+    pub fn token_mis(low: f64, high: f64) -> Result<Self, Error> {
+        Self::of(&MEMBER, &[low, high])
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -23,7 +35,7 @@ mod tests {
     #[test]
     fn worked() {
         // [0.5, 2]: 1.5 passes with weight 1.5; 2.5 and 0.4 are dropped.
-        let rule = (MEMBER.rule)([0.5, 2.0]);
+        let rule = MEMBER.at(&[0.5, 2.0]);
         let weight = |ratio: f64| rule.factor(ratio.ln()).log_factor.exp();
         assert_eq!((weight(1.5), weight(2.5), weight(0.4)), (1.5, 0.0, 0.0));
     }

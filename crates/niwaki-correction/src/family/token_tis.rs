@@ -1,6 +1,7 @@
 //! Truncated importance sampling per token.
 
-use super::{Bound, Member, Parameter, Reads, Rule};
+use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use crate::Error;
 
 /// `w_t = min(r_t, high)`, without a gradient of its own, outside the clip ([`super::Form::Weigh`]).
 ///
@@ -14,8 +15,19 @@ pub(super) static MEMBER: Member = Member {
     summary: "Truncated importance sampling per token: min(ratio, HIGH) as a constant weight.",
     formula: "w = min(r, high)",
     parameters: &[Parameter::HIGH],
-    rule: |[high, _]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    rule: |[high, ..]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    tried: &["token-tis:1.1"],
 };
+
+impl Correction {
+    /// Truncated importance sampling per token, weights of at most `high`.
+    ///
+    /// # Errors
+    /// Where a value is out of its range.
+    pub fn token_tis(high: f64) -> Result<Self, Error> {
+        Self::of(&MEMBER, &[high])
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -24,7 +36,7 @@ mod tests {
     #[test]
     fn worked() {
         // high = 2: a ratio of 1.5 passes, a ratio of 5 is held at 2.
-        let rule = (MEMBER.rule)([2.0, 0.0]);
+        let rule = MEMBER.at(&[2.0]);
         assert_eq!(rule.factor(1.5_f64.ln()).log_factor.exp(), 1.5);
         assert_eq!(rule.factor(5.0_f64.ln()).log_factor.exp(), 2.0);
     }

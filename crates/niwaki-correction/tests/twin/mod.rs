@@ -112,7 +112,8 @@ impl Case {
     pub(crate) fn check(&self, surrogate: &Surrogate) -> (usize, usize) {
         let mut workspace = Workspace::default();
         let evaluation = surrogate.evaluate(&self.batch(), &mut workspace).unwrap();
-        let rule = surrogate.correction.rule().resolve(|strength| self.ess(strength));
+        let rule = surrogate.correction.rule();
+        let rule = rule.resolve(|strength| self.ess(rule, strength));
         assert!((evaluation.rule.strength - rule.strength).abs() < 1e-9);
         let twin = |live: &[f64]| self.objective(surrogate, &rule, live);
         let value = twin(&self.log_prob);
@@ -133,7 +134,7 @@ impl Case {
             };
             let difference = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
             let error = (evaluation.cotangent[step] - difference).abs() / largest;
-            assert!(kink || error < 1e-7, "{surrogate:?}, step {step}: {error:e}");
+            assert!(kink || error < 1e-7, "{surrogate:?}, {rule:?}, step {step}: {error:e}");
             let sum = evaluation.own[step] + evaluation.routed[step];
             assert_eq!(sum, evaluation.cotangent[step]);
         }
@@ -153,12 +154,12 @@ impl Case {
         row.iter().map(|&step| self.rollout[step] - behaviour[step]).collect()
     }
 
-    fn ess(&self, strength: f64) -> f64 {
+    fn ess(&self, rule: Rule, strength: f64) -> f64 {
         let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
         for (lane, row) in self.rows().iter().enumerate() {
             let ell = self.ell(row, &self.log_prob);
             for t in 0..ell.len() {
-                let value = (strength * ell[..t].iter().sum::<f64>()).exp();
+                let value = (strength * read(rule.reads, &ell, t)).exp();
                 mass += self.weight(lane);
                 first += self.weight(lane) * value;
                 second += self.weight(lane) * value * value;
@@ -234,7 +235,7 @@ impl Case {
                 let tie = rule.reads == Reads::Minimum && t > 1 && prefix[1] - prefix[0] < 2.0 * reach;
                 let ratio = match rule.form {
                     Form::Multiply => log_factor.clamp(low, high) - normaliser + ell[t],
-                    Form::Replace => log_factor,
+                    Form::Replace => log_factor.clamp(low, high) - normaliser,
                     Form::Weigh => ell[t],
                 };
                 let clipped = surrogate.clip.is_some_and(|clip| {

@@ -78,7 +78,7 @@ fn the_gradient_difference_is_reweighting_plus_routing() {
     for reward in Reward::LADDER {
         let pair = Pair::new(&old, &new, &reward.payoff(process).unwrap()).unwrap();
         let ppo = pair.gradient(&unclipped("ppo"), &mut workspace).unwrap();
-        for loss in crate::support::LOSSES {
+        for loss in crate::support::losses() {
             let channels = pair.channels(&unclipped(loss), &mut workspace).unwrap();
             let sum: Vec<f64> =
                 channels.reweighting.iter().zip(&channels.routing).map(|(one, two)| one + two).collect();

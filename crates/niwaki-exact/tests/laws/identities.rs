@@ -1,6 +1,7 @@
 //! The paper's identities.
 
-use crate::support::{assert_near, fixture_tables, listed, noise, unclipped};
+use crate::support::{assert_near, fixture_tables, listed, losses, noise, unclipped};
+use niwaki_correction::{Correction, Surrogate};
 use niwaki_exact::{AdvantageSource, Measurement, Pair, Payoff, Process, Reward, Table, Workspace};
 
 /// Fixture policies on every reward of the ladder, at two sizes, and a wide pair.
@@ -70,6 +71,19 @@ fn a_normalised_full_correction_is_the_full_correction() {
         let normalised = pair.measure(&unclipped("self-normalised:1"), workspace).unwrap();
         assert_near(what, &[normalised.variance], &[full.variance], 1e-12);
         assert!(normalised.bias.abs() < 1e-15, "{what}");
+    });
+}
+
+#[test]
+fn a_custom_rule_is_measured_as_the_member_with_the_same_rule() {
+    each_pair(|what, pair, workspace| {
+        for loss in losses().map(unclipped) {
+            let mine = Correction::custom("mine", loss.correction.rule()).unwrap();
+            let custom = Surrogate { correction: mine, ..loss };
+            let [mine, member] = [custom, loss].map(|loss| pair.measure(&loss, workspace).unwrap());
+            // As text: a direction that does not exist is not a number, which equals nothing.
+            assert_eq!(format!("{mine:?}"), format!("{member:?}"), "{what}, {loss:?}");
+        }
     });
 }
 
@@ -181,8 +195,8 @@ fn late_only_follows_its_closed_form() {
             *power += new.prob().iter().map(|prob| (4.0 * prob).powf(s)).sum::<f64>() * share;
         }
         for (mse, alpha) in measured.iter_mut().zip(alphas) {
-            *mse +=
-                pair.measure(&unclipped(&format!("tempered:{alpha}")), &mut workspace).unwrap().mse / 25.0;
+            let loss = Surrogate::new(Correction::tempered(alpha).unwrap()).without_clip();
+            *mse += pair.measure(&loss, &mut workspace).unwrap().mse / 25.0;
         }
     }
     for index in 0..4 {

@@ -1,30 +1,14 @@
 //! Pairs of policies, losses and listings that the laws share.
 
+use niwaki_correction::family::MEMBERS;
 use niwaki_correction::{Clip, Surrogate};
 use niwaki_exact::{Process, Table};
 use niwaki_stream::Key;
 
-/// One spelling of every member, and some of their edges: caps that bind, windows that cut, floors that bite.
-pub(crate) const LOSSES: [&str; 18] = [
-    "ppo",
-    "full",
-    "tempered:0.25",
-    "truncated:1",
-    "truncated:2",
-    "truncated:9",
-    "clipped:0.25,1",
-    "clipped:0.9,0.2",
-    "self-normalised:0.7",
-    "adaptive:0.8",
-    "minpro",
-    "ctpo",
-    "gspo",
-    "token-tis:1.3",
-    "sequence-tis:1.3",
-    "token-mis:0.7,1.5",
-    "sequence-mis:0.7,1.5",
-    "cispo",
-];
+/// Every member as the laws write it: caps that bind, windows that cut, floors that bite.
+pub(crate) fn losses() -> impl Iterator<Item = &'static str> {
+    MEMBERS.iter().flat_map(|member| member.tried).copied()
+}
 
 /// No clip, PPO's, and an asymmetric one with a dual side tight enough to bind.
 pub(crate) const CLIPS: [Option<Clip>; 3] =

@@ -1,6 +1,6 @@
 //! The slow, obvious twin: every sequence listed, weighted by its probability, and given to the surrogate.
 
-use crate::support::{CLIPS, LOSSES, assert_near, fixture_tables, listed};
+use crate::support::{CLIPS, assert_near, fixture_tables, listed, losses};
 use niwaki_correction::clip::Bounds;
 use niwaki_correction::family::{Form, Reads};
 use niwaki_correction::log_ratio::{exclusive_prefix, running_minimum, windowed_prefix};
@@ -122,8 +122,7 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
         for source in [AdvantageSource::Exact, AdvantageSource::Returns] {
             let pair = Pair::with_advantages(&old, &new, &payoff, source).unwrap();
             let steps = steps(&old, &new, &payoff, &pair, source);
-            for (loss, clip, routing) in LOSSES
-                .iter()
+            for (loss, clip, routing) in losses()
                 .flat_map(|loss| CLIPS.map(|clip| (loss, clip)))
                 .flat_map(|(loss, clip)| [true, false].map(|routing| (loss, clip, routing)))
             {
@@ -131,15 +130,17 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 let what = format!("{process}, {source:?}, {loss}, {clip:?}, routing {routing}");
                 let twin = twin(&surrogate, &steps, &new);
                 let came = pair.measure(&surrogate, &mut workspace).unwrap();
+                // A strength that was bisected to 1e-12 may leave ten times as much.
+                let loose = if surrogate.correction.rule().ess_floor.is_some() { 10.0 } else { 1.0 };
                 let near = |field: &str, came: f64, expected: f64| {
-                    assert_near(&format!("{what}: {field}"), &[came], &[expected], 1e-12);
+                    assert_near(&format!("{what}: {field}"), &[came], &[expected], loose * 1e-12);
                 };
                 near("mean", came.mean, twin.mean);
                 near("variance", came.variance, twin.variance);
                 near("ess", came.ess, twin.ess);
-                assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, 1e-12);
+                assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, loose * 1e-12);
                 let gradient = pair.gradient(&surrogate, &mut workspace).unwrap();
-                assert_near(&format!("{what}: gradient"), &gradient, &twin.gradient, 1e-11);
+                assert_near(&format!("{what}: gradient"), &gradient, &twin.gradient, loose * 1e-11);
                 let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
                 let norm = dot(&twin.gradient, &twin.gradient).sqrt();
                 near("norm", came.gradient_norm, norm);
@@ -151,13 +152,5 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 }
             }
         }
-    }
-}
-
-#[test]
-fn the_list_of_losses_names_every_member() {
-    for member in niwaki_correction::family::MEMBERS {
-        let named = |loss: &&str| loss.split(':').next() == Some(member.name);
-        assert!(LOSSES.iter().any(named), "{} is not measured", member.name);
     }
 }

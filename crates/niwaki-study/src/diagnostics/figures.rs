@@ -9,7 +9,7 @@ use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Serie
 pub(super) fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
     let mut points: Vec<(f64, f64, f64)> = summaries
         .iter()
-        .filter(|row| matches!(row.surrogate.correction.member().name, "ppo" | "tempered" | "full"))
+        .filter(|row| matches!(row.surrogate.correction.name(), "ppo" | "tempered" | "full"))
         .map(|row| (row.strength.mean, row.mse.mean, row.mse.sem))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -190,7 +190,7 @@ impl Board<'_> {
     fn margin(&self, claim: &MarginClaim) -> Result<Outcome, Error> {
         let ppo = self.spread("mse", &claim.reward, claim.drift, "ppo")?;
         let interior = |row: &&Summary| {
-            let ends = matches!(row.surrogate.correction.member().name, "ppo" | "full");
+            let ends = matches!(row.surrogate.correction.name(), "ppo" | "full");
             row.reward == claim.reward && row.drift == claim.drift && !ends
         };
         let best = self.summaries.iter().filter(interior).min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean));

@@ -160,8 +160,7 @@ pub fn study_page(
 fn reward_section(study: &Diagnostics, reward: &str, here: &[Summary], rows: &[Row]) -> Section {
     let largest = study.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let at_largest: Vec<Summary> = here.iter().filter(|row| row.drift == largest).cloned().collect();
-    let tempered =
-        at_largest.iter().filter(|row| row.surrogate.correction.member().name == "tempered").count();
+    let tempered = at_largest.iter().filter(|row| row.surrogate.correction.name() == "tempered").count();
     let mut section = Section::new(format!("Reward: {reward}")).id(reward);
     if tempered > 1 {
         section = section.figure(

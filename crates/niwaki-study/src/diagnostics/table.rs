@@ -28,7 +28,7 @@ pub fn league_table(caption: &str, summaries: &[Summary]) -> Table {
             let mse = Cell::from(row.mse.mean);
             let mse = if row.seeds > 1 { mse.error(row.mse.sem) } else { mse };
             table.push([
-                Cell::from(row.surrogate.correction.label()).hint(row.surrogate.correction.member().summary),
+                Cell::from(row.surrogate.correction.label()).hint(row.surrogate.correction.summary()),
                 Cell::from(row.absolute_bias.mean),
                 Cell::from(row.bias.mean.abs()),
                 if row.mse.mean == lowest { mse.best() } else { mse },

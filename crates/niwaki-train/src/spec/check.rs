@@ -48,9 +48,8 @@ impl Recipe {
     /// # Errors
     /// If it is no strength.
     pub fn settle(&mut self, alpha: f64) -> Result<(), Error> {
-        let correction: Correction = format!("tempered:{alpha}")
-            .parse()
-            .map_err(|error: niwaki_correction::Error| refuse("update.correction", error.to_string()))?;
+        let correction =
+            Correction::tempered(alpha).map_err(|error| refuse("update.correction", error.to_string()))?;
         for (phase, measured) in
             [&mut self.schedule.first, &mut self.schedule.rest].into_iter().zip(self.measured)
         {

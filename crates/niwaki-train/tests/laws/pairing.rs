@@ -1,6 +1,7 @@
 //! Arms with one seed share everything but the loss; nobody's results depend on the company.
 
 use super::{POLICIES, cohort, curve, curves, with};
+use niwaki_correction::{Correction, Rule};
 use std::fs;
 
 /// A member's checkpoint after some iterations, but for the header that names its spec.
@@ -31,6 +32,16 @@ fn no_correction_is_ppo_bit_for_bit() {
         assert!(after(0) == after(1), "{policy}: parameters");
         assert!(after(0) != after(2), "{policy}: parameters");
     }
+}
+
+#[test]
+fn a_custom_rule_trains_as_the_member_with_the_same_rule() {
+    let named = with("tabular", &["update.correction=tempered:0.25", "update.reuse=3"]);
+    let mut custom = with("tabular", &["update.correction=ppo", "update.reuse=3"]);
+    assert_ne!(curve(&custom), curve(&named));
+    let mine = Correction::custom("mine", Rule::tempered(0.25)).unwrap();
+    (custom.schedule.first.correction, custom.schedule.rest.correction) = (mine, mine);
+    assert_eq!(curve(&custom), curve(&named));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use crate::{memory, npy, output, terminal};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use niwaki_correction::family::TESTBED;
+use niwaki_correction::family::{MEMBERS, TESTBED};
 use niwaki_correction::{Clip, Correction, Surrogate};
 use niwaki_exact::{Payoff, Process, Reward};
 use niwaki_page::Format as Digits;
 use niwaki_study::diagnostics::{
     Grid, OracleResults, Policies, Row, Summary, league_table, oracle_page, summarise,
 };
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -21,7 +22,7 @@ const SWEEP_SEEDS: usize = 5;
 
 /// Measure policy losses exactly on an enumerable process.
 #[derive(Args)]
-#[command(after_help = LOSS_HELP, allow_negative_numbers = true)]
+#[command(after_help = losses_in_words(), allow_negative_numbers = true)]
 pub(crate) struct Oracle {
     /// Terminal rewards, one or several [early-gate, late-only, sparse-match, two-branch].
     #[arg(long, default_value = "late-only", num_args = 1.., value_delimiter = ',', value_name = "NAME")]
@@ -76,17 +77,15 @@ enum Format {
     Csv,
 }
 
-const LOSS_HELP: &str = "\
-Losses:
-  ppo                      no correction
-  full                     the whole prefix ratio
-  tempered:ALPHA           the prefix ratio to the power ALPHA
-  truncated:WINDOW         the last WINDOW steps of it
-  clipped:ALPHA,CAP        tempered, its log capped at ±CAP
-  self-normalised[:ALPHA]  tempered, divided by its mean
-  adaptive[:FLOOR]         tempered, the largest ALPHA with an ESS of at least FLOOR
-  minpro, ctpo, gspo, cispo[:LOW,HIGH], token-tis[:HIGH], sequence-tis[:HIGH],
-  token-mis[:LOW,HIGH], sequence-mis[:LOW,HIGH]";
+/// Every loss as it is written, with what it says of itself.
+fn losses_in_words() -> String {
+    let mut text = "Losses:".to_owned();
+    let width = MEMBERS.iter().map(|member| member.usage().len()).max().unwrap_or(0);
+    for member in MEMBERS {
+        let _ = write!(text, "\n  {:width$}  {}", member.usage(), member.summary);
+    }
+    text
+}
 
 impl Oracle {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -242,8 +241,8 @@ impl Oracle {
         }
         let largest = grid.drifts[0];
         let sweep = summarise(&measure(&few.at(&SWEEP.map(|share| share * largest)), "sweeping drift")?)?;
-        let alphas = (0..=20).map(|step| format!("tempered:{}", f64::from(step) / 20.0));
-        let family = alphas.map(|name| self.switched(name.parse()?)).collect::<anyhow::Result<Vec<_>>>()?;
+        let alphas = (0..=20).map(|step| Correction::tempered(f64::from(step) / 20.0));
+        let family = alphas.map(|one| self.switched(one?)).collect::<anyhow::Result<Vec<_>>>()?;
         let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
         let given = matches!(grid.policies, Policies::Given { .. });
         let results = OracleResults { rows, league, alphas: &alphas, sweep: &sweep, given };

@@ -1,0 +1,299 @@
+//! A member with its parameters, or a rule of a user's own; names such as `clipped:0.25,1`.
+
+use super::member::MOST;
+use super::{MEMBERS, Member, Rule};
+use crate::Error;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+/// A correction: what `tempered:0.25` or [`Correction::tempered`] names, or a rule of your own.
+///
+/// ```
+/// use niwaki_correction::family::{Bound, Reads};
+/// use niwaki_correction::{Correction, Rule};
+///
+/// assert_eq!("tempered:0.25".parse(), Correction::tempered(0.25));
+/// // The last four steps, at half strength and never above 2.
+/// let rule = Rule {
+///     reads: Reads::Window(4),
+///     bound: Bound::Clamp(f64::NEG_INFINITY, 2.0_f64.ln()),
+///     ..Rule::tempered(0.5)
+/// };
+/// let mine = Correction::custom("mine", rule)?;
+/// assert_eq!(mine.to_string(), "mine");
+/// # Ok::<(), niwaki_correction::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq)]
+pub struct Correction {
+    name: &'static str,
+    source: Source,
+}
+
+/// Where a correction's rule comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    Member(&'static Member, [f64; MOST]),
+    Custom(Rule),
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Member(one, values), Self::Member(other, others)) => {
+                one.name == other.name && values == others
+            }
+            (Self::Custom(one), Self::Custom(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl Correction {
+    /// A member that has no parameters.
+    pub(super) const fn plain(member: &'static Member) -> Self {
+        Self { name: member.name, source: Source::Member(member, [0.0; MOST]) }
+    }
+
+    /// A member at the values of its parameters.
+    pub(super) fn of(member: &'static Member, values: &[f64]) -> Result<Self, Error> {
+        let mut kept = [0.0; MOST];
+        for ((kept, &value), parameter) in kept.iter_mut().zip(values).zip(member.parameters) {
+            *kept = member.check(parameter, value)?;
+        }
+        Ok(Self { name: member.name, source: Source::Member(member, kept) })
+    }
+
+    /// A rule of your own under a name of your own: the surrogate, the exact oracle and the trainer take it like a member.
+    ///
+    /// # Errors
+    /// Where a member has the name, the name is empty or has a space, colon or comma, or the rule is no point of the
+    /// normal form ([`Rule::check`]).
+    pub fn custom(name: &str, rule: Rule) -> Result<Self, Error> {
+        if MEMBERS.iter().any(|member| member.name == name) {
+            return Err(Error::Custom { name: name.to_owned(), why: "a member of the family has that name" });
+        }
+        if name.is_empty() || name.contains([':', ',']) || name.contains(char::is_whitespace) {
+            let why = "a name is one word without colon or comma";
+            return Err(Error::Custom { name: name.to_owned(), why });
+        }
+        rule.check().map_err(|why| Error::Custom { name: name.to_owned(), why })?;
+        Ok(Self { name: kept(name), source: Source::Custom(rule) })
+    }
+
+    /// The member's name, or a custom rule's.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The block that describes this member; nothing for a rule of a user's own.
+    #[must_use]
+    pub fn member(&self) -> Option<&'static Member> {
+        match self.source {
+            Source::Member(member, _) => Some(member),
+            Source::Custom(_) => None,
+        }
+    }
+
+    /// The parameters, in the member's order; none for a rule of a user's own.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        match &self.source {
+            Source::Member(member, values) => &values[..member.parameters.len()],
+            Source::Custom(_) => &[],
+        }
+    }
+
+    /// Its normal form.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        match self.source {
+            Source::Member(member, values) => (member.rule)(values),
+            Source::Custom(rule) => rule,
+        }
+    }
+
+    /// A human label such as `Tempered α = 0.25`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let Some(member) = self.member() else { return self.name.to_owned() };
+        let name = member.title;
+        match (member.parameters, self.values()) {
+            ([only], [value]) if only.name == "alpha" => format!("{name} α = {value}"),
+            ([only], [value]) if only.name == "window" => format!("{name} k = {value}"),
+            (_, []) => name.to_owned(),
+            (_, values) => {
+                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+                format!("{name} ({})", values.join(", "))
+            }
+        }
+    }
+
+    /// One sentence on what it does.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        self.member().map_or("A rule of your own.", |member| member.summary)
+    }
+}
+
+impl fmt::Debug for Correction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Correction({self})")
+    }
+}
+
+impl fmt::Display for Correction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        for (index, value) in self.values().iter().enumerate() {
+            write!(f, "{}{value}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Correction {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (name, written) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
+        let Some(member) = MEMBERS.iter().find(|member| member.name == name) else {
+            return Err(Error::UnknownName { came: name.to_owned(), nearest: nearest(name) });
+        };
+        Ok(Self { name: member.name, source: Source::Member(member, member.read(written)?) })
+    }
+}
+
+/// A custom name for as long as the program runs, kept once however often it is given: corrections are copied freely.
+fn kept(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(name);
+    name
+}
+
+/// The member's name with the smallest edit distance.
+fn nearest(name: &str) -> &'static str {
+    let name = name.to_ascii_lowercase();
+    MEMBERS.iter().map(|member| member.name).min_by_key(|known| edit_distance(&name, known)).unwrap_or("ppo")
+}
+
+/// Levenshtein distance in bytes. This crate has no dependency, so it has its own.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bound, Form, Reads, TESTBED};
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for name in TESTBED.into_iter().chain(["minpro", "gspo", "token-mis:0.5,2", "clipped:0.25,inf"]) {
+            let correction: Correction = name.parse().unwrap();
+            assert_eq!(correction.to_string(), name);
+        }
+        assert_eq!("token-tis".parse::<Correction>().unwrap().to_string(), "token-tis:2");
+        assert_eq!("tempered:0.25".parse::<Correction>().unwrap().label(), "Tempered α = 0.25");
+        assert_eq!("clipped:0.1,1".parse::<Correction>().unwrap().label(), "Clipped (0.1, 1)");
+        assert_eq!("ppo".parse::<Correction>().unwrap().label(), "PPO");
+        assert_eq!("token-tis".parse::<Correction>().unwrap().label(), "Token TIS (2)");
+    }
+
+    #[test]
+    fn constructors_name_what_names_name() {
+        for (name, made) in [
+            ("ppo", Ok(Correction::ppo())),
+            ("full", Ok(Correction::full())),
+            ("tempered:0.25", Correction::tempered(0.25)),
+            ("truncated:4", Correction::truncated(4)),
+            ("clipped:0.25,1", Correction::clipped(0.25, 1.0)),
+            ("self-normalised:0.5", Correction::self_normalised(0.5)),
+            ("adaptive:0.8", Correction::adaptive(0.8)),
+            ("minpro", Ok(Correction::minpro())),
+            ("ctpo", Ok(Correction::ctpo())),
+            ("gspo", Ok(Correction::gspo())),
+            ("token-tis:3", Correction::token_tis(3.0)),
+            ("sequence-tis:3", Correction::sequence_tis(3.0)),
+            ("token-mis:0.4,3", Correction::token_mis(0.4, 3.0)),
+            ("sequence-mis:0.4,3", Correction::sequence_mis(0.4, 3.0)),
+            ("cispo:0.2,0.3", Correction::cispo(0.2, 0.3)),
+        ] {
+            assert_eq!(name.parse(), made, "{name}");
+        }
+        assert_eq!("tempered:1.5".parse::<Correction>(), Correction::tempered(1.5));
+        assert!(Correction::truncated(0).is_err() && Correction::tempered(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn custom_rules_have_names_of_their_own() {
+        let rule = Rule { reads: Reads::Window(3), ..Rule::tempered(0.5) };
+        let mine = Correction::custom("mine", rule).unwrap();
+        assert_eq!((mine.name(), mine.label().as_str(), mine.rule()), ("mine", "mine", rule));
+        assert!(mine.member().is_none() && mine.values().is_empty());
+        // Kept once, and told apart by the rule.
+        let again = Correction::custom(&String::from("mine"), rule).unwrap();
+        assert!(std::ptr::eq(mine.name(), again.name()) && mine == again);
+        assert_ne!(mine, Correction::custom("mine", Rule::tempered(0.5)).unwrap());
+        let refuse = |name, rule| Correction::custom(name, rule).unwrap_err().to_string();
+        assert_eq!(refuse("ppo", rule), "custom loss 'ppo': a member of the family has that name");
+        assert_eq!(refuse("a b", rule), "custom loss 'a b': a name is one word without colon or comma");
+        let wrong = [
+            (Rule::tempered(f64::NAN), "the strength must be finite"),
+            (
+                Rule { bound: Bound::Clamp(1.0, 0.0), ..rule },
+                "the bounds must be numbers, the lower one first",
+            ),
+            (Rule { reads: Reads::Window(0), ..rule }, "a window has at least one step"),
+            (Rule { ess_floor: Some(1.5), ..rule }, "an ESS floor lies from 0 to 1"),
+            (
+                Rule { form: Form::Weigh, self_normalised: true, ..rule },
+                "a weight from outside the clip is not normalised by its batch",
+            ),
+        ];
+        for (rule, why) in wrong {
+            assert_eq!(refuse("mine", rule), format!("custom loss 'mine': {why}"));
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_mend() {
+        let refuse = |text: &str| text.parse::<Correction>().unwrap_err().to_string();
+        assert_eq!(refuse("temperd:0.1"), "no loss is called 'temperd'; did you mean 'tempered'?");
+        assert_eq!(refuse("tempered"), "loss 'tempered': alpha is missing; write tempered:ALPHA");
+        assert_eq!(
+            refuse("tempered:1.5"),
+            "loss 'tempered': alpha = 1.5 must be a number from 0 to 1; write tempered:ALPHA"
+        );
+        assert_eq!(
+            refuse("truncated:1.5"),
+            "loss 'truncated': window = 1.5 must be a whole number from 1; write truncated:WINDOW"
+        );
+        assert_eq!(
+            refuse("clipped:x,1"),
+            "loss 'clipped': alpha = 'x' is not a number; write clipped:ALPHA,CAP"
+        );
+        assert_eq!(
+            refuse("clipped:NaN,1").split(';').next(),
+            Some("loss 'clipped': alpha = NaN must be a number from 0 to 1")
+        );
+        assert_eq!(refuse("ppo:1"), "loss 'ppo': write ppo");
+    }
+}
