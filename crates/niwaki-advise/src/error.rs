@@ -42,6 +42,19 @@ pub enum Error {
         /// What is wrong with it.
         fault: Fault,
     },
+    /// A setting out of its range.
+    #[error("{name} {value} {why}")]
+    Setting {
+        /// The setting's name in [`crate::measure::Settings`].
+        name: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A clip range that is none.
+    #[error(transparent)]
+    Clip(#[from] niwaki_correction::Error),
     /// Files without a single step of the policy.
     #[error("{files}: no trajectory with a step of the policy")]
     Empty {
@@ -171,11 +184,9 @@ pub enum Fault {
 fn hint(near: &Option<String>, field: Field) -> String {
     let others = &field.names()[1..];
     match near {
-        Some(near) => format!("; '{near}' looks like it: give --map {field}={near}"),
+        Some(near) => format!("; '{near}' looks like it"),
         None if others.is_empty() => String::new(),
-        None => {
-            format!(" (nor {}); give --map {field}=NAME to read it under another name", others.join(", "))
-        }
+        None => format!(" (nor {})", others.join(", ")),
     }
 }
 

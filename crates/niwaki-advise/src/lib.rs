@@ -21,6 +21,7 @@
 //! | [`verdict`] | what to do, and why |
 //! | [`gate`] | conditions that fail a check |
 //! | [`text`], [`page`] | the summary and the report |
+//! | [`advise()`] | the door: dumps in, advice out |
 //!
 //! # Example
 //!
@@ -44,6 +45,7 @@
 //! # Ok::<(), niwaki_advise::Fault>(())
 //! ```
 
+mod advise;
 mod error;
 pub mod gate;
 pub mod measure;
@@ -55,4 +57,5 @@ pub mod trajectory;
 pub mod verdict;
 pub mod verl;
 
+pub use advise::{Advice, Question, advise};
 pub use error::{Error, Fault, Place};

@@ -2,7 +2,7 @@
 //!
 //! Owns what happens to one corrected ratio and one advantage; knows nothing of prefixes.
 
-use crate::Real;
+use crate::{Error, Real};
 
 /// The clip range around one, as ratios.
 ///
@@ -20,6 +20,18 @@ pub struct Clip {
 impl Clip {
     /// The paper's and PPO's default, ε = 0.2 on both sides.
     pub const PPO: Self = Self::symmetric(0.2);
+
+    /// The range `[1 − low, 1 + high]`.
+    ///
+    /// # Errors
+    /// Where the lower width is not in `[0, 1]` or the upper one is negative.
+    pub fn new(low: f64, high: f64) -> Result<Self, Error> {
+        if (0.0..=1.0).contains(&low) && high >= 0.0 {
+            Ok(Self { low, high, dual: None })
+        } else {
+            Err(Error::Clip { low, high })
+        }
+    }
 
     /// The same range on both sides.
     #[must_use]
@@ -90,6 +102,18 @@ mod tests {
         assert_eq!(bounds.term(1.5, -2.0), (-3.0, true));
         // r = 5, A = −2: min is −10, the dual clip lifts it to 3·(−2) = −6 and it is flat.
         assert_eq!(bounds.term(5.0, -2.0), (-6.0, false));
+    }
+
+    #[test]
+    fn ranges_that_are_none_are_refused() {
+        assert_eq!(Clip::new(0.2, 0.2), Ok(Clip::PPO));
+        for (low, high) in [(1.5, 0.2), (-0.1, 0.2), (0.2, -0.2), (f64::NAN, 0.2), (0.2, f64::NAN)] {
+            assert!(Clip::new(low, high).is_err(), "{low} {high}");
+        }
+        assert_eq!(
+            Clip::new(1.5, 0.2).unwrap_err().to_string(),
+            "clip 1.5 0.2: the lower width lies in [0, 1], the upper one is not negative"
+        );
     }
 
     #[test]

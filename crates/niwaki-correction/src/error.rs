@@ -42,6 +42,13 @@ pub enum Error {
         /// What is wrong and what to write.
         mend: String,
     },
+    /// Widths that are no clip range.
+    Clip {
+        /// The lower width.
+        low: f64,
+        /// The upper width.
+        high: f64,
+    },
     /// A custom rule that cannot be had.
     Custom {
         /// The name that was given to it.
@@ -67,6 +74,9 @@ impl fmt::Display for Error {
                 write!(f, "no loss is called '{came}'; did you mean '{nearest}'?")
             }
             Self::Parameter { member, mend } => write!(f, "loss '{member}': {mend}"),
+            Self::Clip { low, high } => {
+                write!(f, "clip {low} {high}: the lower width lies in [0, 1], the upper one is not negative")
+            }
             Self::Custom { name, why } => write!(f, "custom loss '{name}': {why}"),
         }
     }

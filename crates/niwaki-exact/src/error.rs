@@ -108,6 +108,27 @@ pub enum Error {
         /// The measurement.
         what: &'static str,
     },
+    /// A grid with nothing on one of its axes.
+    #[error("{what} is empty; name at least one")]
+    EmptyAxis {
+        /// The axis.
+        what: &'static str,
+    },
+    /// A grid that would count one cell as two.
+    #[error("{what} holds the same twice; name each once")]
+    RepeatedOnAxis {
+        /// The axis.
+        what: &'static str,
+    },
+    /// A drift that is not a positive number.
+    #[error("drift {0} is not a positive number")]
+    Drift(f64),
+    /// A loss was refused.
+    #[error(transparent)]
+    Loss(#[from] niwaki_correction::Error),
+    /// A statistic was refused.
+    #[error(transparent)]
+    Statistic(#[from] niwaki_stats::Error),
     /// A map from histories to states that is none.
     #[error(
         "histories {first:?} and {second:?} share a state but {what} differ; the map must keep what the future needs"

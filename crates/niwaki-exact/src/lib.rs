@@ -25,6 +25,7 @@
 //! | `estimate` | any loss measured on a pair |
 //! | `channels` | how a loss's gradient differs from PPO's: reweighting and credit routing |
 //! | `conditions` | the bias witness, the conditional means, and conditions C1 and C2 |
+//! | [`diagnostics`] | many pairs and losses: grids, summaries, the league, the page of a question |
 //! | `merging` | histories that share a state: the price of the path weight |
 //! | `tree`, `sum`, `twofold` | recursions, pairwise sums, and numbers of 31 digits |
 //! | `wide` | loops compiled for the vectors of the processor |
@@ -49,6 +50,7 @@
 mod advantage;
 mod channels;
 mod conditions;
+pub mod diagnostics;
 mod error;
 mod estimate;
 mod merging;

@@ -54,6 +54,18 @@ impl Process {
         Ok(Self { vocab, horizon, prefixes: start(vocab, horizon) })
     }
 
+    /// The horizon of a table with so many rows, one per prefix; nothing where no process has as many.
+    #[must_use]
+    pub fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
+        let (mut rows, mut level, mut horizon) = (0_usize, 1_usize, 0);
+        while rows < prefixes {
+            rows = rows.checked_add(level)?;
+            level = level.checked_mul(vocab)?;
+            horizon += 1;
+        }
+        (rows == prefixes && horizon > 0).then_some(horizon)
+    }
+
     /// Number of tokens.
     #[must_use]
     pub const fn vocab(&self) -> usize {
@@ -168,6 +180,14 @@ fn bytes(vocab: usize, horizon: usize) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn horizons_from_rows() {
+        assert_eq!(Process::horizon_of(1365, 4), Some(6));
+        assert_eq!(Process::horizon_of(1, 4), Some(1));
+        assert_eq!(Process::horizon_of(1364, 4), None);
+        assert_eq!(Process::horizon_of(0, 4), None);
+    }
 
     #[test]
     fn numbering_by_hand() {

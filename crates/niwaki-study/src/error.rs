@@ -22,21 +22,6 @@ pub enum Error {
         /// What is wrong and what to write.
         mend: String,
     },
-    /// A grid with nothing in it.
-    #[error("{what} is empty; name at least one")]
-    Empty {
-        /// The axis.
-        what: &'static str,
-    },
-    /// A grid that would count one cell as two.
-    #[error("{what} holds the same twice; name each once")]
-    Repeated {
-        /// The axis.
-        what: &'static str,
-    },
-    /// A drift that is not a positive number.
-    #[error("drift {0} is not a positive number")]
-    Drift(f64),
     /// The oracle refused.
     #[error(transparent)]
     Exact(#[from] niwaki_exact::Error),
@@ -69,7 +54,7 @@ pub enum Error {
         reason: String,
     },
     /// A report of nothing.
-    #[error("study {label}: {} holds no finished run of it; run it without --report-only first", folder.display())]
+    #[error("study {label}: {} holds no finished run of it", folder.display())]
     NoResults {
         /// The study.
         label: String,

@@ -8,16 +8,19 @@
 //! |---|---|
 //! | [`catalogue`] | the studies that ship with the program, by the paper's labels |
 //! | [`claim`] | what the paper printed, and how ours compares with it |
-//! | [`diagnostics`] | the exact estimator diagnostics: grid, rows, league table, pages |
+//! | [`diagnostics`] | studies of the exact estimator diagnostics: statements and pages |
 //! | [`training`] | training studies: plan, runner, results, endpoints, comparisons, pages |
 //! | [`verdict`] | the paper's statements beside ours, for both |
+//! | [`reproduce`] | the door: a study re-run and reported |
 
 pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;
 mod error;
+mod reproduce;
 pub mod training;
 pub mod verdict;
 
 pub use catalogue::{Contents, Study, answering, find, studies};
 pub use error::Error;
+pub use reproduce::{Asked, Progress, Report, reproduce};

@@ -1,9 +1,7 @@
 //! Files that commands leave behind: written whole or not at all, and how they were made.
 
 use anyhow::Context;
-use niwaki_page::{Made, csv_text};
-use niwaki_study::diagnostics::Summary;
-use std::fmt::Write as _;
+use niwaki_page::Made;
 use std::fs;
 use std::path::Path;
 
@@ -38,47 +36,4 @@ fn shown(word: &str) -> String {
 
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// One line per loss, reward and drift, at full precision.
-pub(crate) fn summaries_as_csv(summaries: &[Summary]) -> String {
-    let mut text = format!(
-        "loss,reward,drift,seeds,{},vocab,horizon,clip_low,clip_high,routing\n",
-        Summary::COLUMNS.join(",")
-    );
-    for row in summaries {
-        let (loss, reward) = (csv_text(&row.surrogate.correction.to_string()), csv_text(&row.reward));
-        let _ = write!(text, "{loss},{reward},{},{}", row.drift, row.seeds);
-        for value in row.values() {
-            let _ = write!(text, ",{value}");
-        }
-        let clip = row.surrogate.clip.map_or(",".to_owned(), |clip| format!("{},{}", clip.low, clip.high));
-        let (process, routing) = (row.process, row.surrogate.routing);
-        let _ = writeln!(text, ",{},{},{clip},{routing}", process.vocab(), process.horizon());
-    }
-    text
-}
-
-/// The same as a JSON array of objects; what is not a number becomes `null`.
-pub(crate) fn summaries_as_json(summaries: &[Summary]) -> anyhow::Result<String> {
-    let rows: Vec<serde_json::Value> = summaries
-        .iter()
-        .map(|row| {
-            let mut object = serde_json::Map::new();
-            object.insert("loss".into(), row.surrogate.correction.to_string().into());
-            object.insert("reward".into(), row.reward.clone().into());
-            object.insert("drift".into(), row.drift.into());
-            object.insert("seeds".into(), row.seeds.into());
-            for (name, value) in Summary::COLUMNS.iter().zip(row.values()) {
-                object.insert((*name).into(), value.into());
-            }
-            object.insert("vocab".into(), row.process.vocab().into());
-            object.insert("horizon".into(), row.process.horizon().into());
-            object.insert("clip_low".into(), row.surrogate.clip.map(|clip| clip.low).into());
-            object.insert("clip_high".into(), row.surrogate.clip.map(|clip| clip.high).into());
-            object.insert("routing".into(), row.surrogate.routing.into());
-            object.into()
-        })
-        .collect();
-    Ok(serde_json::to_string_pretty(&rows)? + "\n")
 }

@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Exit code of a refused input: nothing was written.
@@ -169,9 +169,40 @@ pub(crate) fn progress(total: u64, what: impl Into<Cow<'static, str>>) -> Progre
     bar(Some(total), what, "{msg} [{bar:32}] {pos}/{len}  {elapsed} < {eta}")
 }
 
-/// The same over run-iterations, with how many are done per second; its length is set once it is known.
-pub(crate) fn run_progress(what: impl Into<Cow<'static, str>>) -> ProgressBar {
-    bar(None, what, "{msg} [{bar:32}] {pos}/{len} run-iterations  {per_sec}  {elapsed} < {eta}")
+/// The same over run-iterations, with how many are done per second.
+pub(crate) fn run_progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
+    bar(Some(total), what, "{msg} [{bar:32}] {pos}/{len} run-iterations  {per_sec}  {elapsed} < {eta}")
+}
+
+/// The progress bar of whatever a door is doing, one after the other.
+#[derive(Default)]
+pub(crate) struct Bar(Mutex<Option<ProgressBar>>);
+
+impl Bar {
+    /// Shows a bar in the place of the last one.
+    pub(crate) fn begin(&self, bar: ProgressBar) {
+        self.end();
+        *self.held() = Some(bar);
+    }
+
+    /// Moves it on.
+    pub(crate) fn inc(&self, by: u64) {
+        self.held().iter().for_each(|bar| bar.inc(by));
+    }
+
+    /// Moves it to a place.
+    pub(crate) fn at(&self, place: u64) {
+        self.held().iter().for_each(|bar| bar.set_position(place));
+    }
+
+    /// Takes it away.
+    pub(crate) fn end(&self) {
+        self.held().take().iter().for_each(ProgressBar::finish_and_clear);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn bar(total: Option<u64>, what: impl Into<Cow<'static, str>>, template: &str) -> ProgressBar {

@@ -43,7 +43,7 @@ fn lines_are_refused_by_number_and_field() {
         ),
         (
             r#"{"old_log_prob": [-1, -2], "new_log_probz": [-1, -2], "advantage": 1}"#,
-            "bad.jsonl, line 3: no new_log_prob; 'new_log_probz' looks like it: give --map new_log_prob=new_log_probz",
+            "bad.jsonl, line 3: no new_log_prob; 'new_log_probz' looks like it",
         ),
         (
             r#"{"old_log_prob": [-1, -2], "new_log_prob": [-1, -2]}"#,

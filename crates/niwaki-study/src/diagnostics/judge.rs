@@ -1,10 +1,10 @@
 //! Every statement of a study held against what was measured.
 
-use super::row::Spread;
+use super::Diagnostics;
 use super::spec::{BoundClaim, FallingClaim, LowestClaim, MarginClaim, OrderClaim, ValueClaim, unclipped};
-use super::{Diagnostics, Summary};
 use crate::Error;
 use crate::claim::{Judgement, Ours, Outcome, Printed, compare};
+use niwaki_exact::diagnostics::{Spread, Summary};
 
 impl Diagnostics {
     /// Holds every statement of the paper against what was measured.

@@ -1,10 +1,11 @@
 //! A study file of this kind: what to measure, and what the paper printed of it.
 
-use super::{Grid, Policies};
 use crate::Error;
 use niwaki_correction::Surrogate;
+use niwaki_exact::diagnostics::{Grid, Policies};
 use niwaki_exact::{Process, Reward};
 use serde::Deserialize;
+use std::path::PathBuf;
 
 /// A diagnostics study as its file has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -145,6 +146,12 @@ impl Diagnostics {
             losses: losses.collect::<Result<_, Error>>()?,
             memory: Process::MEMORY,
         })
+    }
+
+    /// The folder of this study, below the folder of all studies.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.label.replace(':', "-").into()
     }
 }
 

@@ -19,7 +19,8 @@
 //! | `scaling.rs` | how an advantage scales with the axes of a grid |
 //! | `boundary.rs` | two orders: which share of the ways to run them is on time |
 //! | `dose.rs` | whether the lead follows the dose |
-//! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | the report |
+//! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | what the report shows |
+//! | `report.rs` | from the file to the report |
 
 mod anatomy;
 mod boundary;
@@ -33,6 +34,7 @@ mod judge;
 mod page;
 mod pilot;
 mod plan;
+mod report;
 mod results;
 mod runner;
 mod scaling;
@@ -50,6 +52,8 @@ pub use fisher::fisher_exact;
 pub use page::training_page;
 pub use pilot::{Calibration, Choice, Pilot, Tried};
 pub use plan::{Plan, Planned};
+pub use report::Workplace;
+pub(crate) use report::report;
 pub use results::{Results, Run};
 pub use runner::{Runner, Speed};
 pub use spec::Training;

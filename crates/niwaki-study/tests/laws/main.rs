@@ -5,8 +5,9 @@
 mod registered;
 mod scheduling;
 
+use niwaki_exact::diagnostics::{Grid, Policies, Row, summarise};
 use niwaki_study::claim::{Judgement, Ours};
-use niwaki_study::diagnostics::{Diagnostics, Grid, Policies, summarise};
+use niwaki_study::diagnostics::Diagnostics;
 use niwaki_study::find;
 use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, training_page};
 use niwaki_train::Device;
@@ -51,7 +52,7 @@ fn rows_do_not_depend_on_threads_or_on_company() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| grid.run(|| {})).unwrap()
     };
-    let bits = |rows: Vec<niwaki_study::diagnostics::Row>| {
+    let bits = |rows: Vec<Row>| {
         rows.into_iter()
             .map(|row| (row.measured.mse.to_bits(), row.measured.cosine.to_bits()))
             .collect::<Vec<_>>()

@@ -1,17 +1,15 @@
 //! `niwaki advise`: what the log-probs of any run say about stale data.
 
 use crate::{output, terminal};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use niwaki_advise::gate::Gate;
-use niwaki_advise::measure::{Measure, Measured, Settings};
-use niwaki_advise::read::Dump;
+use niwaki_advise::measure::Settings;
 use niwaki_advise::schema::{Field, Naming};
 use niwaki_advise::trajectory::Against;
-use niwaki_advise::verdict::Verdict;
-use niwaki_advise::{page, text, verl};
+use niwaki_advise::{Error, Fault, Question, advise, verl};
 use niwaki_correction::Clip;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Exit code of a condition that was met.
@@ -80,51 +78,48 @@ docs/advise.md has the schema, the meaning of every number and recipes for expor
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let (settings, naming) = (self.settings()?, self.naming()?);
-        let measured = self.measure(settings, naming)?;
-        let verdict = Verdict::new(&measured);
+        let bar = terminal::Bar::default();
+        let mut begun = false;
+        let advice = advise(&self.files, self.question()?, &mut |bytes, done| {
+            if !std::mem::replace(&mut begun, true) {
+                bar.begin(terminal::progress(bytes, "reading"));
+            }
+            bar.at(done);
+        });
+        bar.end();
+        let advice = advice.map_err(named)?;
         match self.format {
-            Format::Text => terminal::say(text::summary(&measured, &verdict, terminal::width()).trim_end()),
-            Format::Json => terminal::say(&self.json(&measured, &verdict)?),
+            Format::Text => terminal::say(advice.text(terminal::width()).trim_end()),
+            Format::Json => terminal::say(&advice.json()?),
         }
         if let Some(folder) = &self.out {
-            let path = self.write(folder, settings.clip, &measured, &verdict)?;
+            let path = folder.join("index.html");
+            output::write_whole(&folder.join("advise.json"), &advice.json()?)?;
+            output::write_whole(&path, &advice.page(output::made()).to_html())?;
             if self.format == Format::Text {
                 terminal::say(&format!("\nreport: {}", path.display()));
             }
         }
-        Ok(self.judge(&measured))
+        let mut code = ExitCode::SUCCESS;
+        for (gate, value) in advice.met(&self.fail_on) {
+            terminal::warn(&format!("failed: {gate} ({value})"));
+            code = ExitCode::from(FAILED);
+        }
+        Ok(code)
     }
 
-    fn settings(&self) -> anyhow::Result<Settings> {
-        let clip = match self.clip[..] {
-            [epsilon] => Clip::symmetric(epsilon),
-            [low, high, ..] => Clip { low, high, dual: None },
-            [] => Clip::PPO,
-        };
-        ensure!(
-            (0.0..=1.0).contains(&clip.low) && clip.high >= 0.0,
-            "--clip {} {}: the lower width lies in [0, 1], the upper one is not negative",
-            clip.low,
-            clip.high
-        );
-        ensure!(
-            self.ess_floor > 0.0 && self.ess_floor < 1.0,
-            "--ess-floor {} must lie between 0 and 1",
-            self.ess_floor
-        );
-        ensure!(self.batch != Some(0), "--batch 0 holds no trajectory; give at least 1");
-        ensure!(
-            self.rollout_is_threshold.is_finite() && self.rollout_is_threshold > 0.0,
-            "--rollout-is-threshold {} must be a positive number",
-            self.rollout_is_threshold
-        );
-        Ok(Settings {
-            clip,
+    fn question(&self) -> anyhow::Result<Question> {
+        let settings = Settings {
+            clip: super::clip(&self.clip)?.unwrap_or(Clip::PPO),
             ess_floor: self.ess_floor,
             batch: self.batch.map(|batch| batch as f64),
             verl: verl::Settings { level: self.rollout_is, threshold: self.rollout_is_threshold },
-        })
+        };
+        let against = match self.against {
+            Reference::Old => Against::Old,
+            Reference::Behaviour => Against::Behaviour,
+        };
+        Ok(Question { settings, naming: self.naming()?, against })
     }
 
     fn naming(&self) -> anyhow::Result<Naming> {
@@ -138,70 +133,21 @@ impl Args {
         }
         Ok(naming)
     }
+}
 
-    /// Reads the dump behind a progress bar.
-    fn measure(&self, settings: Settings, naming: Naming) -> anyhow::Result<Measured> {
-        let against = match self.against {
-            Reference::Old => Against::Old,
-            Reference::Behaviour => Against::Behaviour,
-        };
-        let mut dump = Dump::open(&self.files, naming, against)?;
-        let names = dump.names();
-        let bar = terminal::progress(dump.bytes(), "reading");
-        let mut measure = Measure::new(settings);
-        let read = dump.prepare(|done| bar.set_position(done)).and_then(|()| {
-            dump.each(|chunk, done| {
-                measure.add(chunk);
-                bar.set_position(done);
-            })
-        });
-        bar.finish_and_clear();
-        read?;
-        if measure.is_empty() {
-            return Err(niwaki_advise::Error::Empty { files: names }.into());
+/// A refusal with the flag that mends it.
+fn named(error: Error) -> anyhow::Error {
+    match &error {
+        Error::Setting { name, value, why } => {
+            let flag = if *name == "threshold" { "rollout-is-threshold" } else { &name.replace('_', "-") };
+            anyhow!("--{flag} {value} {why}")
         }
-        Ok(measure.finish())
-    }
-
-    fn json(&self, measured: &Measured, verdict: &Verdict) -> anyhow::Result<String> {
-        let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
-        let all = serde_json::json!({ "files": files, "verdict": verdict, "measured": measured });
-        Ok(serde_json::to_string_pretty(&all)?)
-    }
-
-    /// Writes the page and the numbers; returns the page's path.
-    fn write(
-        &self,
-        folder: &Path,
-        clip: Clip,
-        measured: &Measured,
-        verdict: &Verdict,
-    ) -> anyhow::Result<PathBuf> {
-        let names: Vec<String> = self
-            .files
-            .iter()
-            .map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned())
-            .collect();
-        let title = match &names[..] {
-            [name] => format!("What {name} says about stale data"),
-            names => format!("What {} files say about stale data", names.len()),
-        };
-        let page = page::page(&title, measured, verdict, (clip.low, clip.high), output::made());
-        let path = folder.join("index.html");
-        output::write_whole(&folder.join("advise.json"), &self.json(measured, verdict)?)?;
-        output::write_whole(&path, &page.to_html())?;
-        Ok(path)
-    }
-
-    /// Says which conditions are met, on standard error.
-    fn judge(&self, measured: &Measured) -> ExitCode {
-        let mut code = ExitCode::SUCCESS;
-        for gate in &self.fail_on {
-            if let Some(value) = gate.triggered(measured) {
-                terminal::warn(&format!("failed: {gate} ({value})"));
-                code = ExitCode::from(FAILED);
-            }
+        Error::Row { fault: Fault::Missing { field, near: Some(near) }, .. } => {
+            anyhow!("{error}: give --map {field}={near}")
         }
-        code
+        Error::Row { fault: Fault::Missing { field, near: None }, .. } if field.names().len() > 1 => {
+            anyhow!("{error}; give --map {field}=NAME to read it under another name")
+        }
+        _ => error.into(),
     }
 }

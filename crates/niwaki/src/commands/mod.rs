@@ -15,6 +15,7 @@ mod verify;
 
 use anyhow::ensure;
 use clap::Subcommand;
+use niwaki_correction::Clip;
 use std::process::ExitCode;
 
 /// Refuses a number of seeds that runs nothing, or more than memory has room for.
@@ -22,6 +23,16 @@ fn check_seeds(seeds: u64) -> anyhow::Result<()> {
     ensure!(seeds > 0, "--seeds 0 runs nothing; give at least 1");
     ensure!(seeds <= 100_000, "--seeds {seeds} is too many; give at most 100000");
     Ok(())
+}
+
+/// The clip range of `--clip EPS` or `--clip LOW HIGH`; none where nothing is written.
+fn clip(widths: &[f64]) -> anyhow::Result<Option<Clip>> {
+    let clip = match *widths {
+        [] => return Ok(None),
+        [epsilon] => Clip::new(epsilon, epsilon),
+        [low, high, ..] => Clip::new(low, high),
+    };
+    clip.map(Some).map_err(|error| anyhow::anyhow!("--{error}"))
 }
 
 /// What a user can ask for.

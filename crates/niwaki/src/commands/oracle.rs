@@ -3,22 +3,13 @@
 use crate::{memory, npy, output, terminal};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
+use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
-use niwaki_correction::{Clip, Correction, Surrogate};
+use niwaki_exact::diagnostics::{Grid, Policies, Progress, oracle, to_csv, to_json};
 use niwaki_exact::{Payoff, Process, Reward};
-use niwaki_page::Format as Digits;
-use niwaki_study::diagnostics::{
-    Grid, OracleResults, Policies, Row, Summary, league_table, oracle_page, summarise,
-};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Perturbations relative to the one asked for, in the sweep over drift.
-const SWEEP: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 0.6, 1.0];
-
-/// Pairs in the sweep over drift and along α: enough for a curve, few enough for a second.
-const SWEEP_SEEDS: usize = 5;
 
 /// Measure policy losses exactly on an enumerable process.
 #[derive(Args)]
@@ -77,12 +68,26 @@ enum Format {
     Csv,
 }
 
+/// Columns of the help's list of losses.
+const HELP_WIDTH: usize = 98;
+
 /// Every loss as it is written, with what it says of itself.
 fn losses_in_words() -> String {
     let mut text = "Losses:".to_owned();
     let width = MEMBERS.iter().map(|member| member.usage().len()).max().unwrap_or(0);
     for member in MEMBERS {
-        let _ = write!(text, "\n  {:width$}  {}", member.usage(), member.summary);
+        let _ = write!(text, "\n  {:width$} ", member.usage());
+        let (indent, mut column) = (width + 4, width + 3);
+        for word in member.summary.split(' ') {
+            let letters = word.chars().count();
+            if column + 1 + letters > HELP_WIDTH {
+                let _ = write!(text, "\n{:indent$}{word}", "");
+                column = indent + letters;
+            } else {
+                let _ = write!(text, " {word}");
+                column += 1 + letters;
+            }
+        }
     }
     text
 }
@@ -91,13 +96,30 @@ impl Oracle {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let grid = self.grid()?;
         self.out.as_deref().map_or(Ok(()), output::make_folder)?;
-        let rows = measure(&grid, "measuring")?;
-        let league = summarise(&rows)?;
-        self.print(&league)?;
+        let bar = terminal::Bar::default();
+        let report = oracle(&grid, self.out.is_some(), &|progress| match progress {
+            Progress::Begins { what, pairs } => bar.begin(terminal::progress(pairs as u64, what)),
+            Progress::Pair => bar.inc(1),
+            Progress::Ends => bar.end(),
+        })?;
+        match self.format {
+            Format::Json => terminal::say(to_json(&report.league).trim_end()),
+            Format::Csv => terminal::say(to_csv(&report.league).trim_end()),
+            Format::Text => {
+                for table in report.tables() {
+                    terminal::say(&table.to_text(terminal::width()));
+                }
+            }
+        }
         if let Some(folder) = &self.out {
-            let page = self.write(folder, &grid, &rows, &league)?;
-            if self.format == Format::Text {
-                terminal::say(&format!("\nreport: {}", page.display()));
+            output::write_whole(&folder.join("oracle.csv"), &to_csv(&report.league))?;
+            output::write_whole(&folder.join("oracle.json"), &to_json(&report.league))?;
+            if let Some(page) = report.page("What a policy loss is worth", output::made()) {
+                let path = folder.join("index.html");
+                output::write_whole(&path, &page.to_html())?;
+                if self.format == Format::Text {
+                    terminal::say(&format!("\nreport: {}", path.display()));
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -160,7 +182,7 @@ impl Oracle {
         );
         let (prefixes, vocab) = (first.shape[0], first.shape[1]);
         ensure!(vocab > 1, "{} has rows of {vocab}; a vocabulary has at least 2 tokens", old.display());
-        let horizon = horizon_of(prefixes, vocab).with_context(|| {
+        let horizon = Process::horizon_of(prefixes, vocab).with_context(|| {
             format!(
                 "{} has {prefixes} rows of {vocab}; a table for {vocab} tokens has (V^T − 1)/(V − 1) rows, \
                  that is 1, {}, {}, …",
@@ -187,71 +209,12 @@ impl Oracle {
             self.losses.join(" ")
         );
         let names = if written.is_empty() { TESTBED.map(ToOwned::to_owned).to_vec() } else { written };
-        let losses = names.iter().map(|name| self.switched(name.parse().context("--losses")?));
+        let clip = super::clip(&self.clip)?;
+        let losses = names.iter().map(|name| {
+            let correction = name.parse().context("--losses")?;
+            Ok(Surrogate { clip, routing: !self.no_routing, ..Surrogate::new(correction) })
+        });
         Ok(once_each(losses.collect::<anyhow::Result<Vec<_>>>()?))
-    }
-
-    fn switched(&self, correction: Correction) -> anyhow::Result<Surrogate> {
-        let clip = match self.clip[..] {
-            [] => None,
-            [epsilon] => Some(Clip::symmetric(epsilon)),
-            [low, high, ..] => Some(Clip { low, high, dual: None }),
-        };
-        if let Some(clip) = clip {
-            let sound = (0.0..=1.0).contains(&clip.low) && clip.high >= 0.0;
-            ensure!(
-                sound,
-                "--clip {} {}: the lower width lies in [0, 1], the upper one is not negative",
-                clip.low,
-                clip.high
-            );
-        }
-        Ok(Surrogate { clip, routing: !self.no_routing, ..Surrogate::new(correction) })
-    }
-
-    fn print(&self, league: &[Summary]) -> anyhow::Result<()> {
-        match self.format {
-            Format::Json => terminal::say(output::summaries_as_json(league)?.trim_end()),
-            Format::Csv => terminal::say(output::summaries_as_csv(league).trim_end()),
-            Format::Text => {
-                for group in league.chunk_by(|a, b| a.reward == b.reward) {
-                    let first = &group[0];
-                    let digits = |value: f64| Digits::significant(3).text(value);
-                    let caption = format!(
-                        "{} reward, {} {}, mean KL {}, drift σ²T {}, dose Σ|b| {}",
-                        first.reward,
-                        first.seeds,
-                        if first.seeds == 1 { "pair" } else { "pairs" },
-                        digits(first.mean_kl.mean),
-                        digits(first.total_drift.mean),
-                        digits(first.dose.mean)
-                    );
-                    terminal::say(&league_table(&caption, group).to_text(terminal::width()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the page and the rows; returns the page's path.
-    fn write(&self, folder: &Path, grid: &Grid, rows: &[Row], league: &[Summary]) -> anyhow::Result<PathBuf> {
-        let mut few = grid.clone();
-        if let Policies::Drawn { seeds, .. } = &mut few.policies {
-            seeds.truncate(SWEEP_SEEDS);
-        }
-        let largest = grid.drifts[0];
-        let sweep = summarise(&measure(&few.at(&SWEEP.map(|share| share * largest)), "sweeping drift")?)?;
-        let alphas = (0..=20).map(|step| Correction::tempered(f64::from(step) / 20.0));
-        let family = alphas.map(|one| self.switched(one?)).collect::<anyhow::Result<Vec<_>>>()?;
-        let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
-        let given = matches!(grid.policies, Policies::Given { .. });
-        let results = OracleResults { rows, league, alphas: &alphas, sweep: &sweep, given };
-        let page = oracle_page("What a policy loss is worth", &results, output::made());
-        let path = folder.join("index.html");
-        output::write_whole(&folder.join("oracle.csv"), &output::summaries_as_csv(league))?;
-        output::write_whole(&folder.join("oracle.json"), &output::summaries_as_json(league)?)?;
-        output::write_whole(&path, &page.to_html())?;
-        Ok(path)
     }
 }
 
@@ -272,14 +235,6 @@ fn once_each<X: PartialEq>(values: impl IntoIterator<Item = X>) -> Vec<X> {
     kept
 }
 
-/// Runs a grid behind a progress bar.
-fn measure(grid: &Grid, what: &'static str) -> anyhow::Result<Vec<Row>> {
-    let bar = terminal::progress(grid.pairs() as u64, what);
-    let rows = grid.run(|| bar.inc(1));
-    bar.finish_and_clear();
-    Ok(rows?)
-}
-
 /// Losses separated by commas; a number after a comma belongs to the loss before it (`clipped:0.25,1`).
 fn split_losses(text: &str) -> Vec<String> {
     let mut losses: Vec<String> = Vec::new();
@@ -294,17 +249,6 @@ fn split_losses(text: &str) -> Vec<String> {
     losses
 }
 
-/// The horizon of a table with this many rows.
-fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
-    let (mut rows, mut level, mut horizon) = (0_usize, 1_usize, 0);
-    while rows < prefixes {
-        rows = rows.checked_add(level)?;
-        level = level.checked_mul(vocab)?;
-        horizon += 1;
-    }
-    (rows == prefixes && horizon > 0).then_some(horizon)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,13 +258,5 @@ mod tests {
         assert_eq!(split_losses("ppo,clipped:0.25,1,full"), ["ppo", "clipped:0.25,1", "full"]);
         assert_eq!(split_losses("clipped:0.25,inf"), ["clipped:0.25,inf"]);
         assert_eq!(split_losses("truncated:4"), ["truncated:4"]);
-    }
-
-    #[test]
-    fn horizons_from_rows() {
-        assert_eq!(horizon_of(1365, 4), Some(6));
-        assert_eq!(horizon_of(1, 4), Some(1));
-        assert_eq!(horizon_of(1364, 4), None);
-        assert_eq!(horizon_of(0, 4), None);
     }
 }

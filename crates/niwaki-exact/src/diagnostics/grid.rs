@@ -1,9 +1,8 @@
 //! Rewards × drifts × seeds × losses, and the policy pairs they name.
 
 use super::Row;
-use crate::Error;
+use crate::{Error, Pair, Payoff, Process, Table, Workspace};
 use niwaki_correction::Surrogate;
-use niwaki_exact::{Pair, Payoff, Process, Table, Workspace};
 use niwaki_stream::Key;
 use rayon::prelude::*;
 
@@ -86,7 +85,7 @@ impl Grid {
             ("the list of losses", self.losses.is_empty()),
         ];
         if let Some((what, _)) = empty.into_iter().find(|(_, empty)| *empty) {
-            return Err(Error::Empty { what });
+            return Err(Error::EmptyAxis { what });
         }
         // Summaries tell rows apart by these: what stands twice would count as more seeds.
         let repeated = [
@@ -95,7 +94,7 @@ impl Grid {
             ("the list of losses", repeats(&self.losses, |a, b| a == b)),
         ];
         if let Some((what, _)) = repeated.into_iter().find(|(_, repeated)| *repeated) {
-            return Err(Error::Repeated { what });
+            return Err(Error::RepeatedOnAxis { what });
         }
         if let Some(&drift) = self.drifts.iter().find(|drift| !(drift.is_finite() && **drift > 0.0)) {
             return Err(Error::Drift(drift));

@@ -6,7 +6,8 @@ use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Serie
 /// MSE against the tempering coefficient, with PPO's level.
 ///
 /// Paper: `fig:diag-mse-alpha`
-pub(super) fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
+#[must_use]
+pub fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
     let mut points: Vec<(f64, f64, f64)> = summaries
         .iter()
         .filter(|row| matches!(row.surrogate.correction.name(), "ppo" | "tempered" | "full"))
@@ -30,7 +31,8 @@ pub(super) fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
 /// Error, direction and ESS against the mean KL between the two policies.
 ///
 /// Paper: `app:diagnostics`
-pub(super) fn over_drift(summaries: &[Summary]) -> Panels {
+#[must_use]
+pub fn over_drift(summaries: &[Summary]) -> Panels {
     let panel = |title: &str, y: Axis, value: &dyn Fn(&Summary) -> f64| {
         let mut chart = LineChart::new(title).x(Axis::log("mean KL")).y(y).height(240.0);
         for (index, loss) in losses(summaries).into_iter().take(COLOURS).enumerate() {
@@ -62,7 +64,8 @@ pub(super) fn over_drift(summaries: &[Summary]) -> Panels {
 /// How much of the gradient of η each channel restores, per loss.
 ///
 /// Paper: `eq:gradient-two-channels`
-pub(super) fn channels(summaries: &[Summary]) -> BarChart {
+#[must_use]
+pub fn channels(summaries: &[Summary]) -> BarChart {
     let shown: Vec<&Summary> =
         summaries.iter().filter(|row| row.surrogate.correction.to_string() != "ppo").collect();
     let errors = |spread: &dyn Fn(&Summary) -> (f64, f64)| {
@@ -87,7 +90,8 @@ pub(super) fn channels(summaries: &[Summary]) -> BarChart {
 /// The bias witness of each seed, and its mean, by position.
 ///
 /// Paper: `eq:bias-witness`
-pub(super) fn witness(rows: &[Row]) -> Option<LineChart> {
+#[must_use]
+pub fn witness(rows: &[Row]) -> Option<LineChart> {
     let first = rows.first()?;
     let once: Vec<&Row> = rows
         .iter()
@@ -118,7 +122,8 @@ pub(super) fn witness(rows: &[Row]) -> Option<LineChart> {
 const COLOURS: usize = 8;
 
 /// A clause that names the losses that [`over_drift`] has no colours for; empty where it shows all.
-pub(super) fn left_out(summaries: &[Summary]) -> String {
+#[must_use]
+pub fn left_out(summaries: &[Summary]) -> String {
     let names: Vec<String> =
         losses(summaries).iter().skip(COLOURS).map(|loss| label(summaries, loss)).collect();
     if names.is_empty() { String::new() } else { format!("; without {}", names.join(", ")) }

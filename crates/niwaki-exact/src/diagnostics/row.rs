@@ -1,8 +1,7 @@
 //! One measured cell, and its summary over seeds.
 
-use crate::Error;
+use crate::{Conditions, Drift, Error, Measurement, Process};
 use niwaki_correction::Surrogate;
-use niwaki_exact::{Conditions, Drift, Measurement, Process};
 use niwaki_stats::{mean, sem};
 
 /// One loss on one policy pair.

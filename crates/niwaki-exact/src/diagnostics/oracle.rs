@@ -1,0 +1,157 @@
+//! A whole question to the oracle: the league of the losses, and what its page shows beside it.
+
+use super::{Grid, Policies, Row, Summary, league_table, page, summarise};
+use crate::Error;
+use niwaki_correction::{Correction, Surrogate};
+use niwaki_page::{Format, Made, Page, Table};
+
+/// Perturbations relative to the one asked for, in the sweep over drift.
+const SHARES: [f64; 6] = [0.01, 0.03, 0.1, 0.3, 0.6, 1.0];
+
+/// Pairs in the sweep over drift: enough for a curve, few enough for a second.
+const PAIRS: usize = 5;
+
+/// Steps of α in the sweep over the tempered family.
+const ALPHAS: u32 = 20;
+
+/// What the oracle is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A part begins.
+    Begins {
+        /// What it does, in a word or two.
+        what: &'static str,
+        /// The policy pairs it has to measure.
+        pairs: usize,
+    },
+    /// One of them is measured.
+    Pair,
+    /// The part has ended.
+    Ends,
+}
+
+/// What the oracle found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Every loss on every pair.
+    pub rows: Vec<Row>,
+    /// The same over seeds.
+    pub league: Vec<Summary>,
+    /// What a page shows beside the league, where it was asked for.
+    pub sweeps: Option<Sweeps>,
+    /// Whether the policies were given, so that no drift was asked for.
+    pub given: bool,
+}
+
+/// The losses' surroundings.
+#[derive(Clone, Debug)]
+pub struct Sweeps {
+    /// The tempered member from α = 0 to 1 on the same pairs.
+    pub alphas: Vec<Summary>,
+    /// The losses from little drift to the one asked for.
+    pub drifts: Vec<Summary>,
+}
+
+/// Measures every loss of a grid, and where `sweeps` are asked for the tempered family under the first loss's clip and
+/// routing, and all losses at smaller drifts.
+///
+/// # Errors
+/// As [`Grid::run`].
+pub fn oracle(grid: &Grid, sweeps: bool, watch: &(dyn Fn(Progress) + Sync)) -> Result<Report, Error> {
+    let measure = |grid: &Grid, what: &'static str| {
+        watch(Progress::Begins { what, pairs: grid.pairs() });
+        let rows = grid.run(|| watch(Progress::Pair));
+        watch(Progress::Ends);
+        rows
+    };
+    let rows = measure(grid, "measuring")?;
+    let league = summarise(&rows)?;
+    let sweeps = if sweeps {
+        let mut few = grid.clone();
+        if let Policies::Drawn { seeds, .. } = &mut few.policies {
+            seeds.truncate(PAIRS);
+        }
+        let largest = grid.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let drifts = summarise(&measure(&few.at(&SHARES.map(|share| share * largest)), "sweeping drift")?)?;
+        let tempered = |step: u32| {
+            let correction = Correction::tempered(f64::from(step) / f64::from(ALPHAS))?;
+            Ok(Surrogate { correction, ..grid.losses[0] })
+        };
+        let family = (0..=ALPHAS).map(tempered).collect::<Result<Vec<_>, Error>>()?;
+        let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
+        Some(Sweeps { alphas, drifts })
+    } else {
+        None
+    };
+    Ok(Report { rows, league, sweeps, given: matches!(grid.policies, Policies::Given { .. }) })
+}
+
+impl Report {
+    /// The league, one table per reward, each with what was measured of its pairs for a caption.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table> {
+        let digits = |value: f64| Format::significant(3).text(value);
+        let table = |group: &[Summary]| {
+            let first = &group[0];
+            let caption = format!(
+                "{} reward, {} {}, mean KL {}, drift σ²T {}, dose Σ|b| {}",
+                first.reward,
+                first.seeds,
+                if first.seeds == 1 { "pair" } else { "pairs" },
+                digits(first.mean_kl.mean),
+                digits(first.total_drift.mean),
+                digits(first.dose.mean)
+            );
+            league_table(&caption, group)
+        };
+        self.league.chunk_by(|a, b| a.reward == b.reward).map(table).collect()
+    }
+
+    /// The page: for each reward the league table, MSE against α, the sweep over drift, the two channels and the witness.
+    /// None without sweeps.
+    #[must_use]
+    pub fn page(&self, title: &str, made: Made) -> Option<Page> {
+        self.sweeps.as_ref().map(|sweeps| page::page(title, self, sweeps, made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Process, Reward};
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_question_is_answered_whole_and_says_how_far_it_is() {
+        let process = Process::new(3, 3).unwrap();
+        let payoff = Reward::LateOnly.payoff(process).unwrap();
+        let grid = Grid {
+            process,
+            rewards: vec![("late-only".to_owned(), payoff)],
+            drifts: vec![0.5],
+            policies: Policies::Drawn { rollout_scale: 0.1, seeds: (0..7).collect() },
+            losses: vec![Surrogate::new(Correction::ppo()), Surrogate::new(Correction::full())],
+            memory: u64::MAX,
+        };
+        let seen = Mutex::new(Vec::new());
+        let report = oracle(&grid, true, &|progress| seen.lock().unwrap().push(progress)).unwrap();
+        assert_eq!((report.rows.len(), report.league.len(), report.given), (14, 2, false));
+        let sweeps = report.sweeps.as_ref().unwrap();
+        // Six drifts of two losses; α from 0 to 1 in steps of a twentieth.
+        assert_eq!((sweeps.drifts.len(), sweeps.alphas.len()), (12, 21));
+        assert_eq!((sweeps.drifts[0].seeds, sweeps.alphas[0].seeds), (5, 7));
+        // α = 0 is PPO on the same pairs, α = 1 the full correction, to the bit.
+        assert_eq!(sweeps.alphas[0].mse, report.league[0].mse);
+        assert_eq!(sweeps.alphas[20].mse, report.league[1].mse);
+        let seen = seen.into_inner().unwrap();
+        // 7 pairs, 6 drifts × 5 pairs, 7 pairs; a beginning and an end each.
+        assert_eq!(seen.iter().filter(|one| **one == Progress::Pair).count(), 7 + 30 + 7);
+        assert_eq!(seen.len(), 44 + 6);
+        let made = Made::new("law");
+        assert_eq!(report.tables().len(), 1);
+        assert!(report.page("A question", made.clone()).unwrap().to_html().contains("How much to correct"));
+        let short = oracle(&grid, false, &|_| ()).unwrap();
+        assert!(short.sweeps.is_none() && short.page("A question", made).is_none());
+        assert_eq!(short.league[0].mse, report.league[0].mse);
+    }
+}

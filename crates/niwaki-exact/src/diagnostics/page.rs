@@ -1,0 +1,101 @@
+//! The page of a question: every loss, how much to correct, how drift moves it, the two channels and the witness.
+
+use super::{Report, Row, Summary, Sweeps, figures, league_table};
+use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
+
+/// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
+/// and the witness.
+pub(super) fn page(title: &str, results: &Report, sweeps: &Sweeps, made: Made) -> Page {
+    let Some(first) = results.league.first() else { return Page::new(title).made(made) };
+    let lowest = results.league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean)).unwrap_or(first);
+    let seeds = if first.seeds == 1 { "one pair".to_owned() } else { format!("{} pairs", first.seeds) };
+    let mut rewards: Vec<&str> = results.league.iter().map(|row| row.reward.as_str()).collect();
+    rewards.dedup();
+    let mut page = Page::new(title)
+        .subtitle(format!(
+            "Exact values on {seeds} of policies; {}; reward: {}",
+            setting(first, results.given),
+            rewards.join(", ")
+        ))
+        .lead(
+            "Every number is a finite sum over the tree of sequences: no sampling, no estimate. Bias, variance and \
+             MSE are those of the single-trajectory estimate; the cosine is that between the gradient of its mean \
+             and the gradient of the return.",
+        )
+        .tile(Tile::new("mean KL", Format::significant(3).text(first.mean_kl.mean)))
+        .tile(Tile::new("drift σ²T", Format::significant(3).text(first.total_drift.mean)));
+    // What depends on the reward has no one value for several.
+    if rewards.len() == 1 {
+        page = page
+            .tile(
+                Tile::new("dose Σ|b|", Format::significant(3).text(first.dose.mean))
+                    .note("bias that PPO drops"),
+            )
+            .tile(
+                Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
+                    .note(lowest.surrogate.correction.label()),
+            );
+    }
+    for reward in &rewards {
+        let name = if rewards.len() > 1 { format!(" on {reward}") } else { String::new() };
+        page = reward_sections(page, results, sweeps, reward, &name);
+    }
+    page.made(made)
+}
+
+/// What was measured, in a few words.
+fn setting(row: &Summary, given: bool) -> String {
+    let mut words = vec![format!("V = {}", row.process.vocab()), format!("T = {}", row.process.horizon())];
+    if !given {
+        words.push(format!("δ = {}", row.drift));
+    }
+    words.push(match row.surrogate.clip {
+        None => "no clip".to_owned(),
+        Some(clip) => format!("ratios clipped to [{}, {}]", 1.0 - clip.low, 1.0 + clip.high),
+    });
+    if !row.surrogate.routing {
+        words.push("prefix detached".to_owned());
+    }
+    words.join(", ")
+}
+
+/// The sections of one reward; `name` is added to their headings.
+fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, name: &str) -> Page {
+    let here = |summaries: &[Summary]| -> Vec<Summary> {
+        summaries.iter().filter(|row| row.reward == reward).cloned().collect()
+    };
+    let (league, alphas, sweep) = (here(&results.league), here(&sweeps.alphas), here(&sweeps.drifts));
+    let rows: Vec<Row> = results.rows.iter().filter(|row| row.reward == reward).cloned().collect();
+    let section =
+        |heading: &str, id: &str| Section::new(format!("{heading}{name}")).id(format!("{id}-{reward}"));
+    page.section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
+        .section(section("How much to correct", "alpha").figure(
+            Figure::new(&figures::mse_against_alpha(&alphas))
+                .caption("The tempered family on the same pairs; bars are one standard error over seeds."),
+        ))
+        .section(section("How drift moves it", "drift").figure(
+            Figure::new(&figures::over_drift(&sweep))
+                .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),
+        ))
+        .section(
+            section("The two channels", "channels")
+                .prose(
+                    "The gradient of a loss differs from PPO's by two parts: PPO's own term reweighted by the prefix, \
+                     and credit routed back along the prefix. Both are shown as their component along the gradient of \
+                     the return; what PPO itself lacks is what they must add.",
+                )
+                .figure(Figure::new(&figures::channels(&league)).caption("Mean over pairs, one standard error.")),
+        )
+        .section(witness_section(section("Where the bias lives", "witness"), &rows))
+}
+
+fn witness_section(section: Section, rows: &[Row]) -> Section {
+    let section = section.prose(
+        "The witness is the covariance of the prefix ratio with the step's own content. Its sum over positions is \
+         minus PPO's bias.",
+    );
+    match figures::witness(rows) {
+        Some(chart) => section.figure(Figure::new(&chart).caption("Thin lines are single pairs.")),
+        None => section,
+    }
+}
