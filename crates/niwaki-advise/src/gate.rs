@@ -1,7 +1,7 @@
 //! Conditions that fail a check: `ess<0.3`.
 
 use crate::measure::{Measured, NAMES};
-use crate::schema::nearest;
+use niwaki_words::nearest;
 use std::fmt;
 use std::str::FromStr;
 

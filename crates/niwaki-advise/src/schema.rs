@@ -2,6 +2,7 @@
 //!
 //! Owns names only; knows nothing of files or numbers. The table in `docs/advise.md` is this one in prose.
 
+use niwaki_words::nearest;
 use std::fmt;
 use std::str::FromStr;
 
@@ -157,29 +158,6 @@ impl Naming {
     }
 }
 
-/// The candidate that differs least from `text`, if it is near enough to be a slip.
-pub(crate) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let far = |candidate: &str| distance(text, candidate);
-    let best = candidates.into_iter().min_by_key(|candidate| far(candidate))?;
-    (far(best) <= text.chars().count().max(best.chars().count()) / 2).then_some(best)
-}
-
-/// Levenshtein's distance: insertions, deletions and replacements.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let replaced = corner + usize::from(from != to);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,10 +194,7 @@ mod tests {
 
     #[test]
     fn slips_are_recognised() {
-        // kitten → sitting: two replacements and one insertion.
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(nearest("advantge", ["reward", "advantage"]), Some("advantage"));
-        assert_eq!(nearest("x", ["reward", "advantage"]), None);
+        assert!("x".parse::<Field>().unwrap_err().contains("the fields are "));
         assert!("advantges".parse::<Field>().unwrap_err().contains("did you mean 'advantage'?"));
     }
 }

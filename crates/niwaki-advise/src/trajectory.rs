@@ -5,6 +5,7 @@
 use crate::error::Fault;
 use crate::read::limits::LONGEST;
 use crate::schema::Field;
+use niwaki_files::Digest;
 use std::collections::BTreeMap;
 
 /// Log-probs may exceed zero by this much: sums of rounded exponentials do.
@@ -146,8 +147,7 @@ fn unsound(field: Field, index: usize, value: f64) -> Option<Fault> {
 /// FNV-1a of a group's name.
 #[must_use]
 pub fn key_of_text(text: &[u8]) -> u64 {
-    text.iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    Digest::of(text).value()
 }
 
 /// The key of a group that is a number: that of its bits.

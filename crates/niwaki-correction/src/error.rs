@@ -1,5 +1,6 @@
 //! What can be wrong with a batch or a name. Written by hand: this crate has no dependency.
 
+use crate::family::MEMBERS;
 use std::fmt;
 
 /// A refused batch, name or parameter.
@@ -32,8 +33,8 @@ pub enum Error {
     UnknownName {
         /// What was written.
         came: String,
-        /// The member whose name is nearest.
-        nearest: &'static str,
+        /// The member whose name is near enough to be meant.
+        nearest: Option<&'static str>,
     },
     /// A parameter that is missing, superfluous, no number or out of range.
     Parameter {
@@ -70,8 +71,12 @@ impl fmt::Display for Error {
             }
             Self::NotFinite { what, index } => write!(f, "{what}[{index}] is not a finite number"),
             Self::Weights => write!(f, "trajectory weights must be finite, not negative and not all zero"),
-            Self::UnknownName { came, nearest } => {
-                write!(f, "no loss is called '{came}'; did you mean '{nearest}'?")
+            Self::UnknownName { came, nearest: Some(near) } => {
+                write!(f, "no loss is called '{came}'; did you mean '{near}'?")
+            }
+            Self::UnknownName { came, nearest: None } => {
+                let known: Vec<&str> = MEMBERS.iter().map(|member| member.name).collect();
+                write!(f, "no loss is called '{came}'; the losses are {}", known.join(", "))
             }
             Self::Parameter { member, mend } => write!(f, "loss '{member}': {mend}"),
             Self::Clip { low, high } => {

@@ -1,6 +1,7 @@
 //! A user's own instances: a folder of files, all of one kind and shape, some of them held out.
 
 use crate::{Error, Shop};
+use niwaki_files::Digest;
 use niwaki_shop::Instance;
 use niwaki_shop::formats::load;
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ impl Given {
     /// there are not enough of them.
     pub fn read(folder: &Path, shop: Shop, validation: Option<usize>) -> Result<Self, Error> {
         let files = files(folder)?;
-        let (mut names, mut instances, mut digest) = (Vec::new(), Vec::new(), FNV_BASIS);
+        let (mut names, mut instances, mut digest) = (Vec::new(), Vec::new(), Digest::default());
         for path in &files {
             let bytes = fs::read(path).map_err(|error| refuse(path, error.to_string()))?;
             let instance = shop.accept(load(path)?).map_err(|error| refuse(path, error.to_string()))?;
@@ -43,7 +44,7 @@ impl Given {
                 return Err(refuse(path, reason));
             }
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            digest = [name.as_bytes(), &[0], &bytes, &[0]].into_iter().fold(digest, fnv);
+            digest = digest.and(&name).and([0]).and(&bytes).and([0]);
             names.push(name);
             instances.push(instance);
         }
@@ -64,7 +65,7 @@ impl Given {
             return Err(refuse(folder, reason));
         }
         let training = instances.len() - held_out;
-        Ok(Self { names, instances, training, digest: format!("{digest:016x}") })
+        Ok(Self { names, instances, training, digest: digest.to_string() })
     }
 
     /// The files' names.
@@ -117,12 +118,6 @@ fn shape(instance: &Instance) -> (usize, usize, usize) {
 fn words(instance: &Instance) -> String {
     let (jobs, machines, operations) = shape(instance);
     format!("{jobs} jobs, {machines} machines and {operations} operations")
-}
-
-const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn refuse(path: &Path, reason: String) -> Error {

@@ -11,6 +11,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-stream", 0),
     ("niwaki-files", 0),
     ("niwaki-page", 0),
+    ("niwaki-words", 0),
     ("niwaki-exact", 1),
     ("niwaki-shop", 1),
     ("niwaki-advise", 2),
@@ -25,7 +26,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Crates that must work without any dependency.
-const ALONE: &[&str] = &["niwaki-correction", "niwaki-stats"];
+const ALONE: &[&str] = &["niwaki-correction", "niwaki-stats", "niwaki-words"];
 
 /// Dependencies that belong to one crate.
 const RESERVED: &[(&str, &str)] = &[

@@ -2,8 +2,9 @@
 
 use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
-use crate::schema::{Field, Naming, nearest};
+use crate::schema::{Field, Naming};
 use crate::trajectory::{Against, Baselines, Came, Chunk, Record};
+use niwaki_words::nearest;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
 

@@ -78,7 +78,7 @@ impl Arrays {
         let lead = leading.into_iter().find(|field| arrays.contains_key(field));
         let lead = lead.ok_or_else(|| {
             let field = Field::OldLogProb;
-            let near = crate::schema::nearest("old_log_prob", strangers.iter().map(String::as_str));
+            let near = niwaki_words::nearest("old_log_prob", strangers.iter().map(String::as_str));
             refuse(Fault::Missing { field, near: near.map(ToOwned::to_owned) })
         })?;
         let shape = arrays[&lead].shape.clone();

@@ -178,10 +178,12 @@ fn kept(name: &str) -> &'static str {
     name
 }
 
-/// The member's name with the smallest edit distance.
-fn nearest(name: &str) -> &'static str {
+/// The member's name with the smallest edit distance, if at most one letter in three differs.
+fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    MEMBERS.iter().map(|member| member.name).min_by_key(|known| edit_distance(&name, known)).unwrap_or("ppo")
+    let far = |known: &str| edit_distance(&name, known);
+    let best = MEMBERS.iter().map(|member| member.name).min_by_key(|known| far(known))?;
+    (far(best) <= name.len().max(best.len()).div_ceil(3)).then_some(best)
 }
 
 /// Levenshtein distance in bytes. This crate has no dependency, so it has its own.
@@ -277,6 +279,7 @@ mod tests {
     fn refusals_name_the_mend() {
         let refuse = |text: &str| text.parse::<Correction>().unwrap_err().to_string();
         assert_eq!(refuse("temperd:0.1"), "no loss is called 'temperd'; did you mean 'tempered'?");
+        assert!(refuse("foo").starts_with("no loss is called 'foo'; the losses are ppo, full, tempered, "));
         assert_eq!(refuse("tempered"), "loss 'tempered': alpha is missing; write tempered:ALPHA");
         assert_eq!(
             refuse("tempered:1.5"),

@@ -7,6 +7,7 @@ use super::device::{alone, refused};
 use crate::Result;
 use cudarc::driver::{result, sys};
 use cudarc::nvrtc;
+use niwaki_files::Digest;
 use std::ffi::{CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 
@@ -14,13 +15,7 @@ const MAGIC: &[u8; 8] = b"niwakiK1";
 
 /// FNV-1a over bytes: names a cache file and checks its contents (no adversary, only accidents).
 fn fnv(parts: &[&[u8]]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
-        for &byte in part.iter().chain(&[0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-    hash
+    parts.iter().fold(Digest::default(), |sum, part| sum.and(part).and([0xff])).value()
 }
 
 /// Where compiled kernels are kept: `NIWAKI_CACHE`, else the user's cache folder; `None` where there is no home.

@@ -1,10 +1,11 @@
 //! Line charts: curves with their seeds, ribbons and error bars.
 
 use super::axis::Axis;
+use super::frame::{Frame, framed};
 use super::ink::title;
 use super::legend::{Entry, Legend, Sample};
 use super::mark::{Look, Mark};
-use super::panel::{Chart, Drawing, Panel};
+use super::panel::{Chart, Drawing};
 use super::tone::Tone;
 
 /// One curve of a [`LineChart`], drawn bold, with whatever shows its spread.
@@ -66,41 +67,23 @@ impl Series {
 /// Curves over a common axis. By default both axes are linear, the legend stands below, the plot is 300 units high.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineChart {
-    title: String,
-    x: Axis,
-    y: Axis,
+    frame: Frame,
     series: Vec<Series>,
     levels: Vec<(f64, String)>,
     posts: Vec<(f64, String)>,
     legend: Legend,
-    height: f64,
 }
 
 impl LineChart {
     /// An empty chart; the title says what it shows.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
-            title: title.into(),
-            x: Axis::default(),
-            y: Axis::default(),
+            frame: Frame::new(title, 300.0),
             series: Vec::new(),
             levels: Vec::new(),
             posts: Vec::new(),
             legend: Legend::default(),
-            height: 300.0,
         }
-    }
-
-    /// Sets the x axis.
-    pub fn x(mut self, axis: Axis) -> Self {
-        self.x = axis;
-        self
-    }
-
-    /// Sets the y axis.
-    pub fn y(mut self, axis: Axis) -> Self {
-        self.y = axis;
-        self
     }
 
     /// Adds a curve.
@@ -126,17 +109,13 @@ impl LineChart {
         self.legend = legend;
         self
     }
-
-    /// Sets the plot's height; drawings are 680 units wide.
-    pub fn height(mut self, height: f64) -> Self {
-        self.height = height;
-        self
-    }
 }
+
+framed!(LineChart);
 
 impl Chart for LineChart {
     fn title(&self) -> &str {
-        &self.title
+        &self.frame.title
     }
 
     fn draw(&self, drawing: &mut Drawing) {
@@ -186,13 +165,6 @@ impl Chart for LineChart {
             Legend::Below => self.series.iter().zip(&hues).map(entry).collect(),
             Legend::Ends | Legend::None => Vec::new(),
         };
-        drawing.push(Panel {
-            title: self.title.clone(),
-            x: self.x.clone(),
-            y: self.y.clone(),
-            marks,
-            legend,
-            height: self.height,
-        });
+        drawing.push(self.frame.panel(marks, legend));
     }
 }

@@ -8,6 +8,7 @@ mod axis;
 mod bar;
 mod draw;
 mod forest;
+mod frame;
 mod grid;
 mod gutter;
 mod heatmap;

@@ -1,10 +1,11 @@
 //! Scatter charts: clouds of points, with a straight line through each where asked for.
 
 use super::axis::Axis;
+use super::frame::{Frame, framed};
 use super::ink::title;
 use super::legend::{Entry, Sample};
 use super::mark::{Look, Mark};
-use super::panel::{Chart, Drawing, Panel};
+use super::panel::{Chart, Drawing};
 use super::tone::Tone;
 
 /// A named cloud of points.
@@ -45,37 +46,15 @@ impl Cloud {
 /// Points on two numeric axes; 320 units high by default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterChart {
-    title: String,
-    x: Axis,
-    y: Axis,
+    frame: Frame,
     clouds: Vec<Cloud>,
     diagonal: Option<String>,
-    height: f64,
 }
 
 impl ScatterChart {
     /// An empty chart; the title says what it shows.
     pub fn new(title: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            x: Axis::default(),
-            y: Axis::default(),
-            clouds: Vec::new(),
-            diagonal: None,
-            height: 320.0,
-        }
-    }
-
-    /// Sets the x axis.
-    pub fn x(mut self, axis: Axis) -> Self {
-        self.x = axis;
-        self
-    }
-
-    /// Sets the y axis.
-    pub fn y(mut self, axis: Axis) -> Self {
-        self.y = axis;
-        self
+        Self { frame: Frame::new(title, 320.0), clouds: Vec::new(), diagonal: None }
     }
 
     /// Adds a cloud.
@@ -89,21 +68,17 @@ impl ScatterChart {
         self.diagonal = Some(name.into());
         self
     }
-
-    /// Sets the plot's height; drawings are 680 units wide.
-    pub fn height(mut self, height: f64) -> Self {
-        self.height = height;
-        self
-    }
 }
+
+framed!(ScatterChart);
 
 impl Chart for ScatterChart {
     fn title(&self) -> &str {
-        &self.title
+        &self.frame.title
     }
 
     fn draw(&self, drawing: &mut Drawing) {
-        let (log_x, log_y) = (self.x.is_log(), self.y.is_log());
+        let (log_x, log_y) = (self.frame.x.is_log(), self.frame.y.is_log());
         let (mut marks, mut legend) = (Vec::new(), Vec::new());
         if let Some(name) = &self.diagonal {
             let hue = drawing.palette.settle("", Tone::Soft);
@@ -134,14 +109,7 @@ impl Chart for ScatterChart {
             }
             legend.push(Entry { name: cloud.name.clone(), sample: Sample::Dot(hue) });
         }
-        drawing.push(Panel {
-            title: self.title.clone(),
-            x: self.x.clone(),
-            y: self.y.clone(),
-            marks,
-            legend,
-            height: self.height,
-        });
+        drawing.push(self.frame.panel(marks, legend));
     }
 }
 

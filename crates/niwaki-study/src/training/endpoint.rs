@@ -2,6 +2,7 @@
 
 use super::Run;
 use niwaki_train::Record;
+use niwaki_words::nearest;
 use serde::Deserialize;
 use std::fmt;
 
@@ -66,8 +67,11 @@ impl TryFrom<String> for Endpoint {
         let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
         named.map(|(_, endpoint)| endpoint).ok_or_else(|| {
             let known = Self::NAMED.map(|(name, _)| name);
-            let nearest = niwaki_train::spec::nearest(&text, known).unwrap_or_default();
-            format!("unknown endpoint '{text}'; the nearest valid one is '{nearest}' (or at:N, dose:N)")
+            let mend = match nearest(&text, known) {
+                Some(near) => format!("the nearest valid one is '{near}'"),
+                None => format!("the valid ones are {}", known.join(", ")),
+            };
+            format!("unknown endpoint '{text}'; {mend} (or at:N, dose:N)")
         })
     }
 }

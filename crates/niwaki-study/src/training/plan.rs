@@ -4,8 +4,9 @@ use super::spec::Cell;
 use super::{Strength, Training};
 use crate::Error;
 use niwaki_correction::Correction;
-use niwaki_train::spec::{nearest, set};
+use niwaki_train::spec::set;
 use niwaki_train::{Recipe, Spec};
+use niwaki_words::nearest;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -191,8 +192,11 @@ impl Plan {
     }
 
     fn unknown<'a>(&self, what: &str, came: &str, known: impl Iterator<Item = &'a str>) -> Error {
-        let nearest = nearest(came, known).unwrap_or_default();
-        let mend = format!("it has no {what} '{came}'; the nearest one is '{nearest}'");
+        let known: Vec<&str> = known.collect();
+        let mend = match nearest(came, known.iter().copied()) {
+            Some(near) => format!("it has no {what} '{came}'; the nearest one is '{near}'"),
+            None => format!("it has no {what} '{came}'; it has {}", known.join(", ")),
+        };
         Error::Senseless { label: self.study.label.clone(), mend }
     }
 

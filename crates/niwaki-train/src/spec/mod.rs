@@ -25,6 +25,6 @@ pub use raw::{
     OptimiserSpec, PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec,
     WarmupSpec,
 };
-pub use read::{nearest, set, strictly};
+pub use read::{set, strictly};
 pub use shop::Shops;
 pub use task::{Played, TaskKind};

@@ -2,6 +2,8 @@
 
 use super::Spec;
 use crate::Error;
+use niwaki_files::Digest;
+use niwaki_words::nearest;
 use serde::de::DeserializeOwned;
 
 /// Reads a TOML text into a strict type; an unknown key is refused with its line and the nearest valid key.
@@ -15,39 +17,19 @@ pub fn strictly<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error>
     })
 }
 
-/// The message with the nearest valid key in place of the list of all.
+/// The message with the nearest valid key in place of the list of all, where one is near.
 fn reason(message: &str) -> String {
     let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     match (message.starts_with("unknown field") || message.starts_with("unknown variant"), words.as_slice()) {
         (true, [came, known @ ..]) if !known.is_empty() => {
             let what = if message.starts_with("unknown field") { "key" } else { "value" };
-            let nearest = nearest(came, known.iter().copied()).unwrap_or_default();
-            format!("unknown {what} '{came}'; the nearest valid one is '{nearest}'")
+            match nearest(came, known.iter().copied()) {
+                Some(near) => format!("unknown {what} '{came}'; the nearest valid one is '{near}'"),
+                None => format!("unknown {what} '{came}'; the valid ones are {}", known.join(", ")),
+            }
         }
         _ => message.replace('\n', " "),
     }
-}
-
-/// The candidate that is fewest edits away from a word.
-#[must_use]
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.into_iter().min_by_key(|candidate| edits(word, candidate))
-}
-
-/// Levenshtein's distance: letters to insert, delete or change.
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (count, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = count + 1;
-        for (place, &other) in to.iter().enumerate() {
-            let change = diagonal + usize::from(letter != other);
-            diagonal = row[place + 1];
-            row[place + 1] = change.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 /// Sets `key`, with dots between tables, to a value in a TOML table.
@@ -121,11 +103,7 @@ impl Spec {
         if named.task.digest.is_some() {
             named.task.folder = None;
         }
-        let text = named.to_toml()?;
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        });
-        Ok(format!("{hash:016x}"))
+        Ok(Digest::of(named.to_toml()?).to_string())
     }
 }
 
@@ -150,6 +128,11 @@ mod tests {
         assert_eq!(
             refusal.to_string(),
             "run.toml, line 2: unknown value 'addam'; the nearest valid one is 'adam'"
+        );
+        let refusal = Spec::read("run.toml", "foo = 1\n", &[]).unwrap_err().to_string();
+        assert!(
+            refusal.starts_with("run.toml, line 1: unknown key 'foo'; the valid ones are seed, "),
+            "{refusal}"
         );
     }
 
@@ -180,11 +163,5 @@ mod tests {
         assert_eq!(spec.hash().unwrap(), Spec::default().hash().unwrap());
         let other = Spec { iterations: 3, ..Spec::default() };
         assert_ne!(spec.hash().unwrap(), other.hash().unwrap());
-    }
-
-    #[test]
-    fn distances_of_words() {
-        // kitten → sitten → sittin → sitting.
-        assert_eq!((edits("kitten", "sitting"), edits("", "abc"), edits("same", "same")), (3, 3, 0));
     }
 }

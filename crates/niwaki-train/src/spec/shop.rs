@@ -1,11 +1,12 @@
 //! Shops that a spec names: where they come from, what they pay, and their optima.
 
 use super::check::refuse;
-use super::{Played, Recipe, Spec, TaskKind, nearest};
+use super::{Played, Recipe, Spec, TaskKind};
 use crate::Error;
 use niwaki_shop::Bounds;
 use niwaki_shop::generate::Size;
 use niwaki_tasks::{Construction, Drawn, Given, Payment, Reading, Shop, ShopPool, Sought, Source, construct};
+use niwaki_words::nearest;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,9 +131,12 @@ impl Spec {
             }
             let known = || Reading::ORDERS.into_iter();
             let Some((_, order)) = known().find(|(name, _)| name == named) else {
-                let nearest = nearest(named, known().map(|(name, _)| name)).unwrap_or_default();
-                let reason = format!("no order is called '{named}'; did you mean '{nearest}'?");
-                return Err(refuse("task.order", reason));
+                let names: Vec<&str> = known().map(|(name, _)| name).collect();
+                let mend = match nearest(named, names.iter().copied()) {
+                    Some(near) => format!("did you mean '{near}'?"),
+                    None => format!("the orders are {}", names.join(", ")),
+                };
+                return Err(refuse("task.order", format!("no order is called '{named}'; {mend}")));
             };
             reading.order = order;
         }

@@ -2,10 +2,11 @@
 
 use super::check::refuse;
 use super::shop::Shops;
-use super::{AdvantageKind, PolicyKind, Spec, nearest};
+use super::{AdvantageKind, PolicyKind, Spec};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
 use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal};
+use niwaki_words::nearest;
 use std::sync::Arc;
 
 /// The name of a task beyond ladder and shops.
@@ -54,8 +55,11 @@ impl Spec {
         self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
             let shops = Shop::ALL.map(Shop::name);
             let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]).chain(shops);
-            let nearest = nearest(&self.task.kind, known).unwrap_or_default();
-            refuse("task.kind", format!("no task is called '{}'; did you mean '{nearest}'?", self.task.kind))
+            let mend = match nearest(named, known.clone()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("the tasks are {}", known.collect::<Vec<_>>().join(", ")),
+            };
+            refuse("task.kind", format!("no task is called '{named}'; {mend}"))
         })
     }
 
