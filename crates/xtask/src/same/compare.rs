@@ -1,6 +1,6 @@
 //! Two folders, file by file and byte by byte.
 
-use super::declared::{Change, DECLARED, Declared};
+use super::declared::{Change, DECLARED};
 use super::volatile::settled;
 use crate::files;
 use anyhow::Context;
@@ -32,17 +32,18 @@ pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<F
     let all: BTreeSet<&String> = ours.union(&theirs).collect();
     let mut finding = Finding { files: all.len(), ..Finding::default() };
     for name in all {
+        let place = folder.join(name).display().to_string();
         let difference = match (theirs.contains(name), ours.contains(name)) {
-            (true, false) => Err(format!("{name} is missing")),
-            (false, true) => allowed(name, |change| *change == Change::Added)
-                .map(|(place, _)| Some(place))
-                .ok_or_else(|| format!("{name} is new")),
+            (true, false) => Err(format!("{place} is missing")),
+            (false, true) => allowed(&place, |change| *change == Change::Added)
+                .map(Some)
+                .ok_or_else(|| format!("{place} is new")),
             _ => {
                 let read = |side: &Path| {
-                    let path = side.join(folder).join(name);
+                    let path = side.join(&place);
                     fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
                 };
-                contents(name, &settled(name, read(old)?), &settled(name, read(new)?))
+                contents(&place, &settled(&place, read(old)?), &settled(&place, read(new)?))
             }
         };
         match difference {
@@ -61,14 +62,20 @@ fn contents(name: &str, old: &[u8], new: &[u8]) -> Result<Option<usize>, String>
     let found = allowed(name, |change| match change {
         Change::Added => false,
         Change::Bytes => true,
+        Change::Quotes => unquoted(old).eq(unquoted(new)),
         Change::Fields(fields) => without(fields, old).is_some_and(|old| Some(old) == without(fields, new)),
     });
-    found.map(|(place, _)| Some(place)).ok_or_else(|| first_difference(name, old, new))
+    found.map(Some).ok_or_else(|| first_difference(name, old, new))
 }
 
-/// The first declaration for a file that covers what is seen.
-fn allowed(name: &str, covers: impl Fn(&Change) -> bool) -> Option<(usize, &'static Declared)> {
-    DECLARED.iter().enumerate().find(|(_, one)| name.contains(one.path) && covers(&one.change))
+/// The place of the first declaration for a file that covers what is seen.
+fn allowed(name: &str, covers: impl Fn(&Change) -> bool) -> Option<usize> {
+    DECLARED.iter().position(|one| name.contains(one.path) && covers(&one.change))
+}
+
+/// Bytes that are no quotation marks.
+fn unquoted(bytes: &[u8]) -> impl Iterator<Item = &u8> {
+    bytes.iter().filter(|byte| **byte != b'"')
 }
 
 /// A file of JSON, or of JSON lines, without some fields.
@@ -133,6 +140,12 @@ mod tests {
     }
 
     #[test]
+    fn quotation_marks_may_go_and_numbers_may_not() {
+        assert!(contents("rows.csv", b"\"ppo\",1\n", b"ppo,1\n").is_ok());
+        assert!(contents("rows.csv", b"\"ppo\",1\n", b"ppo,2\n").is_err());
+    }
+
+    #[test]
     fn missing_and_new_files_count() {
         let top = std::env::temp_dir().join(format!("same-{}", std::process::id()));
         let [old, new] = ["old", "new"].map(|side| top.join(side));
@@ -143,6 +156,6 @@ mod tests {
         let finding = folders(&old, &new, Path::new("item")).unwrap();
         fs::remove_dir_all(&top).unwrap();
         assert_eq!((finding.files, finding.declared.len()), (3, 1));
-        assert_eq!(finding.first.as_deref(), Some("gone is missing"));
+        assert_eq!(finding.first.as_deref(), Some("item/gone is missing"));
     }
 }

@@ -82,11 +82,14 @@ pub(super) fn items(specs: &Path) -> anyhow::Result<Vec<Item>> {
         "oracle",
         &[
             "oracle --horizon 4 --seeds 2 --reward early-gate,two-branch --out OUT".to_owned(),
-            "oracle --horizon 4 --seeds 2 --clip 0.2 --no-routing --format csv \
-             --losses ppo,full,gspo,minpro,ctpo,cispo,adaptive,token-tis,sequence-tis,token-mis,sequence-mis"
-                .to_owned(),
             "oracle --horizon 4 --seeds 2 --format json".to_owned(),
         ],
+    ));
+    items.push(Item::new(
+        "oracle csv",
+        &["oracle --horizon 4 --seeds 2 --clip 0.2 --no-routing --format csv \
+           --losses ppo,full,gspo,minpro,ctpo,cispo,adaptive,token-tis,sequence-tis,token-mis,sequence-mis"
+            .to_owned()],
     ));
     for dump in DUMPS {
         let dump_file = format!("examples/advise/{dump}.jsonl");
