@@ -12,6 +12,7 @@ pub struct Rows<'a>(Kind<'a>);
 enum Kind<'a> {
     Uniform(usize),
     Ragged(&'a [usize]),
+    Part(&'a [usize]),
 }
 
 impl<'a> Rows<'a> {
@@ -29,6 +30,14 @@ impl<'a> Rows<'a> {
         Self(Kind::Ragged(offsets))
     }
 
+    /// As [`Rows::ragged`], with offsets cut out of a longer list: steps are counted from the first of them.
+    ///
+    /// Shapes: `offsets [lanes + 1]`
+    #[must_use]
+    pub const fn part(offsets: &'a [usize]) -> Self {
+        Self(Kind::Part(offsets))
+    }
+
     /// Writes the offsets of `steps` values into `out`.
     ///
     /// # Errors
@@ -43,14 +52,34 @@ impl<'a> Rows<'a> {
                 }
                 out.extend((0..=steps / horizon).map(|lane| lane * horizon));
             }
-            Kind::Ragged(offsets) => {
-                let covers = offsets.first() == Some(&0) && offsets.last() == Some(&steps);
-                if !covers || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
-                    return Err(Error::Offsets);
-                }
-                out.extend_from_slice(offsets);
-            }
+            Kind::Ragged(offsets) => from(0, offsets, steps, out)?,
+            Kind::Part(offsets) => from(offsets.first().copied().unwrap_or(0), offsets, steps, out)?,
         }
         Ok(())
+    }
+}
+
+/// Writes offsets less `start`, which must be the first of them.
+fn from(start: usize, offsets: &[usize], steps: usize, out: &mut Vec<usize>) -> Result<(), Error> {
+    let covers = offsets.first() == Some(&start) && offsets.last() == Some(&(start + steps));
+    if !covers || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
+        return Err(Error::Offsets);
+    }
+    out.extend(offsets.iter().map(|offset| offset - start));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_counts_from_its_first_offset() {
+        let mut out = Vec::new();
+        Rows::part(&[3, 5, 9]).offsets_into(6, &mut out).unwrap();
+        assert_eq!(out, [0, 2, 6]);
+        assert!(Rows::part(&[3, 5, 9]).offsets_into(9, &mut out).is_err());
+        assert!(Rows::ragged(&[3, 5, 9]).offsets_into(6, &mut out).is_err());
+        assert!(Rows::part(&[]).offsets_into(0, &mut out).is_err());
     }
 }
