@@ -41,4 +41,4 @@ pub use ladder::Ladder;
 pub use lags::LagTask;
 pub use payment::{Outcome, Payment};
 pub use pool::{Drawn, Reading, Shop, ShopPool, Sought, Source, construct};
-pub use sequence::{Sequence, payoff};
+pub use sequence::{Sequence, complete, payoff};
