@@ -6,7 +6,7 @@
 
 use crate::causal::{add_matrix, add_value_head};
 use crate::token::{Extras, Prefix, TokenPolicy};
-use niwaki_nn::{Activation, Graph, Init, Result};
+use niwaki_nn::{Activation, Graph, Init, Result, Slice};
 
 /// The name of the bias per position and token, `[horizon, vocab]`.
 const STEP_BIAS: &str = "steps.bias";
@@ -54,24 +54,45 @@ impl BagShape {
         let value = if extras.critic { Some(add_value_head(&mut graph, hidden, width)?) } else { None };
         let prefix = Prefix::Counts(counts);
         graph.show(logits);
-        Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
+        let prime = None;
+        Ok(TokenPolicy {
+            vocab,
+            horizon,
+            graph,
+            prefix,
+            actions,
+            open,
+            logits,
+            log_prob,
+            entropy,
+            value,
+            prime,
+        })
     }
 }
 
 impl TokenPolicy {
-    /// Raises the first step's logit of `token` in flat parameters, so that a policy that was indifferent there starts
-    /// by choosing it with probability `mass`.
-    ///
-    /// Returns whether the policy has such a bias; one without it cannot be primed.
+    /// The slice of the bias per position and token, where the policy has one.
+    fn step_bias(&self) -> Option<&Slice> {
+        self.graph.layout().slices().iter().find(|slice| slice.name == STEP_BIAS)
+    }
+
+    /// The same policy, whose members start by choosing `token` first with probability `mass`; `None` where it has no
+    /// bias to raise.
     ///
     /// Paper: `app:sched-controls` (priming toward a dead branch)
-    pub fn prime(&self, parameters: &mut [f32], token: usize, mass: f64) -> bool {
-        let Some(slice) = self.graph.layout().slices().iter().find(|slice| slice.name == STEP_BIAS) else {
-            return false;
-        };
-        // mass = e^b / (e^b + vocab − 1)
-        let bias = (mass * (self.vocab - 1) as f64 / (1.0 - mass)).ln();
-        parameters[slice.range()][token] = bias as f32;
-        true
+    #[must_use]
+    pub fn primed(self, token: usize, mass: f64) -> Option<Self> {
+        self.step_bias().is_some().then_some(Self { prime: Some((token, mass)), ..self })
+    }
+
+    /// Raises the first step's logit of `token` so that a policy that was indifferent there chooses it with
+    /// probability `mass`.
+    pub(crate) fn raise(&self, parameters: &mut [f32], token: usize, mass: f64) {
+        if let Some(slice) = self.step_bias() {
+            // mass = e^b / (e^b + vocab − 1)
+            let bias = (mass * (self.vocab - 1) as f64 / (1.0 - mass)).ln();
+            parameters[slice.range()][token] = bias as f32;
+        }
     }
 }

@@ -65,7 +65,20 @@ impl CausalShape {
         let value = if extras.critic { Some(add_value_head(&mut graph, normed, width)?) } else { None };
         let prefix = Prefix::Tokens(tokens);
         graph.show(logits);
-        Ok(TokenPolicy { vocab, horizon, graph, prefix, actions, open, logits, log_prob, entropy, value })
+        let prime = None;
+        Ok(TokenPolicy {
+            vocab,
+            horizon,
+            graph,
+            prefix,
+            actions,
+            open,
+            logits,
+            log_prob,
+            entropy,
+            value,
+            prime,
+        })
     }
 }
 

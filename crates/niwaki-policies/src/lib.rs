@@ -1,8 +1,10 @@
 //! One file per policy. A policy says how it samples, scores a trajectory and pulls a cotangent back; it knows views
 //! of a task (tokens, candidates, graphs), never a task by name.
 //!
-//! | file | policy |
+//! | file | what belongs there |
 //! |---|---|
+//! | `rollout.rs` | trajectories of a population, ragged or not, and what they earned |
+//! | `policy.rs` | what a neural policy is: program, heads, items, drawing, loading |
 //! | `token.rs` | what the neural policies over token sequences share: inputs, outputs, sampling |
 //! | `causal.rs` | the causal transformer |
 //! | `bag.rs` | a perceptron on the bag of earlier tokens, which must learn what the prefix means |
@@ -13,12 +15,18 @@ mod bag;
 mod causal;
 mod error;
 mod pointer;
+mod policy;
+mod rollout;
 mod tabular;
 mod token;
 
 pub use bag::BagShape;
 pub use causal::CausalShape;
 pub use error::Error;
-pub use pointer::{Built, Decoded, Decoding, PointerPolicy, PointerShape, Sampler, decode};
+pub use pointer::{
+    Decoded, Decoding, Observed, PointerPolicy, PointerScratch, PointerShape, Sampler, decode,
+};
+pub use policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
+pub use rollout::{Rollout, RolloutShape};
 pub use tabular::{Pull, Tabular};
-pub use token::{Draw, Drawn, Extras, Open, TokenPolicy};
+pub use token::{Extras, TokenPolicy};

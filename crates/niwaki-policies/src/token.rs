@@ -1,11 +1,15 @@
 //! What the policies over token sequences have in common: their inputs and outputs, and how they sample.
 //!
-//! An item is one lane, its rows are the steps. Nothing here knows rewards or advantages, nor a task beyond which
-//! tokens it leaves open.
+//! An item is one trajectory, its rows are the steps. Nothing here knows rewards or advantages, nor a task beyond which
+//! tokens it leaves open and which one ends a sequence.
 
+use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
+use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Choosing, Engine, Graph, Index, Mask, Real, Result, Value, log_softmax};
+use niwaki_nn::{Choosing, Engine, Graph, Index, Mask, Real, Value, initialise, log_softmax};
+use niwaki_tasks::Sequence;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// What a token policy can have besides logits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct TokenPolicy {
     pub entropy: Value,
     /// `[horizon, 1]`: the critic's estimates.
     pub value: Option<Value>,
+    /// A token and the probability with which an untrained policy chooses it first.
+    pub prime: Option<(usize, f64)>,
 }
 
 /// How a program reads what was chosen before a step.
@@ -49,29 +55,6 @@ pub(crate) enum Prefix {
     Counts(Value),
 }
 
-/// How a token is chosen.
-#[derive(Clone, Copy, Debug)]
-pub enum Draw<'a> {
-    /// By its probability: the first at which the running sum exceeds the step's uniform, `[member, lane, step]`.
-    Sampled(&'a [f64]),
-    /// The likeliest; of equals the first.
-    Greedy,
-}
-
-/// Which tokens a task leaves open after a prefix: `(prefix, open [vocab])`.
-pub type Open<'a> = dyn Fn(&[i32], &mut [bool]) + Sync + 'a;
-
-/// Trajectories that a policy has drawn.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Drawn {
-    /// The tokens chosen, `[member, lane, step]`.
-    pub actions: Vec<i32>,
-    /// Their log-probabilities, as sampling saw them, `[member, lane, step]`; empty where the device chose.
-    pub log_prob: Vec<f32>,
-    /// Which tokens were open, `[member, lane, step, vocab]`; empty where all always are.
-    pub open: Vec<u8>,
-}
-
 impl TokenPolicy {
     /// The token that stands before the first choice.
     #[must_use]
@@ -79,11 +62,10 @@ impl TokenPolicy {
         self.vocab as i32
     }
 
-    /// The outputs that an engine for this policy is made with: log-probabilities, entropies, logits, and values
-    /// where there is a critic. Sampling reads the logits; nothing flows back from them.
+    /// The outputs that an engine for this policy is made with.
     #[must_use]
     pub fn outputs(&self) -> Vec<Value> {
-        [self.log_prob, self.entropy, self.logits].into_iter().chain(self.value).collect()
+        self.heads().outputs()
     }
 
     /// How the program can choose its own tokens; `None` where more than earlier tokens decides.
@@ -93,12 +75,17 @@ impl TokenPolicy {
         Some(Choosing { logits: self.logits, actions: self.actions, tokens })
     }
 
-    /// Loads trajectories to be scored: `actions` is `[member, lane, step]`, negative where a trajectory has ended;
-    /// `open` is `[member, lane, step, vocab]` for a masked policy and empty for another.
+    /// Loads trajectories to be scored: `actions` is `[member, lane, horizon]`, negative where a trajectory has ended;
+    /// `open` is `[member, lane, horizon, vocab]` for a masked policy and empty for another.
     ///
     /// # Errors
     /// If a length is wrong or an action is no token.
-    pub fn load<E: Engine>(&self, engine: &mut E, actions: &[i32], open: &[u8]) -> Result<()>
+    pub fn load_actions<E: Engine>(
+        &self,
+        engine: &mut E,
+        actions: &[i32],
+        open: &[u8],
+    ) -> niwaki_nn::Result<()>
     where
         E::Scalar: Real,
     {
@@ -109,7 +96,7 @@ impl TokenPolicy {
         engine.load_indices(self.actions, actions)
     }
 
-    fn load_prefixes<E: Engine>(&self, engine: &mut E, actions: &[i32]) -> Result<()>
+    fn load_prefixes<E: Engine>(&self, engine: &mut E, actions: &[i32]) -> niwaki_nn::Result<()>
     where
         E::Scalar: Real,
     {
@@ -141,85 +128,133 @@ impl TokenPolicy {
         }
     }
 
-    /// Draws one trajectory for each lane of each member, token by token with cached keys and values, and leaves them
-    /// loaded, ready to be scored.
+    /// Draws `lanes` trajectories of each member, token by token with cached keys and values, and leaves them loaded,
+    /// ready to be scored.
     ///
     /// The engine was made with [`TokenPolicy::outputs`]. On the CPU the log-probabilities have the bits that scoring
     /// the trajectories gives.
     ///
     /// # Errors
     /// If the uniforms are not one per step of each lane, or the device fails.
-    pub fn draw<E: Engine<Scalar = f32>>(
+    pub fn sample<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
+        task: &dyn Sequence,
+        lanes: usize,
         how: Draw<'_>,
-        open: &Open<'_>,
-        drawn: &mut Drawn,
-    ) -> Result<()> {
-        let (vocab, horizon) = (self.vocab, self.horizon);
-        let (members, lanes) = (engine.members(), engine.items());
-        let count = members * lanes * horizon;
-        if let Draw::Sampled(uniforms) = how {
-            check_members("uniforms", count, uniforms.len())?;
-            if self.draw_on_device(engine, uniforms, drawn)? {
-                return Ok(());
+        rollout: &mut Rollout,
+    ) -> niwaki_nn::Result<()> {
+        engine.set_items(lanes)?;
+        rollout.choices = self.vocab;
+        rollout.outcome.clear();
+        let end = task.end().map(|end| end as i32);
+        let chosen = match how {
+            Draw::Sampled(uniforms) => {
+                check_members("uniforms", engine.members() * lanes * self.horizon, uniforms.len())?;
+                self.sample_on_device(engine, uniforms, rollout)?
             }
+            Draw::Greedy => false,
+        };
+        if !chosen {
+            self.sample_on_host(engine, task, how, rollout)?;
         }
-        drawn.actions.clear();
-        drawn.actions.resize(count, -1);
-        drawn.log_prob.clear();
-        drawn.log_prob.resize(count, 0.0);
-        drawn.open.clear();
-        drawn.open.resize(if self.open.is_some() { count * vocab } else { 0 }, 1);
-        engine.load_indices(self.actions, &drawn.actions)?;
+        rollout.shape = RolloutShape::uniform(engine.members(), lanes, self.horizon);
+        // The device drew every trajectory to the horizon.
+        if end.is_some() && rollout.cut(lanes, self.horizon, end) && chosen {
+            self.load_actions(engine, &rollout.padded_actions(), &[])?;
+        }
+        Ok(())
+    }
+
+    /// Chooses on this side, one step of all lanes after the other.
+    fn sample_on_host<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        task: &dyn Sequence,
+        how: Draw<'_>,
+        rollout: &mut Rollout,
+    ) -> niwaki_nn::Result<()> {
+        let (horizon, end) = (self.horizon, task.end().map(|end| end as i32));
+        let count = engine.members() * engine.items() * horizon;
+        rollout.actions.clear();
+        rollout.actions.resize(count, -1);
+        rollout.log_prob.clear();
+        rollout.log_prob.resize(count, 0.0);
+        let mut open = vec![1; if self.open.is_some() { count * self.vocab } else { 0 }];
+        engine.load_indices(self.actions, &rollout.actions)?;
         for step in 0..horizon {
-            self.load_prefixes(engine, &drawn.actions)?;
+            self.load_prefixes(engine, &rollout.actions)?;
             if let Some(mask) = self.open {
-                drawn.open.par_chunks_mut(horizon * vocab).zip(drawn.actions.par_chunks(horizon)).for_each(
-                    |(mask, actions)| {
-                        let mut allowed = vec![true; vocab];
-                        open(&actions[..step], &mut allowed);
-                        for (to, from) in mask[step * vocab..][..vocab].iter_mut().zip(allowed) {
-                            *to = u8::from(from);
-                        }
-                    },
-                );
-                engine.load_mask(mask, &drawn.open)?;
+                self.open_tokens(task, &rollout.actions, step..step + 1, &mut open);
+                engine.load_mask(mask, &open)?;
             }
             engine.forward_row(step)?;
-            self.choose(engine, step, how, drawn);
+            self.choose(engine, step, how, end, &open, rollout);
         }
         // Prefixes and open tokens were loaded on the way.
-        engine.load_indices(self.actions, &drawn.actions)
+        engine.load_indices(self.actions, &rollout.actions)
+    }
+
+    /// Writes which tokens are open at some steps of every lane that has not ended before.
+    ///
+    /// Shapes: `actions [member, lane, horizon]`, `open [member, lane, horizon, vocab]`
+    fn open_tokens(&self, task: &dyn Sequence, actions: &[i32], steps: Range<usize>, open: &mut [u8]) {
+        let (vocab, horizon) = (self.vocab, self.horizon);
+        open.par_chunks_mut(horizon * vocab).zip(actions.par_chunks(horizon)).for_each(|(open, actions)| {
+            let mut allowed = vec![true; vocab];
+            let mut prefix = Vec::with_capacity(horizon);
+            for step in 0..steps.end {
+                if step >= steps.start {
+                    task.open(&prefix, &mut allowed);
+                    for (to, &from) in open[step * vocab..][..vocab].iter_mut().zip(&allowed) {
+                        *to = u8::from(from);
+                    }
+                }
+                match usize::try_from(actions[step]) {
+                    Ok(token) if Some(token) != task.end() => prefix.push(token),
+                    _ => break,
+                }
+            }
+        });
     }
 
     /// Lets the device choose all tokens, where it can.
-    fn draw_on_device<E: Engine<Scalar = f32>>(
+    fn sample_on_device<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
         uniforms: &[f64],
-        drawn: &mut Drawn,
-    ) -> Result<bool> {
+        rollout: &mut Rollout,
+    ) -> niwaki_nn::Result<bool> {
         let Some(choosing) = self.choosing() else { return Ok(false) };
         let Some(actions) = engine.choose_rows(choosing, self.beginning(), uniforms)? else {
             return Ok(false);
         };
-        drawn.actions = actions;
-        drawn.log_prob.clear();
-        drawn.open.clear();
+        rollout.actions = actions;
+        rollout.log_prob.clear();
         Ok(true)
     }
 
-    /// Chooses each lane's token of one step from the logits that the engine has.
-    fn choose<E: Engine<Scalar = f32>>(&self, engine: &E, step: usize, how: Draw<'_>, drawn: &mut Drawn) {
+    /// Chooses each lane's token of one step from the logits that the engine has; a lane that has ended takes none.
+    fn choose<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        step: usize,
+        how: Draw<'_>,
+        end: Option<i32>,
+        open: &[u8],
+        rollout: &mut Rollout,
+    ) {
         let (vocab, horizon, lanes) = (self.vocab, self.horizon, engine.items());
-        let Drawn { actions, log_prob, open } = drawn;
+        let Rollout { actions, log_prob, .. } = rollout;
         let size = lanes * horizon;
         let logits: Vec<&[f32]> = (0..engine.members()).map(|member| engine.output(member, 2)).collect();
         let one = |member: usize, actions: &mut [i32], log_prob: &mut [f32]| {
             let mut log_probs = vec![0.0; vocab];
             for lane in 0..lanes {
                 let place = lane * horizon + step;
+                if step > 0 && (actions[place - 1] < 0 || Some(actions[place - 1]) == end) {
+                    continue;
+                }
                 let whole = member * size + place;
                 let mask = open.get(whole * vocab..).and_then(|open| open.get(..vocab));
                 log_softmax(&logits[member][place * vocab..][..vocab], mask, &mut log_probs);
@@ -233,6 +268,68 @@ impl TokenPolicy {
         };
         let members = actions.par_chunks_mut(size).zip(log_prob.par_chunks_mut(size)).enumerate();
         members.for_each(|(member, (actions, log_prob))| one(member, actions, log_prob));
+    }
+}
+
+impl Policy for TokenPolicy {
+    type View = dyn Sequence;
+    type Scratch<E: Engine<Scalar = f32>> = ();
+
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn heads(&self) -> Heads {
+        let Self { log_prob, entropy, logits, value, .. } = *self;
+        Heads { log_prob, entropy, logits: Some(logits), value }
+    }
+
+    fn item(&self) -> Item {
+        Item::Trajectories(1)
+    }
+
+    fn horizon(&self) -> usize {
+        self.horizon
+    }
+
+    fn initial_parameters(&self, seed: u64) -> Vec<f32> {
+        let mut parameters = initialise(self.graph.layout(), seed);
+        if let Some((token, mass)) = self.prime {
+            self.raise(&mut parameters, token, mass);
+        }
+        parameters
+    }
+
+    fn single(&self) -> Result<Self, Error> {
+        Ok(self.clone())
+    }
+
+    fn draw<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        (): &mut (),
+        _make: &MakeEngine<E>,
+        task: &dyn Sequence,
+        request: DrawRequest<'_>,
+        rollout: &mut Rollout,
+    ) -> Result<(), Error> {
+        rollout.instances.clear();
+        Ok(self.sample(engine, task, request.lanes, request.how, rollout)?)
+    }
+
+    fn load<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        task: &dyn Sequence,
+        rollout: &Rollout,
+    ) -> Result<(), Error> {
+        engine.set_items(rollout.shape.lanes())?;
+        let actions = rollout.padded_actions();
+        let mut open = vec![1; if self.open.is_some() { actions.len() * self.vocab } else { 0 }];
+        if self.open.is_some() {
+            self.open_tokens(task, &actions, 0..self.horizon, &mut open);
+        }
+        Ok(self.load_actions(engine, &actions, &open)?)
     }
 }
 

@@ -4,9 +4,11 @@
 mod decode;
 mod pointer;
 
+use niwaki_exact::Reward;
 use niwaki_nn::{Cpu, Engine, Real, Span, initialise};
-use niwaki_policies::{BagShape, CausalShape, Draw, Drawn, Extras, TokenPolicy};
+use niwaki_policies::{BagShape, CausalShape, Draw, Extras, Policy, Rollout, RolloutShape, TokenPolicy};
 use niwaki_stream::{Key, Stream};
+use niwaki_tasks::{Choice, Ladder, Sequence, Terminal, complete};
 use serde_json::Value;
 
 /// Numbers in [−1, 1): the hash of `causal_torch.py`.
@@ -57,7 +59,7 @@ fn loaded<F: Real>(case: &Value) -> (TokenPolicy, Cpu<F>, usize) {
     let count = lanes * shape.horizon;
     let actions: Vec<i32> =
         (0..count).map(|place| ((hashed(1000, place) + 1.0) / 2.0 * shape.vocab as f64) as i32).collect();
-    policy.load(&mut engine, &actions, &[]).unwrap();
+    policy.load_actions(&mut engine, &actions, &[]).unwrap();
     (policy, engine, lanes)
 }
 
@@ -128,11 +130,13 @@ fn uniforms(members: u64, lanes: usize, horizon: usize) -> Vec<f64> {
     (0..members).flat_map(lanes).flat_map(draw).collect()
 }
 
-fn sample(policy: &TokenPolicy, engine: &mut Cpu<f32>, members: u64, lanes: usize) -> Drawn {
-    let mut drawn = Drawn::default();
+fn sample(policy: &TokenPolicy, engine: &mut Cpu<f32>, members: u64, lanes: usize) -> Rollout {
+    // Any task in which all tokens are open will do.
+    let task = Ladder::new(Reward::LateOnly, policy.vocab, policy.horizon).unwrap();
+    let mut rollout = Rollout::default();
     let uniforms = uniforms(members, lanes, policy.horizon);
-    policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn).unwrap();
-    drawn
+    policy.sample(engine, &task, lanes, Draw::Sampled(&uniforms), &mut rollout).unwrap();
+    rollout
 }
 
 /// Cached sampling and teacher forcing give the same bits, whatever the number of lanes.
@@ -145,9 +149,8 @@ fn sampled_log_probs_are_the_scored_ones_to_the_last_bit() {
     }
     let mut kept: Option<Vec<f32>> = None;
     for lanes in [1, 3, 40] {
-        engine.set_items(lanes).unwrap();
         let sampled = sample(&policy, &mut engine, 2, lanes);
-        policy.load(&mut engine, &sampled.actions, &[]).unwrap();
+        policy.load_actions(&mut engine, &sampled.actions, &[]).unwrap();
         engine.forward().unwrap();
         let scored = [engine.output(0, 0), engine.output(1, 0)].concat();
         assert_eq!(sampled.log_prob, scored, "{lanes} lanes");
@@ -168,7 +171,6 @@ fn samples_follow_the_policy() {
     let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
     engine.set_parameters(0, &initialise(policy.graph.layout(), 5)).unwrap();
     let lanes = 20_000;
-    engine.set_items(lanes).unwrap();
     let sampled = sample(&policy, &mut engine, 1, lanes);
     for token in 0..3 {
         let places = || (0..lanes).filter(|&lane| sampled.actions[lane] == token);
@@ -184,29 +186,93 @@ fn the_bag_policy_samples_open_tokens_and_can_be_primed() {
     let shape = BagShape { vocab: 4, horizon: 6, width: 16 };
     let policy = shape.policy(Extras { masked: true, critic: true }).unwrap();
     let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
-    let mut parameters = initialise(policy.graph.layout(), 4);
-    assert!(policy.prime(&mut parameters, 1, 0.9));
-    engine.set_parameters(0, &parameters).unwrap();
-    engine.set_items(500).unwrap();
-    let mut drawn = Drawn::default();
-    let busy = |prefix: &[i32], open: &mut [bool]| {
-        open.fill(true);
-        if let Some(&last) = prefix.last() {
-            open[last as usize] = false;
-        }
-    };
-    policy.draw(&mut engine, Draw::Sampled(&uniforms(1, 500, 6)), &busy, &mut drawn).unwrap();
-    policy.load(&mut engine, &drawn.actions, &drawn.open).unwrap();
+    let policy = policy.primed(1, 0.9).unwrap();
+    engine.set_parameters(0, &policy.initial_parameters(4)).unwrap();
+    // A chosen token is closed at the next step.
+    let task = Choice::new(4, 6, Terminal::Chosen, 1).unwrap();
+    let mut rollout = Rollout::default();
+    let uniforms = uniforms(1, 500, 6);
+    policy.sample(&mut engine, &task, 500, Draw::Sampled(&uniforms), &mut rollout).unwrap();
+    policy.load(&mut engine, &task, &rollout).unwrap();
     engine.forward().unwrap();
-    assert_eq!(drawn.log_prob, engine.output(0, 0));
-    let lanes = || drawn.actions.chunks_exact(6);
+    assert_eq!(rollout.log_prob, engine.output(0, 0));
+    let lanes = || rollout.trajectories(0);
     assert!(lanes().all(|lane| lane.windows(2).all(|pair| pair[0] != pair[1])));
     // Primed to about 0.9: the untrained head moves it a little, and 500 draws have a standard error of 0.013.
     let first = lanes().filter(|lane| lane[0] == 1).count() as f64 / 500.0;
     assert!((0.8..0.97).contains(&first), "{first}");
     // Greedy lanes are all alike.
-    policy.draw(&mut engine, Draw::Greedy, &busy, &mut drawn).unwrap();
-    assert!(drawn.actions.chunks_exact(6).all(|lane| lane == &drawn.actions[..6]));
+    policy.sample(&mut engine, &task, 500, Draw::Greedy, &mut rollout).unwrap();
+    assert!(rollout.trajectories(0).all(|lane| lane == &rollout.actions[..6]));
     let causal = CausalShape { vocab: 4, horizon: 6, width: 8, heads: 1, blocks: 1, hidden: 8 };
-    assert!(!causal.policy(Extras::default()).unwrap().prime(&mut [], 1, 0.9), "it has no bias to prime");
+    assert!(causal.policy(Extras::default()).unwrap().primed(1, 0.9).is_none(), "it has no bias to prime");
+}
+
+/// Sequences that end with token 3, in which no token follows itself.
+#[derive(Debug)]
+struct Stops;
+
+impl Sequence for Stops {
+    fn vocab(&self) -> usize {
+        4
+    }
+    fn horizon(&self) -> usize {
+        6
+    }
+    fn masked(&self) -> bool {
+        true
+    }
+    fn open(&self, prefix: &[usize], open: &mut [bool]) {
+        assert!(!prefix.contains(&3), "nobody asks what is open after the end");
+        open.fill(true);
+        if let Some(&last) = prefix.last() {
+            open[last] = false;
+        }
+    }
+    fn end(&self) -> Option<usize> {
+        Some(3)
+    }
+    fn reward(&self, tokens: &[usize]) -> f64 {
+        tokens.len() as f64
+    }
+}
+
+/// Trajectories that end early are the beginnings of those that do not, and are scored as they were sampled.
+#[test]
+fn a_trajectory_ends_with_its_end_token_and_nothing_else_changes() {
+    assert_eq!(complete(&Stops, &[1, 3, 2, 3]), [1, 3]);
+    let bag = BagShape { vocab: 4, horizon: 6, width: 16 };
+    let causal = CausalShape { vocab: 4, horizon: 6, width: 16, heads: 2, blocks: 1, hidden: 24 };
+    let extras = Extras { masked: true, critic: false };
+    for policy in [bag.policy(extras).unwrap(), causal.policy(extras).unwrap()] {
+        let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 2);
+        for member in 0..2 {
+            engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64)).unwrap();
+        }
+        let drawn = uniforms(2, 40, 6);
+        let (mut ragged, mut whole) = (Rollout::default(), Rollout::default());
+        policy.sample(&mut engine, &Stops, 40, Draw::Sampled(&drawn), &mut ragged).unwrap();
+        let task = Choice::new(4, 6, Terminal::Chosen, 1).unwrap();
+        policy.sample(&mut engine, &task, 40, Draw::Sampled(&drawn), &mut whole).unwrap();
+        assert_eq!(whole.shape, RolloutShape::uniform(2, 40, 6));
+        assert!(!ragged.shape.is_uniform());
+        for member in 0..2 {
+            for (short, long) in ragged.trajectories(member).zip(whole.trajectories(member)) {
+                let long: Vec<usize> = long.iter().map(|&token| token as usize).collect();
+                let short: Vec<usize> = short.iter().map(|&token| token as usize).collect();
+                assert_eq!(short, complete(&Stops, &long));
+            }
+        }
+        // Scored anew, the steps have the sampled bits, and rows behind an end say nothing.
+        policy.load(&mut engine, &Stops, &ragged).unwrap();
+        engine.forward().unwrap();
+        for member in 0..2 {
+            let scored = engine.output(member, 0);
+            let steps = ragged.shape.pack(member, 0..40, scored);
+            assert_eq!(steps, ragged.log_prob[ragged.shape.member(member)]);
+            assert!(steps.iter().all(|&log_prob| log_prob < 0.0));
+            let told = scored.iter().filter(|&&log_prob| log_prob != 0.0).count();
+            assert_eq!(told, steps.len());
+        }
+    }
 }

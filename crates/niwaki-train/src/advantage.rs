@@ -3,23 +3,26 @@
 //! Rewards are terminal and undiscounted, so the return-to-go of every step is the trajectory's reward.
 
 use crate::spec::{AdvantageKind, AdvantageSpec};
+use niwaki_policies::RolloutShape;
 
 /// Advantages `[lane, step]` of one member's batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Judged {
+pub struct Advantages {
     /// Advantages.
     pub advantage: Vec<f64>,
     /// What the critic should estimate; empty without a critic.
     pub target: Vec<f64>,
 }
 
-/// What there is to judge by.
+/// What one member's advantages are estimated from.
 #[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
+pub struct AdvantageInputs<'a> {
     /// `[lane]`
     pub reward: &'a [f64],
-    /// Steps per trajectory.
-    pub horizon: usize,
+    /// The trajectories of all members.
+    pub shape: &'a RolloutShape,
+    /// Which member it is.
+    pub member: usize,
     /// Trajectories per group.
     pub group: usize,
     /// Exact advantages `[lane, step]`, where asked for and known.
@@ -28,27 +31,36 @@ pub struct Evidence<'a> {
     pub value: &'a [f64],
 }
 
-/// Judges a batch.
+/// Estimates the advantages of one member's batch.
 ///
 /// Paper: `alg:tempered` (line 2), `app:testbed-protocol` (returns with a batch-mean baseline), `sec:mechanism`
 /// (centring)
 #[must_use]
-pub fn judge(spec: &AdvantageSpec, evidence: Evidence<'_>) -> Judged {
-    let Evidence { reward, horizon, group, .. } = evidence;
-    let mut judged = Judged::default();
-    match (spec.kind, evidence.exact) {
+pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages {
+    let AdvantageInputs { reward, group, shape, member, .. } = inputs;
+    let mut judged = Advantages::default();
+    let along = |advantage: Vec<f64>| {
+        let lengths = shape.lengths(member, 0..shape.lanes());
+        advantage
+            .into_iter()
+            .zip(lengths)
+            .flat_map(|(advantage, length)| std::iter::repeat_n(advantage, length))
+    };
+    match (spec.kind, inputs.exact) {
         (AdvantageKind::Exact, Some(exact)) => judged.advantage.extend_from_slice(exact),
         (AdvantageKind::Returns | AdvantageKind::Exact, _) => {
-            centred(reward, spec.standardise, horizon, &mut judged.advantage);
+            judged.advantage.extend(along(centred(reward, spec.standardise)));
         }
         (AdvantageKind::Group, _) => {
-            for group in reward.chunks(group) {
-                centred(group, spec.standardise, horizon, &mut judged.advantage);
-            }
+            let groups = reward.chunks(group).flat_map(|group| centred(group, spec.standardise));
+            judged.advantage.extend(along(groups.collect()));
         }
         (AdvantageKind::Critic, _) => {
-            for (&reward, value) in reward.iter().zip(evidence.value.chunks_exact(horizon)) {
-                estimate(reward, value, spec.lambda, &mut judged);
+            let mut start = 0;
+            for (&reward, length) in reward.iter().zip(shape.lengths(member, 0..shape.lanes())) {
+                let value = &inputs.value[start..start + length];
+                generalised(reward, value, spec.lambda, &mut judged);
+                start += length;
             }
             if spec.standardise {
                 standardise(&mut judged.advantage);
@@ -58,15 +70,15 @@ pub fn judge(spec: &AdvantageSpec, evidence: Evidence<'_>) -> Judged {
     judged
 }
 
-/// Rewards minus their mean, constant along each trajectory.
-fn centred(reward: &[f64], standardised: bool, horizon: usize, out: &mut Vec<f64>) {
+/// Rewards minus their mean.
+fn centred(reward: &[f64], standardised: bool) -> Vec<f64> {
     let mut centred = reward.to_vec();
     let mean = reward.iter().sum::<f64>() / reward.len() as f64;
     centred.iter_mut().for_each(|reward| *reward -= mean);
     if standardised {
         standardise(&mut centred);
     }
-    out.extend(centred.iter().flat_map(|&advantage| std::iter::repeat_n(advantage, horizon)));
+    centred
 }
 
 /// Centres, and divides by the sample's deviation; where all are alike there is no signal, and it stays zero.
@@ -81,7 +93,7 @@ fn standardise(values: &mut [f64]) {
 
 /// Generalised advantage estimation of one trajectory with a terminal reward and no discount:
 /// `δ_t = V_{t+1} − V_t` (the reward stands for the last `V_{t+1}`), `A_t = δ_t + λ A_{t+1}`, target `A_t + V_t`.
-fn estimate(reward: f64, value: &[f64], lambda: f64, judged: &mut Judged) {
+fn generalised(reward: f64, value: &[f64], lambda: f64, judged: &mut Advantages) {
     let start = judged.advantage.len();
     judged.advantage.resize(start + value.len(), 0.0);
     let mut later = 0.0;
@@ -98,31 +110,49 @@ fn estimate(reward: f64, value: &[f64], lambda: f64, judged: &mut Judged) {
 mod tests {
     use super::*;
 
-    fn evidence<'a>(reward: &'a [f64], value: &'a [f64]) -> Evidence<'a> {
-        Evidence { reward, horizon: 2, group: 2, exact: None, value }
-    }
-
-    fn spec(kind: AdvantageKind, standardise: bool) -> AdvantageSpec {
-        AdvantageSpec { kind, standardise, lambda: 0.5 }
+    fn judge(
+        kind: AdvantageKind,
+        standardise: bool,
+        shape: &RolloutShape,
+        reward: &[f64],
+        value: &[f64],
+    ) -> Advantages {
+        let inputs = AdvantageInputs { reward, shape, member: 0, group: 2, exact: None, value };
+        estimate(&AdvantageSpec { kind, standardise, lambda: 0.5 }, inputs)
     }
 
     #[test]
     fn returns_are_centred_over_the_batch_and_groups_within() {
-        let reward = [1.0, 0.0, 1.0, 1.0];
-        let returns = judge(&spec(AdvantageKind::Returns, false), evidence(&reward, &[]));
+        let (reward, shape) = ([1.0, 0.0, 1.0, 1.0], RolloutShape::uniform(1, 4, 2));
+        let returns = judge(AdvantageKind::Returns, false, &shape, &reward, &[]);
         assert_eq!(returns.advantage, [0.25, 0.25, -0.75, -0.75, 0.25, 0.25, 0.25, 0.25]);
-        let group = judge(&spec(AdvantageKind::Group, false), evidence(&reward, &[]));
+        let group = judge(AdvantageKind::Group, false, &shape, &reward, &[]);
         assert_eq!(group.advantage, [0.5, 0.5, -0.5, -0.5, 0.0, 0.0, 0.0, 0.0]);
-        let scaled = judge(&spec(AdvantageKind::Group, true), evidence(&reward, &[]));
+        let scaled = judge(AdvantageKind::Group, true, &shape, &reward, &[]);
         // The sample's deviation of 1 and 0 is √0.5: 0.5 / √0.5 = √0.5; a group without variance stays silent.
         assert!((scaled.advantage[0] - 0.5_f64.sqrt()).abs() < 1e-5);
         assert_eq!(scaled.advantage[4..], [0.0; 4]);
     }
 
     #[test]
+    fn every_trajectory_counts_once_however_long_it_is() {
+        let shape = RolloutShape::ragged(2, 3, [1, 3]);
+        // The mean of 1 and 0 is 0.5, whatever their lengths.
+        let returns = judge(AdvantageKind::Returns, false, &shape, &[1.0, 0.0], &[]);
+        assert_eq!(returns.advantage, [0.5, -0.5, -0.5, -0.5]);
+        // A₀ of the first is 1 − 0.2; the second has δ = (0.3 − 0.1, 0.5 − 0.3, 0 − 0.5): A₂ = −0.5,
+        // A₁ = 0.2 − 0.25 = −0.05, A₀ = 0.2 − 0.025 = 0.175.
+        let critic = judge(AdvantageKind::Critic, false, &shape, &[1.0, 0.0], &[0.2, 0.1, 0.3, 0.5]);
+        for (came, expected) in critic.advantage.iter().zip([0.8, 0.175, -0.05, -0.5]) {
+            assert!((came - expected).abs() < 1e-15, "{came} {expected}");
+        }
+    }
+
+    #[test]
     fn a_critic_bootstraps() {
         // δ₁ = 1 − 0.4 = 0.6, A₁ = 0.6; δ₀ = 0.4 − 0.2 = 0.2, A₀ = 0.2 + 0.5·0.6 = 0.5; targets 0.7 and 1.0.
-        let judged = judge(&spec(AdvantageKind::Critic, false), evidence(&[1.0], &[0.2, 0.4]));
+        let shape = RolloutShape::uniform(1, 1, 2);
+        let judged = judge(AdvantageKind::Critic, false, &shape, &[1.0], &[0.2, 0.4]);
         for (came, expected) in judged.advantage.iter().chain(&judged.target).zip([0.5, 0.6, 0.7, 1.0]) {
             assert!((came - expected).abs() < 1e-15);
         }

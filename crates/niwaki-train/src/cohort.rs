@@ -1,15 +1,14 @@
 //! From checked recipes to a trainer on a device.
 
 use crate::Error;
-use crate::player::{Begin, Neural, Pointer, Tables};
+use crate::player::{Environment, Neural, Player, ShopEnvironment, TableInit, Tables, TokenEnvironment};
+use crate::policy::{pointer_shape, token_policy};
 use crate::record::Record;
-use crate::spec::{GlimpseKind, Played, PolicyKind, Recipe, Spec};
+use crate::spec::{Played, Recipe};
 use crate::trainer::{LastBatch, Trainer};
-use niwaki_nn::{Cpu, Engine, Graph, Value};
-use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
-use niwaki_tasks::{Construction, Sequence};
+use niwaki_nn::{Cpu, Graph, Value};
+use niwaki_policies::Policy;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Where a cohort runs.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +68,7 @@ pub trait Cohort {
     fn restore(&mut self, member: usize, path: &Path) -> Result<(), Error>;
 }
 
-impl<P: crate::player::Player> Cohort for Trainer<P> {
+impl<P: Player> Cohort for Trainer<P> {
     fn done(&self) -> usize {
         self.done()
     }
@@ -109,52 +108,51 @@ impl<P: crate::player::Player> Cohort for Trainer<P> {
 /// Where the recipes do not belong together, or the device has no room.
 pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, Error> {
     let Some(first) = recipes.first() else { return Err(Error::Mixed) };
-    let (spec, critic) = (&first.spec, first.critic());
-    let seeds: Vec<u64> = recipes.iter().map(|recipe| recipe.spec.seed).collect();
-    let prime = spec.policy.prime.as_ref().map(|prime| (prime.token, prime.mass));
-    let reference = spec.update.reference_kl > 0.0;
-    let task = match &first.task {
-        Played::Shops(first) => return shops(first.construction()?, seeds, recipes, device),
-        Played::Tokens(task) => task.clone(),
-    };
-    let Some(policy) = token_policy(first, task.as_ref())? else {
-        let begin = Begin { scale: spec.policy.scale, prime, critic, reference };
-        let player = Tables::new(task, &seeds, begin)?;
-        return Ok(Box::new(Trainer::new(player, recipes)?));
-    };
-    match device {
-        Device::Cpu => {
-            let engine = || Ok(Cpu::<f32>::new(&policy.graph, &policy.outputs(), seeds.len()));
-            neural(&policy, task, engine, seeds.clone(), prime, recipes)
-        }
-        #[cfg(feature = "cuda")]
-        Device::Cuda(options) => {
-            use niwaki_nn::cuda::Cuda;
-            let engine = || Cuda::new(&policy.graph, &policy.outputs(), seeds.len(), options);
-            neural(&policy, task, engine, seeds.clone(), prime, recipes)
+    let spec = &first.spec;
+    match &first.task {
+        Played::Tokens(task) => match token_policy(first, task.as_ref())? {
+            Some(policy) => neural(policy, TokenEnvironment(task.clone()), recipes, device),
+            None => {
+                let init = TableInit {
+                    scale: spec.policy.scale,
+                    prime: spec.policy.prime.as_ref().map(|prime| (prime.token, prime.mass)),
+                    critic: first.critic(),
+                    reference: spec.update.reference_kl > 0.0,
+                };
+                let player = Tables::new(task.clone(), &seeds(&recipes), init)?;
+                Ok(Box::new(Trainer::new(player, recipes)?))
+            }
+        },
+        Played::Shops(shops) => {
+            let task = shops.construction()?;
+            let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
+            let payment = |recipe: &Recipe| match &recipe.task {
+                Played::Shops(shops) => Ok(shops.payment),
+                Played::Tokens(_) => Err(Error::Mixed),
+            };
+            let payments = recipes.iter().map(payment).collect::<Result<_, _>>()?;
+            neural(policy, ShopEnvironment { task, payments }, recipes, device)
         }
     }
 }
 
-/// The cohort of pointer policies on a pool of shops.
-fn shops(
-    task: Arc<dyn Construction>,
-    seeds: Vec<u64>,
+fn seeds(recipes: &[Recipe]) -> Vec<u64> {
+    recipes.iter().map(|recipe| recipe.spec.seed).collect()
+}
+
+/// The cohort of a neural policy.
+fn neural<P: Policy + 'static, T: Environment<View = P::View> + 'static>(
+    policy: P,
+    environment: T,
     recipes: Vec<Recipe>,
     device: &Device,
 ) -> Result<Box<dyn Cohort>, Error> {
-    let spec = &recipes[0].spec;
-    let (members, reference) = (seeds.len(), spec.update.reference_kl > 0.0);
-    let payment = |recipe: &Recipe| match &recipe.task {
-        Played::Shops(shops) => Ok(shops.payment),
-        Played::Tokens(_) => Err(Error::Mixed),
-    };
-    let payments = recipes.iter().map(payment).collect::<Result<Vec<_>, _>>()?;
-    let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
+    let (seeds, members) = (seeds(&recipes), recipes.len());
+    let reference = recipes.iter().any(|recipe| recipe.spec.update.reference_kl > 0.0);
     match device {
         Device::Cpu => {
             let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
-            let player = Pointer::new(policy, task, seeds, payments, reference, Box::new(make))?;
+            let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
             Ok(Box::new(Trainer::new(player, recipes)?))
         }
         #[cfg(feature = "cuda")]
@@ -162,60 +160,8 @@ fn shops(
             use niwaki_nn::cuda::Cuda;
             let options = options.clone();
             let make = move |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, members, &options);
-            let player = Pointer::new(policy, task, seeds, payments, reference, Box::new(make))?;
+            let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
             Ok(Box::new(Trainer::new(player, recipes)?))
         }
     }
-}
-
-/// The sizes of a spec's pointer on a task, for so many trajectories per instance.
-pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) -> PointerShape {
-    let width = spec.policy.width.unwrap_or(64);
-    PointerShape {
-        candidates: task.candidates(),
-        horizon: task.horizon(),
-        features: task.features(),
-        context: task.context(),
-        group,
-        width,
-        heads: spec.policy.heads,
-        blocks: spec.policy.blocks,
-        hidden: spec.policy.hidden.unwrap_or(2 * width),
-        residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
-    }
-}
-
-fn neural<E: Engine<Scalar = f32> + 'static>(
-    policy: &TokenPolicy,
-    task: Arc<dyn Sequence>,
-    engine: impl Fn() -> niwaki_nn::Result<E>,
-    seeds: Vec<u64>,
-    prime: Option<(usize, f64)>,
-    recipes: Vec<Recipe>,
-) -> Result<Box<dyn Cohort>, Error> {
-    let first = &recipes[0];
-    let reference = if first.spec.update.reference_kl > 0.0 { Some(engine()?) } else { None };
-    let player = Neural::new(policy.clone(), task, seeds, prime, engine()?, reference)?;
-    Ok(Box::new(Trainer::new(player, recipes)?))
-}
-
-/// The network that a recipe names; none for a table.
-fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Option<TokenPolicy>, Error> {
-    let spec = &recipe.spec.policy;
-    let extras = Extras { masked: task.masked(), critic: recipe.critic() };
-    let (vocab, horizon) = (task.vocab(), task.horizon());
-    Ok(match spec.kind {
-        // A checked recipe has a pointer play shops only.
-        PolicyKind::Tabular | PolicyKind::Pointer => None,
-        PolicyKind::Bag => {
-            let shape = BagShape { vocab, horizon, width: spec.width.unwrap_or(32) };
-            Some(shape.policy(extras)?)
-        }
-        PolicyKind::Causal => {
-            let width = spec.width.unwrap_or(128);
-            let hidden = spec.hidden.unwrap_or(4 * width);
-            let shape = CausalShape { vocab, horizon, width, heads: spec.heads, blocks: spec.blocks, hidden };
-            Some(shape.policy(extras)?)
-        }
-    })
 }

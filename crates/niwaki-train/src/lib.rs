@@ -9,9 +9,10 @@
 //! |---|---|
 //! | [`spec`] | the file of a run: tables, defaults, checks, hash |
 //! | [`player`] | who plays: a population of policies on a task, with their optimiser |
-//! | [`advantage`] | how trajectories are judged |
-//! | [`update`] | one batch and the loss it hands to the player |
+//! | [`advantage`] | advantages of trajectories |
+//! | [`update`] | one training batch and the loss it hands to the player |
 //! | [`trainer`] | Algorithm 1 |
+//! | [`policy`] | the policies that a spec can name |
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
 //! | [`run`] | the folder of one run: files, stop and resume |
@@ -21,6 +22,7 @@ pub mod advantage;
 pub mod cohort;
 mod error;
 pub mod player;
+pub mod policy;
 pub mod record;
 pub mod run;
 pub mod spec;

@@ -1,7 +1,7 @@
 //! What one iteration of one member leaves behind: a line of its curve.
 
-use crate::player::Games;
 use niwaki_correction::Diagnostics;
+use niwaki_policies::Rollout;
 use serde::{Deserialize, Serialize};
 
 /// A line of a run's curve. Nothing in it depends on the clock or the machine's load.
@@ -52,13 +52,12 @@ pub struct Record {
 impl Record {
     /// The batch's side of a record.
     #[must_use]
-    pub fn of_batch(iteration: usize, member: usize, games: &Games) -> Self {
-        let reward = games.reward_of(member);
-        let lanes = || games.actions_of(member).chunks_exact(games.horizon);
-        let share = |place: usize| {
-            let mut share = vec![0.0; games.vocab];
-            for lane in lanes() {
-                share[lane[place] as usize] += 1.0 / games.lanes as f64;
+    pub fn of_batch(iteration: usize, member: usize, rollout: &Rollout) -> Self {
+        let reward = rollout.reward_of(member);
+        let share = |pick: fn(&[i32]) -> Option<&i32>| {
+            let mut share = vec![0.0; rollout.choices];
+            for &action in rollout.trajectories(member).filter_map(pick) {
+                share[action as usize] += 1.0 / reward.len() as f64;
             }
             share
         };
@@ -66,8 +65,8 @@ impl Record {
             iteration,
             batch_reward: reward.iter().sum::<f64>() / reward.len() as f64,
             zero_reward: reward.iter().all(|&reward| reward == 0.0),
-            first: share(0),
-            last: share(games.horizon - 1),
+            first: share(<[i32]>::first),
+            last: share(<[i32]>::last),
             ..Self::default()
         }
     }

@@ -4,7 +4,7 @@
 //! operations; so a policy for flow shops schedules any number of jobs. Decoding runs on the CPU.
 
 use crate::Error;
-use crate::cohort::pointer_shape;
+use crate::policy::pointer_shape;
 use crate::run::{CHECKPOINT, SPEC};
 use crate::spec::{PolicyKind, Spec, TaskKind};
 use niwaki_nn::{Checkpoint, Cpu, Engine, Graph, Value};

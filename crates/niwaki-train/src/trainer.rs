@@ -1,15 +1,16 @@
-//! Algorithm 1 for a cohort: rollout, judgement, update, again.
+//! Algorithm 1 for a cohort: rollout, advantages, update, again.
 //!
 //! Knows players and losses; knows nothing of files, studies or devices.
 
 use crate::Error;
-use crate::advantage::{Evidence, Judged, judge};
-use crate::player::{Games, Play, Player, Seen};
+use crate::advantage::{AdvantageInputs, Advantages, estimate};
+use crate::player::{Player, RolloutRequest, Scores};
 use crate::record::Record;
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
-use crate::update::{Material, Terms};
+use crate::update::{LossTerms, TrainingBatch};
 use niwaki_correction::Real;
 use niwaki_correction::schedule::alpha_for_drift;
+use niwaki_policies::{Rollout, RolloutShape};
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -22,12 +23,12 @@ pub struct Trainer<P: Player> {
     recipes: Vec<Recipe>,
     /// Iterations done.
     done: usize,
-    games: Games,
-    trials: Games,
-    batch: Material<P::Scalar>,
+    rollout: Rollout,
+    evaluated: Rollout,
+    batch: TrainingBatch<P::Scalar>,
     /// The strengths that the drift licensed, where they were measured.
     alphas: Vec<Option<f64>>,
-    /// Seconds of rollout, judgement, update and evaluation.
+    /// Seconds of rollout, advantages, update and evaluation.
     seconds: [f64; 4],
 }
 
@@ -36,8 +37,8 @@ pub struct Trainer<P: Player> {
 pub struct LastBatch {
     /// Iterations done.
     pub iteration: usize,
-    /// Steps per trajectory.
-    pub horizon: usize,
+    /// Where its trajectories lie.
+    pub shape: RolloutShape,
     /// Log-probabilities at rollout.
     pub rollout: Vec<f64>,
     /// Log-probabilities after the update: those that the record's drift is of.
@@ -58,9 +59,9 @@ impl<P: Player> Trainer<P> {
         if keys.windows(2).any(|pair| pair[0] != pair[1]) || recipes.len() != player.members() {
             return Err(Error::Mixed);
         }
-        let (games, trials, batch) = Default::default();
+        let (rollout, evaluated, batch) = Default::default();
         let alphas = vec![None; recipes.len()];
-        Ok(Self { player, recipes, done: 0, games, trials, batch, alphas, seconds: [0.0; 4] })
+        Ok(Self { player, recipes, done: 0, rollout, evaluated, batch, alphas, seconds: [0.0; 4] })
     }
 
     /// One iteration of every member; one record each.
@@ -74,7 +75,7 @@ impl<P: Player> Trainer<P> {
             self.measure_strengths()?;
         }
         let iteration = self.done;
-        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
+        let terms: Vec<LossTerms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
         let norms = self.learn(iteration, &terms)?;
         let mut clock = Clock::start();
         self.batch.keep_current(&self.player);
@@ -88,22 +89,23 @@ impl<P: Player> Trainer<P> {
 
     /// Lines 1 to 9: one batch and all epochs on it, then a pass that shows where they led; returns the norms of the last
     /// gradients.
-    fn learn(&mut self, iteration: usize, terms: &[Terms]) -> Result<Vec<f64>, Error> {
+    fn learn(&mut self, iteration: usize, terms: &[LossTerms]) -> Result<Vec<f64>, Error> {
         let (lanes, parts) = (self.shared().spec.rollout.lanes, self.shared().spec.update.minibatches);
         let reuse = self.shared().schedule.phase(iteration).reuse;
         let mut clock = Clock::start();
-        // Lines 1 and 2: roll out, judge, and keep the rollout's log-probabilities where something needs them early.
-        let rollout = Play { purpose: "actions", iteration, first: 0, greedy: false, trial: false };
-        self.player.play(rollout, lanes, &mut self.games)?;
+        // Lines 1 and 2: roll out, estimate advantages, and keep the rollout's log-probabilities where something needs them early.
+        let request =
+            RolloutRequest { purpose: "actions", iteration, first: 0, greedy: false, held_out: false };
+        self.player.roll_out(request, lanes, &mut self.rollout)?;
         clock.lap(&mut self.seconds[0]);
-        self.batch.rollout.clear();
+        self.batch.rollout_log_prob.clear();
         if parts > 1 || self.shared().critic() {
             self.player.score()?;
             self.batch.keep_rollout(&self.player);
         }
-        self.judge();
+        self.estimate_advantages();
         if self.shared().spec.update.reference_kl > 0.0 {
-            self.batch.reference = self.player.reference(&self.games)?;
+            self.batch.reference_log_prob = self.player.reference(&self.rollout)?;
         }
         clock.lap(&mut self.seconds[1]);
 
@@ -120,14 +122,14 @@ impl<P: Player> Trainer<P> {
             } else {
                 for part in 0..parts {
                     let chosen = self.choose_lanes(iteration, epoch, part);
-                    self.player.load(&self.games.part(&chosen))?;
+                    self.player.load(&self.rollout.part(&chosen))?;
                     self.batch.part(&chosen).pull_back(&mut self.player, terms, iteration)?;
                     norms = self.step(iteration, epoch * parts + part)?;
                 }
             }
         }
         if parts > 1 {
-            self.player.load(&self.games)?;
+            self.player.load(&self.rollout)?;
         }
         // What is recorded is the update as it ended: the last step, too, has moved the policy.
         self.player.score()?;
@@ -169,15 +171,16 @@ impl<P: Player> Trainer<P> {
     /// Paper: `app:sched-driftdial`
     pub fn probe(&mut self) -> Result<Vec<Option<f64>>, Error> {
         let members = 0..self.player.members();
-        let kept = members.clone().map(|member| self.player.keep(member)).collect::<Result<Vec<_>, _>>()?;
-        let terms: Vec<Terms> = self.recipes.iter().map(|recipe| terms_of(recipe, self.done)).collect();
+        let kept =
+            members.clone().map(|member| self.player.checkpoint(member)).collect::<Result<Vec<_>, _>>()?;
+        let terms: Vec<LossTerms> = self.recipes.iter().map(|recipe| terms_of(recipe, self.done)).collect();
         self.learn(self.done, &terms)?;
         let mut drifts = Vec::with_capacity(kept.len());
         for member in members {
-            let seen = self.player.seen(member);
-            let (found, _) = self.batch.measure(seen.log_prob, &terms[member], member, self.done)?;
+            let scores = self.player.scores(member);
+            let (found, _) = self.batch.measure(scores.log_prob, &terms[member], member, self.done)?;
             drifts.push((found.zero_signal < 1.0).then_some(found.drift));
-            self.player.put_back(member, &kept[member])?;
+            self.player.set_checkpoint(member, &kept[member])?;
         }
         Ok(drifts)
     }
@@ -207,31 +210,32 @@ impl<P: Player> Trainer<P> {
     }
 
     /// Fills the batch's advantages and targets.
-    fn judge(&mut self) {
-        let Self { player, recipes, games, batch, .. } = self;
-        (batch.horizon, batch.lanes) = (games.horizon, games.lanes);
+    fn estimate_advantages(&mut self) {
+        let Self { player, recipes, rollout, batch, .. } = self;
+        batch.shape.clone_from(&rollout.shape);
         batch.advantage.clear();
         batch.target.clear();
-        let seen = (0..recipes.len()).map(|member| {
+        let known = (0..recipes.len()).map(|member| {
             let kind = recipes[member].spec.advantage.kind;
             let exact =
-                if kind == AdvantageKind::Exact { player.exact_advantage(member, games) } else { None };
-            let value = if kind == AdvantageKind::Critic { player.seen(member).value } else { &[] };
+                if kind == AdvantageKind::Exact { player.exact_advantage(member, rollout) } else { None };
+            let value = if kind == AdvantageKind::Critic { player.scores(member).value } else { &[] };
             (exact, value.iter().map(|value| value.to_f64()).collect::<Vec<f64>>())
         });
-        let seen: Vec<_> = seen.collect();
-        let judged = seen.par_iter().enumerate().map(|(member, (exact, value))| {
+        let known: Vec<_> = known.collect();
+        let estimated = known.par_iter().enumerate().map(|(member, (exact, value))| {
             let spec = &recipes[member].spec;
-            let evidence = Evidence {
-                reward: games.reward_of(member),
-                horizon: games.horizon,
+            let inputs = AdvantageInputs {
+                reward: rollout.reward_of(member),
+                shape: &rollout.shape,
+                member,
                 group: spec.rollout.group,
                 exact: exact.as_deref(),
                 value,
             };
-            judge(&spec.advantage, evidence)
+            estimate(&spec.advantage, inputs)
         });
-        for Judged { advantage, target } in judged.collect::<Vec<_>>() {
+        for Advantages { advantage, target } in estimated.collect::<Vec<_>>() {
             batch.advantage.extend(advantage.iter().map(|&value| P::Scalar::from_f64(value)));
             batch.target.extend(target.iter().map(|&value| P::Scalar::from_f64(value)));
         }
@@ -251,32 +255,32 @@ impl<P: Player> Trainer<P> {
     fn choose_lanes(&self, iteration: usize, epoch: usize, part: usize) -> Vec<Vec<usize>> {
         let parts = self.shared().spec.update.minibatches;
         let choose = |recipe: &Recipe| {
-            let bundle = self.games.bundle();
-            let mut bundles: Vec<usize> = (0..self.games.lanes / bundle).collect();
+            let group = self.rollout.group();
+            let mut groups: Vec<usize> = (0..self.rollout.shape.lanes() / group).collect();
             let key = Key::new(recipe.spec.seed, "minibatches").iteration(iteration as u64);
-            key.lane(epoch as u64).open().shuffle(&mut bundles);
-            let size = bundles.len() / parts;
-            let chosen = &bundles[part * size..(part + 1) * size];
-            chosen.iter().flat_map(|first| first * bundle..(first + 1) * bundle).collect()
+            key.lane(epoch as u64).open().shuffle(&mut groups);
+            let size = groups.len() / parts;
+            let chosen = &groups[part * size..(part + 1) * size];
+            chosen.iter().flat_map(|first| first * group..(first + 1) * group).collect()
         };
         self.recipes.iter().map(choose).collect()
     }
 
-    fn records(&self, terms: &[Terms], norms: &[f64]) -> Result<Vec<Record>, Error> {
-        let Self { player, recipes, games, batch, alphas, done, .. } = self;
-        let seen: Vec<Seen<'_, P::Scalar>> =
-            (0..player.members()).map(|member| player.seen(member)).collect();
-        let record = |(member, seen): (usize, &Seen<'_, P::Scalar>)| {
-            let (diagnostics, alpha) = batch.measure(seen.log_prob, &terms[member], member, *done)?;
-            let entropy = seen.entropy;
+    fn records(&self, terms: &[LossTerms], norms: &[f64]) -> Result<Vec<Record>, Error> {
+        let Self { player, recipes, rollout, batch, alphas, done, .. } = self;
+        let scores: Vec<Scores<'_, P::Scalar>> =
+            (0..player.members()).map(|member| player.scores(member)).collect();
+        let record = |(member, scores): (usize, &Scores<'_, P::Scalar>)| {
+            let (diagnostics, alpha) = batch.measure(scores.log_prob, &terms[member], member, *done)?;
+            let entropy = scores.entropy;
             Ok(Record {
                 entropy: entropy.iter().map(|entropy| entropy.to_f64()).sum::<f64>() / entropy.len() as f64,
                 gradient_norm: norms[member],
                 alpha: alpha.or(alphas[member].filter(|_| recipes[member].measures(*done))),
-                ..Record::of_batch(done + 1, member, games).measured(&diagnostics)
+                ..Record::of_batch(done + 1, member, rollout).measured(&diagnostics)
             })
         };
-        seen.par_iter().enumerate().map(record).collect()
+        scores.par_iter().enumerate().map(record).collect()
     }
 
     /// Measures the trained policies where it is time.
@@ -289,17 +293,23 @@ impl<P: Player> Trainer<P> {
         if !self.done.is_multiple_of(spec.evaluate.every) && self.done != spec.iterations {
             return Ok(());
         }
-        let Self { player, trials, done, .. } = self;
+        let Self { player, evaluated, done, .. } = self;
+        let request = RolloutRequest {
+            purpose: "evaluation",
+            iteration: *done,
+            first: 0,
+            greedy: false,
+            held_out: true,
+        };
         if wanted > 0 && records.iter().any(|record| record.eta.is_none()) {
             let mut earned = vec![0.0; records.len()];
             // In batches of the rollout's size, which is what the device is laid out for.
             for first in (0..wanted).step_by(lanes) {
-                let play =
-                    Play { purpose: "evaluation", iteration: *done, first, greedy: false, trial: true };
-                player.play(play, lanes, trials)?;
+                let request = RolloutRequest { first, ..request };
+                player.roll_out(request, lanes, evaluated)?;
                 let count = lanes.min(wanted - first);
                 for (member, earned) in earned.iter_mut().enumerate() {
-                    *earned += trials.reward_of(member)[..count].iter().sum::<f64>();
+                    *earned += evaluated.reward_of(member)[..count].iter().sum::<f64>();
                 }
             }
             for (record, earned) in records.iter_mut().zip(earned) {
@@ -307,8 +317,8 @@ impl<P: Player> Trainer<P> {
             }
         }
         if greedy {
-            let play = Play { purpose: "evaluation", iteration: *done, first: 0, greedy: true, trial: true };
-            for (record, earned) in records.iter_mut().zip(player.likeliest(play, lanes, trials)?) {
+            let request = RolloutRequest { greedy: true, ..request };
+            for (record, earned) in records.iter_mut().zip(player.greedy_reward(request, lanes, evaluated)?) {
                 record.greedy = Some(earned);
             }
         }
@@ -318,18 +328,18 @@ impl<P: Player> Trainer<P> {
     /// The batch that the last iteration learned from, as one member saw it; empty before the first iteration.
     #[must_use]
     pub fn last_batch(&self, member: usize) -> LastBatch {
-        let Self { batch, games, done, .. } = self;
+        let Self { batch, rollout, done, .. } = self;
         let widen = |values: &[P::Scalar]| {
-            let values = values.get(batch.member(member)).unwrap_or_default();
+            let values = values.get(batch.shape.member(member)).unwrap_or_default();
             values.iter().map(|value| value.to_f64()).collect()
         };
         LastBatch {
             iteration: *done,
-            horizon: batch.horizon,
-            rollout: widen(&batch.rollout),
-            log_prob: widen(&batch.current),
+            shape: batch.shape.of_member(member),
+            rollout: widen(&batch.rollout_log_prob),
+            log_prob: widen(&batch.log_prob),
             advantage: widen(&batch.advantage),
-            reward: if *done == 0 { Vec::new() } else { games.reward_of(member).to_vec() },
+            reward: if *done == 0 { Vec::new() } else { rollout.reward_of(member).to_vec() },
         }
     }
 
@@ -407,9 +417,9 @@ pub fn strength_of(drifts: &[Option<f64>]) -> Result<f64, Error> {
 }
 
 /// The loss of a recipe in an iteration.
-fn terms_of(recipe: &Recipe, iteration: usize) -> Terms {
+fn terms_of(recipe: &Recipe, iteration: usize) -> LossTerms {
     let update = &recipe.spec.update;
-    Terms {
+    LossTerms {
         surrogate: recipe.surrogate(iteration),
         entropy: update.entropy,
         reference_kl: update.reference_kl,

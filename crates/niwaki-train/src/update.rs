@@ -1,18 +1,18 @@
 //! One batch as the update sees it, and the loss it hands to the player.
 //!
-//! Everything is `[member, lane, step]`. Rollout log-probabilities are those of the first pass over the batch, from
+//! Everything is `[member, lane, step]`, as the rollout's shape says. Rollout log-probabilities are those of the first pass over the batch, from
 //! the same program that the update runs, so that all log-ratios are exactly zero before the first step.
 
 use crate::Error;
-use crate::player::{Loss, Player, Seen, Wanted};
-use niwaki_correction::{Batch, Diagnostics, Real, Rows, Surrogate, Workspace};
+use crate::player::{Cotangents, Loss, Player, Scores};
+use niwaki_correction::{Batch, Diagnostics, Real, Surrogate, Workspace};
 use niwaki_nn::Span;
-use std::ops::Range;
+use niwaki_policies::RolloutShape;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a member's loss is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms {
+pub struct LossTerms {
     /// The corrected clip-min objective.
     pub surrogate: Surrogate,
     /// Weight of the entropy bonus.
@@ -23,7 +23,7 @@ pub struct Terms {
     pub value: f64,
 }
 
-impl Terms {
+impl LossTerms {
     /// Whether the member looks at the whole batch before it weighs one step.
     fn coupled(&self) -> bool {
         let rule = self.surrogate.correction.rule();
@@ -33,69 +33,47 @@ impl Terms {
 
 /// One batch, or a part of one. Empty vectors are parts that nobody asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Material<F> {
-    /// Steps per trajectory.
-    pub horizon: usize,
-    /// Trajectories per member.
-    pub lanes: usize,
+pub struct TrainingBatch<F> {
+    /// Where trajectories lie.
+    pub shape: RolloutShape,
     /// Log-probabilities at rollout; empty until the first pass has been made.
-    pub rollout: Vec<F>,
+    pub rollout_log_prob: Vec<F>,
     /// Advantages.
     pub advantage: Vec<F>,
     /// Log-probabilities under the reference.
-    pub reference: Vec<F>,
+    pub reference_log_prob: Vec<F>,
     /// What the critic should say.
     pub target: Vec<F>,
     /// Log-probabilities after the update.
-    pub current: Vec<F>,
-    /// Rooms for the correction's passes, reused from epoch to epoch.
-    pub rooms: Arc<Mutex<Vec<Workspace<F>>>>,
+    pub log_prob: Vec<F>,
+    /// Memory for the correction's passes, reused from epoch to epoch.
+    pub workspaces: Arc<Mutex<Vec<Workspace<F>>>>,
 }
 
-impl<F: Real> Material<F> {
-    /// Where a member's steps lie.
+impl<F: Real> TrainingBatch<F> {
+    /// Some trajectories of each member, whole.
     #[must_use]
-    pub fn member(&self, member: usize) -> Range<usize> {
-        let size = self.lanes * self.horizon;
-        member * size..(member + 1) * size
-    }
-
-    /// Where some lanes of a member lie.
-    fn lanes(&self, span: &Span) -> Range<usize> {
-        let start = self.member(span.member).start;
-        start + span.items.start * self.horizon..start + span.items.end * self.horizon
-    }
-
-    /// Some lanes of each member.
-    #[must_use]
-    pub fn part(&self, chosen: &[Vec<usize>]) -> Self {
-        let pick = |from: &[F]| {
-            let lanes = chosen.iter().enumerate().flat_map(|(member, lanes)| {
-                lanes.iter().map(move |lane| (member * self.lanes + lane) * self.horizon)
-            });
-            let picked = lanes.filter_map(|start| from.get(start..start + self.horizon));
-            picked.flatten().copied().collect()
-        };
+    pub fn part(&self, lanes: &[Vec<usize>]) -> Self {
+        let pick = |from: &[F]| self.shape.pick(lanes, from);
         Self {
-            horizon: self.horizon,
-            lanes: chosen.first().map_or(0, Vec::len),
-            rollout: pick(&self.rollout),
+            shape: self.shape.part(lanes),
+            rollout_log_prob: pick(&self.rollout_log_prob),
             advantage: pick(&self.advantage),
-            reference: pick(&self.reference),
+            reference_log_prob: pick(&self.reference_log_prob),
             target: pick(&self.target),
-            current: pick(&self.current),
-            rooms: self.rooms.clone(),
+            log_prob: pick(&self.log_prob),
+            workspaces: self.workspaces.clone(),
         }
     }
 
     /// Keeps the last pass's log-probabilities as the rollout's.
     pub fn keep_rollout<P: Player<Scalar = F>>(&mut self, player: &P) {
-        keep(player, &mut self.rollout);
+        keep(player, &mut self.rollout_log_prob);
     }
 
     /// Keeps the last pass's log-probabilities as the current ones.
     pub fn keep_current<P: Player<Scalar = F>>(&mut self, player: &P) {
-        keep(player, &mut self.current);
+        keep(player, &mut self.log_prob);
     }
 
     /// Pulls the loss of every member back through the player.
@@ -107,21 +85,22 @@ impl<F: Real> Material<F> {
     pub fn pull_back<P: Player<Scalar = F>>(
         &self,
         player: &mut P,
-        terms: &[Terms],
+        terms: &[LossTerms],
         iteration: usize,
     ) -> Result<(), Error> {
         let coupled = self.coupled(player, terms, iteration)?;
         let refused: Mutex<Option<(usize, niwaki_correction::Error)>> = Mutex::new(None);
-        let rooms = || self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let loss: &Loss<'_, F> = &|span: Span, seen: Seen<'_, F>, mut wanted: Wanted<'_, F>| {
-            let range = self.lanes(&span);
-            if let Some(whole) = coupled.get(span.member).filter(|whole| !whole.is_empty()) {
-                let start = self.member(span.member).start;
-                wanted.log_prob.copy_from_slice(&whole[range.start - start..range.end - start]);
+        let workspaces = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let loss: &Loss<'_, F> = &|span: Span, scores: Scores<'_, F>, mut wanted: Cotangents<'_, F>| {
+            let range = self.shape.steps(span.member, span.items.clone());
+            let whole = self.shape.member(span.member);
+            if let Some(coupled) = coupled.get(span.member).filter(|coupled| !coupled.is_empty()) {
+                let own = range.start - whole.start..range.end - whole.start;
+                wanted.log_prob.copy_from_slice(&coupled[own]);
             } else {
-                let mut workspace = rooms().pop().unwrap_or_default();
-                let share = F::from_f64(span.items.len() as f64 / self.lanes as f64);
-                let batch = self.steps(range.clone(), seen.log_prob);
+                let mut workspace = workspaces().pop().unwrap_or_default();
+                let share = F::from_f64(range.len() as f64 / whole.len() as f64);
+                let batch = self.steps(&span, scores.log_prob);
                 match terms[span.member].surrogate.cotangent(&batch, &mut workspace) {
                     Ok(cotangent) => {
                         for (wanted, &cotangent) in wanted.log_prob.iter_mut().zip(cotangent) {
@@ -134,9 +113,9 @@ impl<F: Real> Material<F> {
                         refused.get_or_insert((span.member, error));
                     }
                 }
-                rooms().push(workspace);
+                workspaces().push(workspace);
             }
-            self.add_other_terms(&terms[span.member], range, &seen, &mut wanted);
+            self.add_other_terms(&terms[span.member], &span, &scores, &mut wanted);
         };
         player.pull_back(loss)?;
         match refused.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -149,10 +128,10 @@ impl<F: Real> Material<F> {
     fn coupled<P: Player<Scalar = F>>(
         &self,
         player: &mut P,
-        terms: &[Terms],
+        terms: &[LossTerms],
         iteration: usize,
     ) -> Result<Vec<Vec<F>>, Error> {
-        if !terms.iter().any(Terms::coupled) {
+        if !terms.iter().any(LossTerms::coupled) {
             return Ok(Vec::new());
         }
         player.score()?;
@@ -161,18 +140,25 @@ impl<F: Real> Material<F> {
             if !terms.coupled() {
                 return Ok(Vec::new());
             }
-            let log_prob = player.seen(member).log_prob;
-            let batch = self.steps(self.member(member), log_prob);
+            let log_prob = player.scores(member).log_prob;
+            let batch = self.steps(&self.whole(member), log_prob);
             let cotangent = terms.surrogate.cotangent(&batch, &mut workspace);
             cotangent.map(<[F]>::to_vec).map_err(|source| Error::Diverged { iteration, member, source })
         });
         each.collect()
     }
 
-    /// Some steps as the correction reads them; before the first pass, the rollout's log-probabilities are these.
-    fn steps<'a>(&'a self, range: Range<usize>, log_prob: &'a [F]) -> Batch<'a, F> {
-        let rollout = self.rollout.get(range.clone()).unwrap_or(log_prob);
-        Batch::new(Rows::uniform(self.horizon), log_prob, rollout, &self.advantage[range])
+    /// All trajectories of a member.
+    fn whole(&self, member: usize) -> Span {
+        Span { member, items: 0..self.shape.lanes() }
+    }
+
+    /// Some trajectories as the correction reads them; before the first pass, the rollout's log-probabilities are these.
+    fn steps<'a>(&'a self, lanes: &Span, log_prob: &'a [F]) -> Batch<'a, F> {
+        let range = self.shape.steps(lanes.member, lanes.items.clone());
+        let rollout = self.rollout_log_prob.get(range.clone()).unwrap_or(log_prob);
+        let rows = self.shape.rows(lanes.member, lanes.items.clone());
+        Batch::new(rows, log_prob, rollout, &self.advantage[range])
     }
 
     /// What the correction measures on one member's log-probabilities, and the strength that its rule came to.
@@ -182,13 +168,13 @@ impl<F: Real> Material<F> {
     pub fn measure(
         &self,
         log_prob: &[F],
-        terms: &Terms,
+        terms: &LossTerms,
         member: usize,
         iteration: usize,
     ) -> Result<(Diagnostics, Option<f64>), Error> {
         let mut workspace = Workspace::default();
         let adaptive = terms.surrogate.correction.rule().ess_floor.is_some();
-        let batch = self.steps(self.member(member), log_prob);
+        let batch = self.steps(&self.whole(member), log_prob);
         let evaluation = terms.surrogate.evaluate(&batch, &mut workspace);
         evaluation
             .map(|found| (found.diagnostics, adaptive.then_some(found.rule.strength)))
@@ -200,22 +186,24 @@ impl<F: Real> Material<F> {
     /// The penalty is k3, `e^{ref − log π} − (ref − log π) − 1`, whose derivative is `1 − e^{ref − log π}`.
     fn add_other_terms(
         &self,
-        terms: &Terms,
-        range: Range<usize>,
-        seen: &Seen<'_, F>,
-        wanted: &mut Wanted<'_, F>,
+        terms: &LossTerms,
+        lanes: &Span,
+        scores: &Scores<'_, F>,
+        wanted: &mut Cotangents<'_, F>,
     ) {
-        let count = (self.lanes * self.horizon) as f64;
+        let range = self.shape.steps(lanes.member, lanes.items.clone());
+        let count = self.shape.member(lanes.member).len() as f64;
         wanted.entropy.fill(F::from_f64(terms.entropy / count));
         if terms.reference_kl > 0.0 {
-            let steps = wanted.log_prob.iter_mut().zip(seen.log_prob).zip(&self.reference[range.clone()]);
+            let steps =
+                wanted.log_prob.iter_mut().zip(scores.log_prob).zip(&self.reference_log_prob[range.clone()]);
             for ((wanted, &log_prob), &reference) in steps {
                 let pull = (reference.to_f64() - log_prob.to_f64()).exp() - 1.0;
                 *wanted += F::from_f64(terms.reference_kl * pull / count);
             }
         }
         if let Some(target) = self.target.get(range).filter(|_| !wanted.value.is_empty()) {
-            for ((wanted, &value), &target) in wanted.value.iter_mut().zip(seen.value).zip(target) {
+            for ((wanted, &value), &target) in wanted.value.iter_mut().zip(scores.value).zip(target) {
                 *wanted = F::from_f64(terms.value * (target.to_f64() - value.to_f64()) / count);
             }
         }
@@ -226,6 +214,6 @@ impl<F: Real> Material<F> {
 fn keep<P: Player>(player: &P, to: &mut Vec<P::Scalar>) {
     to.clear();
     for member in 0..player.members() {
-        to.extend_from_slice(player.seen(member).log_prob);
+        to.extend_from_slice(player.scores(member).log_prob);
     }
 }

@@ -5,13 +5,16 @@
 //! | `program.rs` | the network, as three programs that share their parameters |
 //! | `sampler.rs` | trajectories drawn step by step, or replayed |
 //! | `device/` | trajectories built on the device itself, with one kernel for each shop |
+//! | `play.rs` | how the one neural player plays it |
 //! | `decode.rs` | the best schedule of one instance: greedy, samples, many starts, beam |
 
 mod decode;
 mod device;
+mod play;
 mod program;
 mod sampler;
 
 pub use decode::{Decoded, Decoding, decode};
+pub use play::PointerScratch;
 pub use program::{PointerPolicy, PointerShape};
-pub use sampler::{Built, Sampler};
+pub use sampler::{Observed, Sampler};

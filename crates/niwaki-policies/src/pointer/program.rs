@@ -11,9 +11,10 @@
 //! all trajectories at a time. This file must not know tasks, rewards or advantages.
 
 use super::device::{Pointing, Tables};
-use super::sampler::Built;
+use super::sampler::Observed;
 use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
-use crate::token::Draw;
+use crate::policy::{Draw, Policy};
+use crate::{Rollout, RolloutShape};
 use niwaki_nn::{
     Activation, Engine, Graph, Index, Init, Layout, Mask, Param, Point, Pooling, Result, Value, Visible,
 };
@@ -222,13 +223,13 @@ impl PointerShape {
 impl PointerPolicy {
     /// The outputs that an engine for this policy is made with: log-probabilities and entropies.
     #[must_use]
-    pub fn outputs(&self) -> [Value; 2] {
-        [self.log_prob, self.entropy]
+    pub fn outputs(&self) -> Vec<Value> {
+        self.heads().outputs()
     }
 
     /// Draws `group` trajectories of each instance, `[member, instance]`, on the device itself and leaves them loaded;
-    /// `false` where the device or the task leaves that to a [`super::Sampler`]. Of what was built only the choices and
-    /// outcomes are kept.
+    /// `false` where the device or the task leaves that to a [`super::Sampler`]. Of the rollout only actions and outcomes
+    /// come back to this side.
     ///
     /// # Errors
     /// If lengths do not fit, or the device fails.
@@ -238,32 +239,33 @@ impl PointerPolicy {
         task: &dyn Construction,
         instances: &[u32],
         how: Draw<'_>,
-        built: &mut Built,
+        rollout: &mut Rollout,
     ) -> Result<bool> {
         let Some(tables) = Tables::of(task, instances) else { return Ok(false) };
         let Some(shop) = tables.dynamics() else { return Ok(false) };
-        engine.set_items(instances.len() / engine.members())?;
+        let items = instances.len() / engine.members();
+        engine.set_items(items)?;
         let features = task.candidates() * task.features();
-        built.features.resize(instances.len() * features, 0.0);
-        let rows = built.features.par_chunks_mut(features).zip(instances).with_min_len(64);
+        let mut described = vec![0.0; instances.len() * features];
+        let rows = described.par_chunks_mut(features).zip(instances).with_min_len(64);
         rows.for_each(|(features, &instance)| task.describe(instance as usize, features));
-        engine.load_scalars(self.features, &built.features)?;
+        engine.load_scalars(self.features, &described)?;
         let uniforms = match how {
             Draw::Sampled(uniforms) => Some(uniforms),
             Draw::Greedy => None,
         };
         let extension = self.pointing().extension(&shop, uniforms.is_some());
-        let mut answers = [std::mem::take(&mut built.actions), Vec::new()];
+        let mut answers = [std::mem::take(&mut rollout.actions), Vec::new()];
         if !engine.extend(&extension, &shop.given(uniforms), &mut answers)? {
             return Ok(false);
         }
         let [actions, ends] = answers;
-        built.context.clear();
-        built.open.clear();
-        built.log_prob.clear();
-        built.actions = actions;
-        built.outcome.clear();
-        built.outcome.extend(ends.iter().map(|&end| Outcome { makespan: end as u32, late: 0 }));
+        rollout.shape = RolloutShape::uniform(engine.members(), items * self.shape.group, self.shape.horizon);
+        rollout.choices = self.shape.candidates;
+        rollout.actions = actions;
+        rollout.log_prob.clear();
+        rollout.outcome.clear();
+        rollout.outcome.extend(ends.iter().map(|&end| Outcome { makespan: end as u32, late: 0 }));
         Ok(true)
     }
 
@@ -285,18 +287,23 @@ impl PointerPolicy {
     ///
     /// # Errors
     /// If there are not whole groups, or the device fails.
-    pub fn load<E: Engine<Scalar = f32>>(&self, engine: &mut E, built: &Built) -> Result<()> {
+    pub fn load_observed<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        actions: &[i32],
+        observed: &Observed,
+    ) -> Result<()> {
         let horizon = self.shape.horizon;
-        engine.set_items(built.actions.len() / (engine.members() * self.shape.group * horizon))?;
-        engine.load_scalars(self.features, &built.features)?;
-        engine.load_scalars(self.steps.context, &built.context)?;
-        engine.load_mask(self.steps.open, &built.open)?;
+        engine.set_items(actions.len() / (engine.members() * self.shape.group * horizon))?;
+        engine.load_scalars(self.features, &observed.features)?;
+        engine.load_scalars(self.steps.context, &observed.context)?;
+        engine.load_mask(self.steps.open, &observed.open)?;
         let beginning = self.shape.candidates as i32;
         let before =
-            |place: usize| if place.is_multiple_of(horizon) { beginning } else { built.actions[place - 1] };
-        let last: Vec<i32> = (0..built.actions.len()).map(before).collect();
+            |place: usize| if place.is_multiple_of(horizon) { beginning } else { actions[place - 1] };
+        let last: Vec<i32> = (0..actions.len()).map(before).collect();
         engine.load_indices(self.steps.last, &last)?;
-        engine.load_indices(self.actions, &built.actions)
+        engine.load_indices(self.actions, actions)
     }
 }
 

@@ -1,31 +1,26 @@
-//! Trajectories drawn step by step, or replayed.
+//! Trajectories drawn step by step, or replayed, with what scoring them needs besides their actions.
 //!
 //! The task says what is open and what the state is; the encoder runs once, the decoder once per step for all
 //! trajectories. On the CPU a drawn log-probability has the bits that scoring gives it: the same ops on the same rows.
 
 use super::program::{Decoder, Encoder, PointerPolicy, PointerShape};
-use crate::Error;
-use crate::token::{Draw, by_chance, likeliest};
+use crate::policy::Draw;
+use crate::token::{by_chance, likeliest};
+use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Value, log_softmax};
 use niwaki_tasks::{Building, Construction, Outcome};
 use rayon::prelude::*;
 
-/// Trajectories and all that scoring them needs. The axis `lane` runs over instances, then trajectories of each.
+/// What scoring trajectories needs besides their actions. The axis `lane` runs over instances, then trajectories of each.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Built {
+pub struct Observed {
     /// The instances' features, `[member, instance, candidate, feature]`.
     pub features: Vec<f32>,
-    /// The choices, `[member, lane, step]`.
-    pub actions: Vec<i32>,
-    /// The states they were made in, `[member, lane, step, context]`.
+    /// The states in which actions were chosen, `[member, lane, step, context]`.
     pub context: Vec<f32>,
     /// Which candidates were open, `[member, lane, step, candidate]`.
     pub open: Vec<u8>,
-    /// Log-probabilities as sampling saw them, `[member, lane, step]`; zero where replayed.
-    pub log_prob: Vec<f32>,
-    /// How the trajectories turned out, `[member, lane]`.
-    pub outcome: Vec<Outcome>,
 }
 
 /// Draws `rows` trajectories of each instance.
@@ -66,7 +61,8 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         task: &dyn Construction,
         instances: &[u32],
         how: Draw<'_>,
-        built: &mut Built,
+        rollout: &mut Rollout,
+        observed: &mut Observed,
     ) -> Result<(), Error> {
         let members = parameters.members();
         let (items, horizon) = (instances.len() / members, self.shape.horizon);
@@ -75,11 +71,15 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
         if let Draw::Sampled(uniforms) = how {
             check_members("uniforms", lanes * horizon, uniforms.len())?;
         }
-        let mut building = built.begin(task, instances, self.rows)?;
-        self.encode(parameters, &built.features, items)?;
+        let mut building = observed.begin(task, instances, self.rows)?;
+        self.encode(parameters, &observed.features, items)?;
+        rollout.shape = RolloutShape::uniform(members, items * self.rows, horizon);
+        rollout.choices = self.shape.candidates;
+        rollout.actions.resize(lanes * horizon, -1);
+        rollout.log_prob.resize(lanes * horizon, 0.0);
         let mut choices = vec![self.shape.candidates as i32; lanes];
         for step in 0..horizon {
-            let (context, open) = built.look(building.as_ref(), step, horizon);
+            let (context, open) = observed.look(building.as_ref(), lanes, step, horizon);
             self.step.load_indices(self.decoder.steps.last, &choices)?;
             self.step.load_scalars(self.decoder.steps.context, &context)?;
             self.step.load_mask(self.decoder.steps.open, &open)?;
@@ -87,12 +87,13 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
             let chosen = self.choose(step, how, &open);
             for (lane, (action, log_prob)) in chosen.into_iter().enumerate() {
                 choices[lane] = action;
-                built.actions[lane * horizon + step] = action;
-                built.log_prob[lane * horizon + step] = log_prob;
+                rollout.actions[lane * horizon + step] = action;
+                rollout.log_prob[lane * horizon + step] = log_prob;
             }
             building.choose(&choices)?;
         }
-        built.end(building.as_ref());
+        rollout.outcome.clear();
+        rollout.outcome.extend((0..lanes).map(|lane| building.outcome(lane)));
         Ok(())
     }
 
@@ -156,28 +157,28 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
     }
 }
 
-impl Built {
-    /// Rebuilds what is needed to score given choices, `[member, lane, step]`, of `rows` trajectories per instance.
+impl Observed {
+    /// What is needed to score given actions, `[member, lane, step]`, of `rows` trajectories per instance, and how these
+    /// turned out, `[member, lane]`.
     ///
     /// # Errors
-    /// If a choice was closed.
+    /// If an action was closed.
     pub fn replay(
         task: &dyn Construction,
         instances: &[u32],
         rows: usize,
         actions: &[i32],
-    ) -> Result<Self, Error> {
-        let (mut built, horizon) = (Self::default(), task.horizon());
-        let mut building = built.begin(task, instances, rows)?;
-        check_members("choices", built.actions.len(), actions.len())?;
-        built.actions.copy_from_slice(actions);
+    ) -> Result<(Self, Vec<Outcome>), Error> {
+        let (mut observed, horizon, lanes) = (Self::default(), task.horizon(), instances.len() * rows);
+        let mut building = observed.begin(task, instances, rows)?;
+        check_members("choices", lanes * horizon, actions.len())?;
         for step in 0..horizon {
-            built.look(building.as_ref(), step, horizon);
+            observed.look(building.as_ref(), lanes, step, horizon);
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;
         }
-        built.end(building.as_ref());
-        Ok(built)
+        let outcome = (0..lanes).map(|lane| building.outcome(lane)).collect();
+        Ok((observed, outcome))
     }
 
     /// Makes room, writes the instances' features, and begins their constructions.
@@ -196,18 +197,19 @@ impl Built {
             task.describe(instance as usize, to);
         }
         let steps = lanes.len() * task.horizon();
-        self.actions.resize(steps, -1);
         self.context.resize(steps * task.context(), 0.0);
         self.open.resize(steps * task.candidates(), 0);
-        self.log_prob.clear();
-        self.log_prob.resize(steps, 0.0);
-        self.outcome.resize(lanes.len(), Outcome { makespan: 0, late: 0 });
         Ok(building)
     }
 
     /// Keeps what the lanes show before a step; returns it, `[lane, context]` and `[lane, candidate]`.
-    fn look(&mut self, building: &dyn Building, step: usize, horizon: usize) -> (Vec<f32>, Vec<u8>) {
-        let lanes = self.outcome.len();
+    fn look(
+        &mut self,
+        building: &dyn Building,
+        lanes: usize,
+        step: usize,
+        horizon: usize,
+    ) -> (Vec<f32>, Vec<u8>) {
         let (width, candidates) =
             (self.context.len() / (lanes * horizon), self.open.len() / (lanes * horizon));
         let (mut context, mut open) = (vec![0.0; lanes * width], vec![0; lanes * candidates]);
@@ -220,11 +222,5 @@ impl Built {
             self.open[place * candidates..(place + 1) * candidates].copy_from_slice(now);
         }
         (context, open)
-    }
-
-    fn end(&mut self, building: &dyn Building) {
-        for (lane, outcome) in self.outcome.iter_mut().enumerate() {
-            *outcome = building.outcome(lane);
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::pointer::{engines, instances, shape, task};
 use niwaki_nn::{Cpu, Graph, Value};
-use niwaki_policies::{Built, Decoded, Decoding, Draw, decode};
+use niwaki_policies::{Decoded, Decoding, Draw, Observed, Rollout, decode};
 use niwaki_shop::{Instance, verify};
 use niwaki_tasks::Shop;
 
@@ -45,8 +45,8 @@ fn greedy_is_the_samplers_greedy_and_a_beam_of_one() {
         let task = task(shop, jobs, machines);
         let policy = shape(task.as_ref(), 1).policy().unwrap();
         let (parameters, mut sampler) = engines(&policy, 1, 1);
-        let mut built = Built::default();
-        sampler.draw(&parameters, task.as_ref(), &[2], Draw::Greedy, &mut built).unwrap();
+        let (mut built, mut observed) = (Rollout::default(), Observed::default());
+        sampler.draw(&parameters, task.as_ref(), &[2], Draw::Greedy, &mut built, &mut observed).unwrap();
         let (greedy, steps) = decoded(shop, jobs, machines, Decoding::default());
         assert_eq!((greedy.outcome, greedy.way, greedy.tried), (built.outcome[0], "greedy", 1));
         assert_eq!(steps, task.horizon());

@@ -2,7 +2,7 @@
 //! independent checker.
 
 use niwaki_nn::{Cpu, Engine, Graph, Value, initialise};
-use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
+use niwaki_policies::{Draw, Observed, PointerPolicy, PointerShape, Rollout, Sampler};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, verify};
 use niwaki_stream::Key;
@@ -81,9 +81,10 @@ fn sampled_and_scored_log_probabilities_have_the_same_bits() {
         // Two members with three instances each, four trajectories per instance.
         let instances = [0, 3, 1, 7, 0, 2];
         let drawn = uniforms(24, horizon, 0);
-        let mut built = Built::default();
-        sampler.draw(&score, task.as_ref(), &instances, Draw::Sampled(&drawn), &mut built).unwrap();
-        policy.load(&mut score, &built).unwrap();
+        let (mut built, mut observed) = (Rollout::default(), Observed::default());
+        let how = Draw::Sampled(&drawn);
+        sampler.draw(&score, task.as_ref(), &instances, how, &mut built, &mut observed).unwrap();
+        policy.load_observed(&mut score, &built.actions, &observed).unwrap();
         score.forward().unwrap();
         let size = 12 * horizon;
         for member in 0..2 {
@@ -91,14 +92,14 @@ fn sampled_and_scored_log_probabilities_have_the_same_bits() {
             assert_eq!(sampled, score.output(member, 0), "{}", shop.name());
         }
         // Replayed, the same choices are loaded with the same states and earn the same.
-        let replayed = Built::replay(task.as_ref(), &instances, 4, &built.actions).unwrap();
-        assert_eq!(Built { log_prob: built.log_prob.clone(), ..replayed }, built);
+        let replayed = Observed::replay(task.as_ref(), &instances, 4, &built.actions).unwrap();
+        assert_eq!(replayed, (observed, built.outcome));
         // A trajectory does not notice those drawn beside it.
         let (first, mut alone) = engines(&policy, 1, 1);
-        let mut single = Built::default();
-        alone
-            .draw(&first, task.as_ref(), &[3], Draw::Sampled(&uniforms(1, horizon, 6)), &mut single)
-            .unwrap();
+        let (mut single, mut observed) = (Rollout::default(), Observed::default());
+        let drawn = uniforms(1, horizon, 6);
+        let how = Draw::Sampled(&drawn);
+        alone.draw(&first, task.as_ref(), &[3], how, &mut single, &mut observed).unwrap();
         let lane = 6 * horizon..7 * horizon;
         assert_eq!(
             (&single.actions[..], &single.log_prob[..]),
@@ -127,8 +128,8 @@ fn every_schedule_passes_the_checker_and_has_the_outcome_it_says() {
         let lanes: Vec<u32> = (0..64).map(|lane| lane / 8).collect();
         let drawn = uniforms(64, horizon, 0);
         for how in [Draw::Sampled(&drawn), Draw::Greedy] {
-            let mut built = Built::default();
-            sampler.draw(&score, task.as_ref(), &all, how, &mut built).unwrap();
+            let (mut built, mut observed) = (Rollout::default(), Observed::default());
+            sampler.draw(&score, task.as_ref(), &all, how, &mut built, &mut observed).unwrap();
             let mut building = task.begin(&lanes).unwrap();
             for step in 0..horizon {
                 let choices: Vec<i32> = (0..64).map(|lane| built.actions[lane * horizon + step]).collect();
@@ -193,9 +194,9 @@ fn holds_to_its_formula(residual: bool) {
     let policy = shape.policy().unwrap();
     let (mut score, mut sampler) = engines(&policy, 2, 1);
     let drawn = uniforms(2, 6, 0);
-    let mut built = Built::default();
-    sampler.draw(&score, task.as_ref(), &[2], Draw::Sampled(&drawn), &mut built).unwrap();
-    policy.load(&mut score, &built).unwrap();
+    let (mut built, mut observed) = (Rollout::default(), Observed::default());
+    sampler.draw(&score, task.as_ref(), &[2], Draw::Sampled(&drawn), &mut built, &mut observed).unwrap();
+    policy.load_observed(&mut score, &built.actions, &observed).unwrap();
     score.forward().unwrap();
 
     let flat = score.parameters(0).unwrap();
@@ -206,7 +207,7 @@ fn holds_to_its_formula(residual: bool) {
     };
     let widen = |x: &[f32]| x.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     let (width, heads, open) = (shape.width, shape.heads, vec![true; 6]);
-    let mut jobs: Vec<Vec<f64>> = built
+    let mut jobs: Vec<Vec<f64>> = observed
         .features
         .chunks_exact(3)
         .map(|job| times(&widen(job), &weight("features.weight"), Some(&weight("features.bias"))))
@@ -242,7 +243,7 @@ fn holds_to_its_formula(residual: bool) {
 
     for place in 0..12 {
         let mut query = times(&mean, &weight("mean.weight"), Some(&weight("context.bias")));
-        let context = widen(&built.context[place * 6..(place + 1) * 6]);
+        let context = widen(&observed.context[place * 6..(place + 1) * 6]);
         let mut parts = vec![times(&context, &weight("context.weight"), None)];
         if place % 6 > 0 {
             parts.push(times(&jobs[built.actions[place - 1] as usize], &weight("last.weight"), None));
@@ -250,7 +251,8 @@ fn holds_to_its_formula(residual: bool) {
         for part in parts {
             query.iter_mut().zip(part).for_each(|(query, part)| *query += part);
         }
-        let open: Vec<bool> = built.open[place * 6..(place + 1) * 6].iter().map(|&open| open == 1).collect();
+        let open: Vec<bool> =
+            observed.open[place * 6..(place + 1) * 6].iter().map(|&open| open == 1).collect();
         let mut seen = attended(&query, &keys, &values, &open, heads);
         if residual {
             seen.iter_mut().zip(&query).for_each(|(seen, query)| *seen += query);

@@ -1,163 +1,332 @@
-//! Neural policies over token sequences, on any engine.
+//! The player of every neural policy, on any engine.
+//!
+//! A policy says what its program is and what one item of it holds; the environment says what is played and what that
+//! earns. What remains is here: engines, uniforms, and the way from a program's rows to the steps of trajectories.
 
-use super::{Games, Loss, Play, Player, Seen, Wanted};
+use super::{Cotangents, Environment, Loss, Player, RolloutRequest, Scores, first_rewards};
 use crate::Error;
-use niwaki_nn::{Checkpoint, Engine, Layout, Optimiser, initialise};
-use niwaki_policies::{Draw, Drawn, TokenPolicy};
-use niwaki_tasks::Sequence;
+use niwaki_nn::{Checkpoint, Engine, Layout, Optimiser, Span};
+use niwaki_policies::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
+use niwaki_stream::Key;
 use rayon::prelude::*;
-use std::sync::Arc;
+use std::ops::Range;
 
 /// A population of neural policies on one engine.
-pub struct Neural<E> {
-    policy: TokenPolicy,
-    task: Arc<dyn Sequence>,
+pub struct Neural<P: Policy, T, E: Engine<Scalar = f32>> {
+    policy: P,
+    environment: T,
     seeds: Vec<u64>,
     engine: E,
     /// The policies that the run began with, where a penalty asks for them.
     reference: Option<E>,
-    drawn: Drawn,
+    scratch: P::Scratch<E>,
+    /// Plays every held-out instance once, where there are several instances.
+    single: Option<Single<P, E>>,
+    /// The shape of what is loaded.
+    shape: RolloutShape,
+    /// What the last pass said of each member, where trajectories do not fill the program's rows: log-probabilities,
+    /// entropies and values.
+    packed: Vec<[Vec<f32>; 3]>,
     uniforms: Vec<f64>,
+    make: Box<MakeEngine<E>>,
 }
 
-impl<E: Engine<Scalar = f32>> Neural<E> {
-    /// A population with weights from its seeds; `prime` is a first token and the probability it starts with.
+/// The same policies over one trajectory per instance.
+struct Single<P: Policy, E: Engine<Scalar = f32>> {
+    policy: P,
+    engine: E,
+    scratch: P::Scratch<E>,
+}
+
+impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'static> Neural<P, T, E> {
+    /// A population with parameters from its seeds; with `reference` the first policies are kept.
     ///
     /// # Errors
     /// If the device fails.
     pub fn new(
-        policy: TokenPolicy,
-        task: Arc<dyn Sequence>,
+        policy: P,
+        environment: T,
         seeds: Vec<u64>,
-        prime: Option<(usize, f64)>,
-        mut engine: E,
-        mut reference: Option<E>,
+        reference: bool,
+        make: Box<MakeEngine<E>>,
     ) -> Result<Self, Error> {
-        let weights: Vec<Vec<f32>> = seeds
-            .par_iter()
-            .map(|&seed| {
-                let mut weights = initialise(policy.graph.layout(), seed);
-                if let Some((token, mass)) = prime {
-                    policy.prime(&mut weights, token, mass);
-                }
-                weights
-            })
-            .collect();
-        for (member, weights) in weights.iter().enumerate() {
-            engine.set_parameters(member, weights)?;
+        let own = || make(policy.graph(), &policy.heads().outputs());
+        let (mut engine, mut reference) = (own()?, reference.then(own).transpose()?);
+        let parameters: Vec<Vec<f32>> =
+            seeds.par_iter().map(|&seed| policy.initial_parameters(seed)).collect();
+        for (member, parameters) in parameters.iter().enumerate() {
+            engine.set_parameters(member, parameters)?;
             if let Some(reference) = &mut reference {
-                reference.set_parameters(member, weights)?;
+                reference.set_parameters(member, parameters)?;
             }
         }
-        Ok(Self { policy, task, seeds, engine, reference, drawn: Drawn::default(), uniforms: Vec::new() })
+        let single = match environment.held_out() {
+            Some(_) => {
+                let policy = policy.single()?;
+                let engine = make(policy.graph(), &policy.heads().outputs())?;
+                Some(Single { policy, engine, scratch: P::Scratch::default() })
+            }
+            None => None,
+        };
+        Ok(Self {
+            policy,
+            environment,
+            seeds,
+            engine,
+            reference,
+            scratch: P::Scratch::default(),
+            single,
+            shape: RolloutShape::default(),
+            packed: Vec::new(),
+            uniforms: Vec::new(),
+            make,
+        })
+    }
+
+    /// Keeps what the last pass said of trajectories that do not fill the program's rows.
+    fn pack(&mut self) {
+        let Self { policy, engine, shape, packed, .. } = self;
+        packed.clear();
+        if !shape.is_uniform() || policy.item() == Item::Step {
+            let heads = policy.heads();
+            let scores = |member| packed_scores(engine, heads, policy.item(), shape, member);
+            packed.extend((0..engine.members()).map(scores));
+        }
+    }
+
+    /// The way of items that are whole trajectories: a block of items is a block of lanes.
+    fn pull_back_trajectories(&mut self, each: usize, loss: &Loss<'_, f32>) -> Result<(), Error> {
+        let Self { policy, engine, shape, .. } = self;
+        let heads = policy.heads();
+        let surrogate = |span: Span, outputs: &[&[f32]], wanted: &mut [&mut [f32]]| {
+            let lanes = span.items.start * each..span.items.end * each;
+            let (scores, wanted) = (scores_of(outputs, heads), cotangents_of(wanted, heads));
+            let span = Span { member: span.member, items: lanes.clone() };
+            if shape.is_uniform() {
+                loss(span, scores, wanted);
+            } else {
+                pull_ragged(shape, span, scores, wanted, loss);
+            }
+        };
+        Ok(engine.pull_back(&surrogate)?)
+    }
+
+    /// The way of items that are single steps: a block of items may cut a trajectory, so all cotangents are made from a
+    /// pass of their own before the first block asks for them.
+    fn pull_back_steps(&mut self, loss: &Loss<'_, f32>) -> Result<(), Error> {
+        self.engine.forward()?;
+        let Self { policy, engine, shape, .. } = self;
+        let (heads, lanes) = (policy.heads(), 0..shape.lanes());
+        let scores = |member| packed_scores(engine, heads, Item::Step, shape, member);
+        let scores: Vec<[Vec<f32>; 3]> = (0..engine.members()).map(scores).collect();
+        let one = |(member, scores): (usize, &[Vec<f32>; 3])| {
+            let mut wanted = scores.each_ref().map(|scores| vec![0.0; scores.len()]);
+            let [log_prob, entropy, value] = &mut wanted;
+            let span = Span { member, items: lanes.clone() };
+            loss(span, borrowed(scores), Cotangents { log_prob, entropy, value });
+            wanted
+        };
+        let whole: Vec<[Vec<f32>; 3]> = scores.par_iter().enumerate().map(one).collect();
+        let surrogate = |span: Span, _: &[&[f32]], wanted: &mut [&mut [f32]]| {
+            let Cotangents { log_prob, entropy, value } = cotangents_of(wanted, heads);
+            for (to, from) in [log_prob, entropy, value].into_iter().zip(&whole[span.member]) {
+                for (to, item) in to.iter_mut().zip(span.items.clone()) {
+                    // Idle items lie behind the last step.
+                    *to = from.get(item).copied().unwrap_or(0.0);
+                }
+            }
+        };
+        Ok(self.engine.pull_back(&surrogate)?)
     }
 }
 
-impl<E: Engine<Scalar = f32>> Player for Neural<E> {
+impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'static> Player
+    for Neural<P, T, E>
+{
     type Scalar = f32;
 
     fn members(&self) -> usize {
         self.seeds.len()
     }
 
-    fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
-        let Self { policy, task, seeds, engine, drawn, uniforms, .. } = self;
-        engine.set_items(lanes)?;
-        let horizon = policy.horizon;
-        super::uniforms(seeds, play, lanes, horizon, uniforms);
-        let how = if play.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
-        let open = |prefix: &[i32], open: &mut [bool]| {
-            let prefix: Vec<usize> = prefix.iter().map(|&token| token as usize).collect();
-            task.open(&prefix, open);
+    fn roll_out(
+        &mut self,
+        request: RolloutRequest,
+        lanes: usize,
+        rollout: &mut Rollout,
+    ) -> Result<(), Error> {
+        let Self { policy, environment, seeds, engine, scratch, make, uniforms, .. } = self;
+        fill_uniforms(seeds, request, lanes, policy.horizon(), uniforms);
+        let group = match policy.item() {
+            Item::Trajectories(group) => group,
+            Item::Step => 1,
         };
-        policy.draw(engine, how, &open, drawn)?;
-        games.lanes = lanes;
-        (games.horizon, games.vocab) = (policy.horizon, policy.vocab);
-        std::mem::swap(&mut games.actions, &mut drawn.actions);
-        std::mem::swap(&mut games.open, &mut drawn.open);
-        earn(task.as_ref(), games);
+        let groups = request.first / group..request.first / group + lanes / group;
+        let instances: Vec<u32> =
+            seeds.iter().flat_map(|&seed| environment.instances(seed, request, groups.clone())).collect();
+        let how = if request.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
+        let drawn = DrawRequest { lanes, instances: &instances, how };
+        policy.draw(engine, scratch, make, environment.view(), drawn, rollout)?;
+        environment.fill_rewards(rollout);
+        self.shape.clone_from(&rollout.shape);
         Ok(())
     }
 
-    fn load(&mut self, games: &Games) -> Result<(), Error> {
-        self.engine.set_items(games.lanes)?;
-        Ok(self.policy.load(&mut self.engine, &games.actions, &games.open)?)
+    fn greedy_reward(
+        &mut self,
+        request: RolloutRequest,
+        lanes: usize,
+        rollout: &mut Rollout,
+    ) -> Result<Vec<f64>, Error> {
+        let Self { environment, seeds, engine, single, make, .. } = self;
+        let (Some(single), Some(held_out)) = (single, environment.held_out()) else {
+            self.roll_out(request, lanes, rollout)?;
+            return Ok(first_rewards(rollout));
+        };
+        let count = held_out.len();
+        let instances: Vec<u32> = seeds.iter().flat_map(|_| held_out.clone()).collect();
+        let Single { policy, engine: alone, scratch } = single;
+        alone.copy_parameters(engine)?;
+        let drawn = DrawRequest { lanes: count, instances: &instances, how: Draw::Greedy };
+        policy.draw(alone, scratch, make, environment.view(), drawn, rollout)?;
+        environment.fill_rewards(rollout);
+        let mean = |member: usize| rollout.reward_of(member).iter().sum::<f64>() / count as f64;
+        Ok((0..seeds.len()).map(mean).collect())
+    }
+
+    fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
+        self.policy.load(&mut self.engine, self.environment.view(), rollout)?;
+        self.shape.clone_from(&rollout.shape);
+        Ok(())
     }
 
     fn score(&mut self) -> Result<(), Error> {
-        Ok(self.engine.forward()?)
+        self.engine.forward()?;
+        self.pack();
+        Ok(())
     }
 
     fn pull_back(&mut self, loss: &Loss<'_, f32>) -> Result<(), Error> {
-        let surrogate = |span: niwaki_nn::Span, seen: &[&[f32]], wanted: &mut [&mut [f32]]| {
-            let (values, cotangents) = (seen.get(3).copied().unwrap_or_default(), wanted);
-            let [log_prob, entropy, _, value @ ..] = cotangents else { return };
-            let shown = Seen { log_prob: seen[0], entropy: seen[1], value: values };
-            let value = value.first_mut().map_or(&mut [][..], |value| &mut **value);
-            loss(span, shown, Wanted { log_prob, entropy, value });
-        };
-        Ok(self.engine.pull_back(&surrogate)?)
+        match self.policy.item() {
+            Item::Trajectories(each) => self.pull_back_trajectories(each, loss)?,
+            Item::Step => self.pull_back_steps(loss)?,
+        }
+        self.pack();
+        Ok(())
     }
 
-    fn seen(&self, member: usize) -> Seen<'_, f32> {
-        let value = if self.policy.value.is_some() { self.engine.output(member, 3) } else { &[] };
-        Seen { log_prob: self.engine.output(member, 0), entropy: self.engine.output(member, 1), value }
+    fn scores(&self, member: usize) -> Scores<'_, f32> {
+        if let Some(packed) = self.packed.get(member) {
+            return borrowed(packed);
+        }
+        let output = |place: usize| self.engine.output(member, place);
+        let value = self.policy.heads().value_output().map_or(&[][..], output);
+        Scores { log_prob: output(0), entropy: output(1), value }
     }
 
-    fn reference(&mut self, games: &Games) -> Result<Vec<f32>, Error> {
-        let Some(reference) = &mut self.reference else { return Err(Error::Mixed) };
-        reference.set_items(games.lanes)?;
-        self.policy.load(reference, &games.actions, &games.open)?;
+    fn reference(&mut self, rollout: &Rollout) -> Result<Vec<f32>, Error> {
+        let Self { policy, environment, reference, .. } = self;
+        let Some(reference) = reference else { return Err(Error::Mixed) };
+        policy.load(reference, environment.view(), rollout)?;
         reference.forward()?;
-        Ok((0..self.seeds.len()).flat_map(|member| reference.output(member, 0).to_vec()).collect())
+        let steps = |member: usize| {
+            let rows = reference.output(member, 0);
+            steps_of(policy.item(), &rollout.shape, member, rows)
+        };
+        Ok((0..reference.members()).flat_map(steps).collect())
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error> {
         Ok(self.engine.step(optimiser, rates)?)
     }
 
-    fn keep(&self, member: usize) -> Result<Checkpoint, Error> {
-        keep(&self.engine, member)
-    }
-
-    fn put_back(&mut self, member: usize, kept: &Checkpoint) -> Result<(), Error> {
-        put_back(&mut self.engine, member, kept)
-    }
-
     fn layout(&self) -> &Layout {
-        self.policy.graph.layout()
+        self.policy.graph().layout()
+    }
+
+    fn checkpoint(&self, member: usize) -> Result<Checkpoint, Error> {
+        let (steps, moments) = self.engine.state(member)?;
+        let state = serde_json::Value::Null;
+        Ok(Checkpoint { parameters: self.engine.parameters(member)?, moments, steps, state })
+    }
+
+    fn set_checkpoint(&mut self, member: usize, checkpoint: &Checkpoint) -> Result<(), Error> {
+        self.engine.set_parameters(member, &checkpoint.parameters)?;
+        Ok(self.engine.set_state(member, checkpoint.steps, &checkpoint.moments)?)
     }
 }
 
-/// A member's parameters and optimiser state.
-pub(super) fn keep<E: Engine<Scalar = f32>>(engine: &E, member: usize) -> Result<Checkpoint, Error> {
-    let (steps, moments) = engine.state(member)?;
-    let state = serde_json::Value::Null;
-    Ok(Checkpoint { parameters: engine.parameters(member)?, moments, steps, state })
+/// The steps of a member's trajectories among the rows of an output.
+fn steps_of(item: Item, shape: &RolloutShape, member: usize, rows: &[f32]) -> Vec<f32> {
+    match item {
+        Item::Trajectories(_) => shape.pack(member, 0..shape.lanes(), rows),
+        Item::Step => rows[..shape.member(member).len()].to_vec(),
+    }
 }
 
-/// Goes back to what was kept.
-pub(super) fn put_back<E: Engine<Scalar = f32>>(
-    engine: &mut E,
+/// Log-probabilities, entropies and values of a member's steps.
+fn packed_scores<E: Engine<Scalar = f32>>(
+    engine: &E,
+    heads: Heads,
+    item: Item,
+    shape: &RolloutShape,
     member: usize,
-    kept: &Checkpoint,
-) -> Result<(), Error> {
-    engine.set_parameters(member, &kept.parameters)?;
-    Ok(engine.set_state(member, kept.steps, &kept.moments)?)
+) -> [Vec<f32>; 3] {
+    [Some(0), Some(1), heads.value_output()].map(|output| {
+        output.map_or_else(Vec::new, |output| steps_of(item, shape, member, engine.output(member, output)))
+    })
 }
 
-/// Fills the rewards of finished trajectories.
-pub(super) fn earn(task: &dyn Sequence, games: &mut Games) {
-    let horizon = games.horizon;
-    games.reward.resize(games.actions.len() / horizon, 0.0);
-    let lanes = games.reward.par_iter_mut().zip(games.actions.par_chunks(horizon));
-    lanes.with_min_len(256).for_each_init(
-        || vec![0; horizon],
-        |tokens, (reward, actions)| {
-            for (token, &action) in tokens.iter_mut().zip(actions) {
-                *token = action as usize;
-            }
-            *reward = task.reward(tokens);
-        },
-    );
+fn borrowed([log_prob, entropy, value]: &[Vec<f32>; 3]) -> Scores<'_, f32> {
+    Scores { log_prob, entropy, value }
+}
+
+/// What an engine's outputs say.
+fn scores_of<'a>(outputs: &[&'a [f32]], heads: Heads) -> Scores<'a, f32> {
+    let value = heads.value_output().map_or(&[][..], |output| outputs[output]);
+    Scores { log_prob: outputs[0], entropy: outputs[1], value }
+}
+
+/// Where an engine wants the cotangents.
+fn cotangents_of<'a>(wanted: &'a mut [&mut [f32]], heads: Heads) -> Cotangents<'a, f32> {
+    let mut wanted = wanted.iter_mut().map(|wanted| &mut **wanted);
+    let (log_prob, entropy) = (wanted.next().unwrap_or_default(), wanted.next().unwrap_or_default());
+    // Those two stand first.
+    let value = heads.value_output().and_then(|output| wanted.nth(output - 2)).unwrap_or_default();
+    Cotangents { log_prob, entropy, value }
+}
+
+/// Asks the loss about trajectories that do not fill the rows of a block. Rows behind an end get no cotangent.
+fn pull_ragged(
+    shape: &RolloutShape,
+    span: Span,
+    scores: Scores<'_, f32>,
+    wanted: Cotangents<'_, f32>,
+    loss: &Loss<'_, f32>,
+) {
+    let (member, lanes): (usize, Range<usize>) = (span.member, span.items.clone());
+    let packed =
+        [scores.log_prob, scores.entropy, scores.value].map(|rows| shape.pack(member, lanes.clone(), rows));
+    let mut cotangents = packed.each_ref().map(|steps| vec![0.0; steps.len()]);
+    let [log_prob, entropy, value] = &mut cotangents;
+    loss(span, borrowed(&packed), Cotangents { log_prob, entropy, value });
+    for (to, from) in [wanted.log_prob, wanted.entropy, wanted.value].into_iter().zip(&cotangents) {
+        shape.pad(member, lanes.clone(), from, 0.0, to);
+    }
+}
+
+/// Fills the uniforms of some lanes of every member, `[member, lane, horizon]`; none where nothing is drawn.
+fn fill_uniforms(
+    seeds: &[u64],
+    request: RolloutRequest,
+    lanes: usize,
+    horizon: usize,
+    uniforms: &mut Vec<f64>,
+) {
+    uniforms.resize(if request.greedy { 0 } else { seeds.len() * lanes * horizon }, 0.0);
+    uniforms.par_chunks_mut(horizon).enumerate().with_min_len(64).for_each(|(lane, uniforms)| {
+        let key = Key::new(seeds[lane / lanes], request.purpose).iteration(request.iteration as u64);
+        let mut stream = key.lane((request.first + lane % lanes) as u64).open();
+        uniforms.iter_mut().for_each(|uniform| *uniform = stream.uniform());
+    });
 }

@@ -1,11 +1,10 @@
 //! Tabular policies, in f64, each on its own thread.
 
-use super::neural::earn;
-use super::{Games, Loss, Play, Player, Seen, Wanted};
+use super::{Cotangents, Environment, Loss, Player, RolloutRequest, Scores, TokenEnvironment};
 use crate::Error;
 use niwaki_exact::Payoff;
 use niwaki_nn::{Checkpoint, Graph, Init, Layout, Optimiser, Span};
-use niwaki_policies::{Pull, Tabular};
+use niwaki_policies::{Pull, Rollout, RolloutShape, Tabular};
 use niwaki_stream::Key;
 use niwaki_tasks::{Sequence, payoff};
 use rayon::prelude::*;
@@ -13,18 +12,20 @@ use std::sync::Arc;
 
 /// A population of tabular policies.
 pub struct Tables {
-    task: Arc<dyn Sequence>,
+    environment: TokenEnvironment,
     payoff: Payoff,
     layout: Layout,
     critic: bool,
     members: Vec<Member>,
+    /// Trajectories of each member that are loaded.
+    lanes: usize,
 }
 
 struct Member {
     seed: u64,
     policy: Tabular,
     reference: Option<Tabular>,
-    /// Rows and choices of the loaded trajectories, `[lane, step]`.
+    /// Rows and actions of the loaded trajectories, `[lane, step]`.
     rows: Vec<u32>,
     actions: Vec<i32>,
     log_prob: Vec<f64>,
@@ -32,16 +33,16 @@ struct Member {
     value: Vec<f64>,
 }
 
-/// How the tables begin.
+/// How the tables init.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Begin {
+pub struct TableInit {
     /// Spread of the first logits.
     pub scale: f64,
     /// A first token and the probability it starts with.
     pub prime: Option<(usize, f64)>,
     /// Whether there is a value per prefix.
     pub critic: bool,
-    /// Whether the first policy is kept.
+    /// Whether the first policy is checkpoint.
     pub reference: bool,
 }
 
@@ -50,26 +51,33 @@ impl Tables {
     ///
     /// # Errors
     /// If the process is too large to enumerate.
-    pub fn new(task: Arc<dyn Sequence>, seeds: &[u64], begin: Begin) -> Result<Self, Error> {
+    pub fn new(task: Arc<dyn Sequence>, seeds: &[u64], init: TableInit) -> Result<Self, Error> {
         let payoff = payoff(task.as_ref())?;
         let process = payoff.process();
         let closed = if task.masked() { closed(task.as_ref(), process) } else { Vec::new() };
         let member = |&seed: &u64| {
-            let mut policy = Tabular::new(process, seed, begin.scale, closed.clone(), begin.critic);
-            if let Some((token, mass)) = begin.prime {
+            let mut policy = Tabular::new(process, seed, init.scale, closed.clone(), init.critic);
+            if let Some((token, mass)) = init.prime {
                 policy.prime(token, mass);
             }
-            let reference = begin.reference.then(|| policy.clone());
+            let reference = init.reference.then(|| policy.clone());
             let (rows, actions, log_prob, entropy, value) = Default::default();
             Member { seed, policy, reference, rows, actions, log_prob, entropy, value }
         };
         let members = seeds.iter().map(member).collect();
         let mut graph = Graph::new();
         graph.param("logits", &[process.prefixes(), process.vocab()], Init::Zeros)?;
-        if begin.critic {
+        if init.critic {
             graph.param("values", &[process.prefixes()], Init::Zeros)?;
         }
-        Ok(Self { task, payoff, layout: graph.layout().clone(), critic: begin.critic, members })
+        Ok(Self {
+            environment: TokenEnvironment(task),
+            payoff,
+            layout: graph.layout().clone(),
+            critic: init.critic,
+            members,
+            lanes: 0,
+        })
     }
 
     /// A table's parameters as the layout places them.
@@ -104,6 +112,19 @@ fn closed(task: &dyn Sequence, process: niwaki_exact::Process) -> Vec<bool> {
     closed
 }
 
+/// The row and the action of every step of a member's trajectories.
+fn edges(rollout: &Rollout, member: usize) -> impl Iterator<Item = (usize, usize)> {
+    let choices = rollout.choices;
+    rollout.trajectories(member).flat_map(move |actions| {
+        let mut next = 0;
+        actions.iter().map(move |&action| {
+            let row = next;
+            next = choices * row + 1 + action as usize;
+            (row, action as usize)
+        })
+    })
+}
+
 impl Member {
     fn score(&mut self, critic: bool) {
         let Self { policy, rows, actions, log_prob, entropy, value, .. } = self;
@@ -127,43 +148,46 @@ impl Player for Tables {
         self.members.len()
     }
 
-    fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), Error> {
+    fn roll_out(
+        &mut self,
+        request: RolloutRequest,
+        lanes: usize,
+        rollout: &mut Rollout,
+    ) -> Result<(), Error> {
         let process = self.payoff.process();
         let horizon = process.horizon();
-        (games.lanes, games.horizon, games.vocab) = (lanes, horizon, process.vocab());
-        games.actions.resize(self.members.len() * lanes * horizon, 0);
-        games.open.clear();
-        self.members.par_iter().zip(games.actions.par_chunks_mut(lanes * horizon)).for_each(
+        rollout.shape = RolloutShape::uniform(self.members.len(), lanes, horizon);
+        rollout.choices = process.vocab();
+        rollout.actions.resize(self.members.len() * lanes * horizon, 0);
+        self.members.par_iter().zip(rollout.actions.par_chunks_mut(lanes * horizon)).for_each(
             |(member, actions)| {
                 let mut rows = vec![0; horizon];
-                let key = Key::new(member.seed, play.purpose).iteration(play.iteration as u64);
+                let key = Key::new(member.seed, request.purpose).iteration(request.iteration as u64);
                 for (lane, actions) in actions.chunks_exact_mut(horizon).enumerate() {
-                    let mut stream = key.lane((play.first + lane) as u64).open();
+                    let mut stream = key.lane((request.first + lane) as u64).open();
                     let mut uniform = || stream.uniform();
                     let uniform: Option<&mut dyn FnMut() -> f64> =
-                        if play.greedy { None } else { Some(&mut uniform) };
+                        if request.greedy { None } else { Some(&mut uniform) };
                     member.policy.draw(uniform, actions, &mut rows);
                 }
             },
         );
-        earn(self.task.as_ref(), games);
-        self.load(games)
+        if let Some(end) = self.environment.view().end() {
+            // Tables draw to the horizon, like a device.
+            rollout.cut(lanes, horizon, Some(end as i32));
+        }
+        self.environment.fill_rewards(rollout);
+        self.load(rollout)
     }
 
-    fn load(&mut self, games: &Games) -> Result<(), Error> {
-        let vocab = games.vocab as u32;
+    fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
         for (index, member) in self.members.iter_mut().enumerate() {
             member.actions.clear();
-            member.actions.extend_from_slice(games.actions_of(index));
+            member.actions.extend_from_slice(&rollout.actions[rollout.shape.member(index)]);
             member.rows.clear();
-            for lane in member.actions.chunks_exact(games.horizon) {
-                let mut row = 0;
-                for &action in lane {
-                    member.rows.push(row);
-                    row = vocab * row + 1 + action as u32;
-                }
-            }
+            member.rows.extend(edges(rollout, index).map(|(row, _)| row as u32));
         }
+        self.lanes = rollout.shape.lanes();
         Ok(())
     }
 
@@ -174,16 +198,17 @@ impl Player for Tables {
     }
 
     fn pull_back(&mut self, loss: &Loss<'_, f64>) -> Result<(), Error> {
-        let (critic, horizon) = (self.critic, self.payoff.process().horizon());
+        let (critic, lanes) = (self.critic, self.lanes);
         self.members.par_iter_mut().enumerate().for_each(|(index, member)| {
             member.score(critic);
             let steps = member.rows.len();
             let mut cotangents =
                 [vec![0.0; steps], vec![0.0; steps], vec![0.0; if critic { steps } else { 0 }]];
             let [log_prob, entropy, value] = &mut cotangents;
-            let span = Span { member: index, items: 0..steps / horizon };
-            let seen = Seen { log_prob: &member.log_prob, entropy: &member.entropy, value: &member.value };
-            loss(span, seen, Wanted { log_prob, entropy, value });
+            let span = Span { member: index, items: 0..lanes };
+            let scores =
+                Scores { log_prob: &member.log_prob, entropy: &member.entropy, value: &member.value };
+            loss(span, scores, Cotangents { log_prob, entropy, value });
             for step in 0..steps {
                 let pull = Pull {
                     log_prob: log_prob[step],
@@ -196,22 +221,16 @@ impl Player for Tables {
         Ok(())
     }
 
-    fn seen(&self, member: usize) -> Seen<'_, f64> {
+    fn scores(&self, member: usize) -> Scores<'_, f64> {
         let Member { log_prob, entropy, value, .. } = &self.members[member];
-        Seen { log_prob, entropy, value }
+        Scores { log_prob, entropy, value }
     }
 
-    fn reference(&mut self, games: &Games) -> Result<Vec<f64>, Error> {
+    fn reference(&mut self, rollout: &Rollout) -> Result<Vec<f64>, Error> {
         let mut log_prob = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
             let Some(reference) = &member.reference else { return Err(Error::Mixed) };
-            for lane in games.actions_of(index).chunks_exact(games.horizon) {
-                let mut row = 0;
-                for &action in lane {
-                    log_prob.push(reference.log_prob(row, action as usize));
-                    row = games.vocab * row + 1 + action as usize;
-                }
-            }
+            log_prob.extend(edges(rollout, index).map(|(row, action)| reference.log_prob(row, action)));
         }
         Ok(log_prob)
     }
@@ -225,21 +244,13 @@ impl Player for Tables {
         Some(self.members[member].policy.eta(self.payoff.terminal()))
     }
 
-    fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>> {
+    fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {
         let advantages = self.members[member].policy.advantages(self.payoff.terminal());
-        let mut taken = Vec::with_capacity(games.lanes * games.horizon);
-        for lane in games.actions_of(member).chunks_exact(games.horizon) {
-            let mut row = 0;
-            for &action in lane {
-                let edge = games.vocab * row + action as usize;
-                taken.push(advantages[edge]);
-                row = edge + 1;
-            }
-        }
-        Some(taken)
+        let taken = edges(rollout, member).map(|(row, action)| advantages[rollout.choices * row + action]);
+        Some(taken.collect())
     }
 
-    fn keep(&self, member: usize) -> Result<Checkpoint<f64>, Error> {
+    fn checkpoint(&self, member: usize) -> Result<Checkpoint<f64>, Error> {
         let policy = &self.members[member].policy;
         let (steps, moments) = policy.state();
         let moments = moments.iter().map(|moment| self.spread(moment)).collect();
@@ -247,10 +258,10 @@ impl Player for Tables {
         Ok(Checkpoint { parameters: self.spread(policy.parameters()), moments, steps, state })
     }
 
-    fn put_back(&mut self, member: usize, kept: &Checkpoint<f64>) -> Result<(), Error> {
-        let moments = kept.moments.iter().map(|moment| self.gather(moment)).collect();
-        let parameters = self.gather(&kept.parameters);
-        self.members[member].policy.restore(parameters, kept.steps, moments);
+    fn set_checkpoint(&mut self, member: usize, checkpoint: &Checkpoint<f64>) -> Result<(), Error> {
+        let moments = checkpoint.moments.iter().map(|moment| self.gather(moment)).collect();
+        let parameters = self.gather(&checkpoint.parameters);
+        self.members[member].policy.restore(parameters, checkpoint.steps, moments);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ pub(super) fn kept_until(recipe: &Recipe, iteration: usize) -> usize {
 /// The trajectories of a batch.
 pub(super) fn trajectories(recipe: &Recipe, batch: &LastBatch) -> Vec<Trajectory> {
     let grouped = recipe.spec.advantage.kind == AdvantageKind::Group;
-    let steps = |of: &[f64], lane: usize| of[lane * batch.horizon..(lane + 1) * batch.horizon].to_vec();
+    let steps = |of: &[f64], lane: usize| of[batch.shape.steps(0, lane..lane + 1)].to_vec();
     let trajectory = |(lane, &reward): (usize, &f64)| Trajectory {
         iteration: batch.iteration,
         group: grouped.then_some(lane / recipe.spec.rollout.group),

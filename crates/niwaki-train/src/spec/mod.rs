@@ -19,11 +19,11 @@ mod read;
 mod shop;
 mod task;
 
+pub use crate::policy::PolicyKind;
 pub use check::{MEASURED, Recipe, cohort_of};
 pub use raw::{
     AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, GlimpseKind, OptimiserKind,
-    OptimiserSpec, PolicyKind, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec,
-    WarmupSpec,
+    OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
 pub use read::{set, strictly};
 pub use shop::Shops;

@@ -1,5 +1,6 @@
 //! The tables of a run's file and their defaults.
 
+use crate::policy::PolicyKind;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -134,20 +135,6 @@ impl Default for TaskSpec {
             patience: None,
         }
     }
-}
-
-/// Which policy plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyKind {
-    /// One logit per prefix and token, in f64.
-    Tabular,
-    /// A perceptron on the bag of earlier tokens.
-    Bag,
-    /// The causal transformer.
-    Causal,
-    /// The pointer transformer over candidates.
-    Pointer,
 }
 
 /// What a pointer compares with the candidates.

@@ -4,6 +4,7 @@
 mod learning;
 mod pairing;
 mod pointer;
+mod ragged;
 mod resume;
 mod update;
 

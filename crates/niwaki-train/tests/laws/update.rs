@@ -3,17 +3,18 @@
 use super::{curve, recipe, with};
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
 use niwaki_exact::{Process, Reward, Table, Values};
-use niwaki_train::player::{Begin, Games, Play, Player, Tables};
-use niwaki_train::update::{Material, Terms};
-use niwaki_train::{Device, gather};
+use niwaki_policies::{Rollout, RolloutShape};
+use niwaki_train::player::{Loss, Player, RolloutRequest, Scores, TableInit, Tables};
+use niwaki_train::update::{LossTerms, TrainingBatch};
+use niwaki_train::{Device, Error, gather};
 use std::path::Path;
 use std::sync::Mutex;
 
 const LANES: usize = 24;
 const HORIZON: usize = 4;
 
-fn tables(begin: Begin) -> Tables {
-    Tables::new(recipe(&["task.horizon=4"]).tokens().unwrap(), &[3], begin).unwrap()
+fn tables(init: TableInit) -> Tables {
+    Tables::new(recipe(&["task.horizon=4"]).tokens().unwrap(), &[3], init).unwrap()
 }
 
 /// Logits, then values where there is a critic.
@@ -45,14 +46,15 @@ fn stored_or_none(path: &Path, name: &str) -> Vec<f64> {
 fn the_whole_updates_gradient_is_the_objectives_slope() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table");
-    let begin = Begin { scale: 0.4, prime: None, critic: true, reference: true };
-    let mut player = tables(begin);
-    let mut games = Games::default();
-    let play = Play { purpose: "actions", iteration: 0, first: 0, greedy: false, trial: false };
-    player.play(play, LANES, &mut games).unwrap();
-    player.load(&games).unwrap();
+    let init = TableInit { scale: 0.4, prime: None, critic: true, reference: true };
+    let mut player = tables(init);
+    let mut rollout = Rollout::default();
+    let request =
+        RolloutRequest { purpose: "actions", iteration: 0, first: 0, greedy: false, held_out: false };
+    player.roll_out(request, LANES, &mut rollout).unwrap();
+    player.load(&rollout).unwrap();
     player.score().unwrap();
-    let terms = Terms {
+    let terms = LossTerms {
         surrogate: "tempered:0.6".parse::<Surrogate>().unwrap(),
         entropy: 0.03,
         reference_kl: 0.2,
@@ -60,22 +62,21 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
     };
     // Any rollout probabilities and targets will do; these are off policy on both sides.
     let wave = |place: usize, scale: f64| scale * (1.0 + 2.3 * place as f64).sin();
-    let rollout: Vec<f64> =
-        player.seen(0).log_prob.iter().enumerate().map(|(place, log)| log + wave(place, 0.15)).collect();
-    let steps = rollout.len();
-    let batch = Material {
-        horizon: HORIZON,
-        lanes: LANES,
-        rollout,
+    let rollout_log_prob: Vec<f64> =
+        player.scores(0).log_prob.iter().enumerate().map(|(place, log)| log + wave(place, 0.15)).collect();
+    let steps = rollout_log_prob.len();
+    let batch = TrainingBatch {
+        shape: RolloutShape::uniform(1, LANES, HORIZON),
+        rollout_log_prob,
         advantage: (0..steps).map(|place| wave(7 * place, 1.0)).collect(),
-        reference: (0..steps).map(|place| -1.2 + wave(3 * place, 0.3)).collect(),
+        reference_log_prob: (0..steps).map(|place| -1.2 + wave(3 * place, 0.3)).collect(),
         target: (0..steps).map(|place| wave(5 * place, 0.5)).collect(),
-        ..Material::default()
+        ..TrainingBatch::default()
     };
     let at = parameters(&player, &path);
     let edges = Process::new(4, HORIZON).unwrap().edges();
     let mut rows = Vec::new();
-    for lane in games.actions.chunks_exact(HORIZON) {
+    for lane in rollout.trajectories(0) {
         let mut row = 0;
         for &action in lane {
             rows.push((row, action as usize));
@@ -91,13 +92,13 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
             let log = |token: usize| logits[token] - total.ln();
             log_prob.push(log(action));
             let entropy: f64 = (0..4).map(|token| -log(token).exp() * log(token)).sum();
-            let ahead = batch.reference[place] - log(action);
+            let ahead = batch.reference_log_prob[place] - log(action);
             let penalty = ahead.exp() - ahead - 1.0;
             let missed = batch.target[place] - parameters[edges + row];
             others +=
                 terms.entropy * entropy - terms.reference_kl * penalty - terms.value * 0.5 * missed * missed;
         }
-        let shown = Batch::new(Rows::uniform(HORIZON), &log_prob, &batch.rollout, &batch.advantage);
+        let shown = Batch::new(Rows::uniform(HORIZON), &log_prob, &batch.rollout_log_prob, &batch.advantage);
         let mut workspace = Workspace::default();
         terms.surrogate.evaluate(&shown, &mut workspace).unwrap().objective + others / count
     };
@@ -134,59 +135,60 @@ impl Player for Notes {
     fn members(&self) -> usize {
         self.inner.members()
     }
-    fn play(&mut self, play: Play, lanes: usize, games: &mut Games) -> Result<(), niwaki_train::Error> {
-        self.inner.play(play, lanes, games)?;
+    fn roll_out(
+        &mut self,
+        request: RolloutRequest,
+        lanes: usize,
+        rollout: &mut Rollout,
+    ) -> Result<(), Error> {
+        self.inner.roll_out(request, lanes, rollout)?;
         // Mark each lane: after the second token the first two digits count the lane.
-        for (lane, tokens) in games.actions.chunks_exact_mut(games.horizon).enumerate() {
+        for (lane, tokens) in rollout.actions.chunks_exact_mut(HORIZON).enumerate() {
             tokens[0] = (lane / 4 % 4) as i32;
             tokens[1] = (lane % 4) as i32;
             tokens[2] = (lane / 16 % 4) as i32;
         }
-        self.load(games)
+        self.load(rollout)
     }
-    fn load(&mut self, games: &Games) -> Result<(), niwaki_train::Error> {
-        self.loaded.lock().unwrap().push(games.actions.clone());
-        self.inner.load(games)
+    fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
+        self.loaded.lock().unwrap().push(rollout.actions.clone());
+        self.inner.load(rollout)
     }
-    fn score(&mut self) -> Result<(), niwaki_train::Error> {
+    fn score(&mut self) -> Result<(), Error> {
         self.inner.score()
     }
-    fn pull_back(&mut self, loss: &niwaki_train::player::Loss<'_, f64>) -> Result<(), niwaki_train::Error> {
+    fn pull_back(&mut self, loss: &Loss<'_, f64>) -> Result<(), Error> {
         self.inner.pull_back(loss)
     }
-    fn seen(&self, member: usize) -> niwaki_train::player::Seen<'_, f64> {
-        self.inner.seen(member)
+    fn scores(&self, member: usize) -> Scores<'_, f64> {
+        self.inner.scores(member)
     }
-    fn reference(&mut self, games: &Games) -> Result<Vec<f64>, niwaki_train::Error> {
-        self.inner.reference(games)
+    fn reference(&mut self, rollout: &Rollout) -> Result<Vec<f64>, Error> {
+        self.inner.reference(rollout)
     }
-    fn step(
-        &mut self,
-        optimiser: &niwaki_nn::Optimiser,
-        rates: &[f64],
-    ) -> Result<Vec<f64>, niwaki_train::Error> {
+    fn step(&mut self, optimiser: &niwaki_nn::Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error> {
         self.inner.step(optimiser, rates)
     }
     fn eta(&self, member: usize) -> Option<f64> {
         self.inner.eta(member)
     }
-    fn exact_advantage(&self, member: usize, games: &Games) -> Option<Vec<f64>> {
-        self.inner.exact_advantage(member, games)
+    fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {
+        self.inner.exact_advantage(member, rollout)
     }
     fn layout(&self) -> &niwaki_nn::Layout {
         self.inner.layout()
     }
-    fn keep(&self, member: usize) -> Result<niwaki_nn::Checkpoint<f64>, niwaki_train::Error> {
-        self.inner.keep(member)
+    fn checkpoint(&self, member: usize) -> Result<niwaki_nn::Checkpoint<f64>, Error> {
+        self.inner.checkpoint(member)
     }
-    fn put_back(
+    fn set_checkpoint(
         &mut self,
         member: usize,
-        kept: &niwaki_nn::Checkpoint<f64>,
-    ) -> Result<(), niwaki_train::Error> {
-        self.inner.put_back(member, kept)
+        checkpoint: &niwaki_nn::Checkpoint<f64>,
+    ) -> Result<(), Error> {
+        self.inner.set_checkpoint(member, checkpoint)
     }
-    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), niwaki_train::Error> {
+    fn save(&self, member: usize, path: &Path, state: serde_json::Value) -> Result<(), Error> {
         // The notes leave by the only door that a trainer opens.
         std::fs::write(path, serde_json::to_string(&*self.loaded.lock().unwrap()).unwrap()).unwrap();
         let _ = (member, state);
@@ -199,8 +201,8 @@ fn minibatches_are_whole_trajectories_and_each_epoch_sees_each_once() {
     const EPOCHS: usize = 3;
     const PARTS: usize = 4;
     let recipe = with("tabular", &["update.minibatches=4", "update.reuse=3"]);
-    let begin = Begin { scale: 0.1, prime: None, critic: false, reference: false };
-    let inner = Tables::new(recipe.tokens().unwrap(), &[0], begin).unwrap();
+    let init = TableInit { scale: 0.1, prime: None, critic: false, reference: false };
+    let inner = Tables::new(recipe.tokens().unwrap(), &[0], init).unwrap();
     let player = Notes { inner, loaded: Mutex::default() };
     let mut trainer = niwaki_train::trainer::Trainer::new(player, vec![recipe]).unwrap();
     trainer.advance().unwrap();

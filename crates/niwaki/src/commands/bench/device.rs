@@ -33,10 +33,12 @@ mod with_cuda {
     use super::Args;
     use crate::terminal::{self, say_format};
     use anyhow::{Result, bail};
+    use niwaki_exact::Reward;
     use niwaki_nn::cuda::{Cuda, Options, Precision, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
-    use niwaki_policies::{CausalShape, Draw, Drawn, Extras, TokenPolicy};
+    use niwaki_policies::{CausalShape, Draw, Extras, Rollout, TokenPolicy};
     use niwaki_stream::Key;
+    use niwaki_tasks::Ladder;
     use std::collections::BTreeMap;
     use std::process::ExitCode;
     use std::time::Instant;
@@ -85,7 +87,7 @@ mod with_cuda {
             let mut stream = Key::new(1, "bench").open();
             let count = self.members * self.lanes * HORIZON;
             let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.vocab as u64) as i32).collect();
-            policy.load(engine, &actions, &[])?;
+            policy.load_actions(engine, &actions, &[])?;
             for member in 0..self.members {
                 engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
             }
@@ -128,12 +130,13 @@ mod with_cuda {
 
         fn profile(&self, policy: &TokenPolicy, engine: &mut Cuda) -> Result<()> {
             let uniforms = vec![0.5; self.members * self.lanes * HORIZON];
-            let mut drawn = Drawn::default();
+            let task = Ladder::new(Reward::LateOnly, policy.vocab, HORIZON)?;
+            let (how, mut rollout) = (Draw::Sampled(&uniforms), Rollout::default());
             for _ in 0..2 {
-                policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
+                policy.sample(engine, &task, self.lanes, how, &mut rollout)?;
             }
             let clock = Instant::now();
-            policy.draw(engine, Draw::Sampled(&uniforms), &|_, _| (), &mut drawn)?;
+            policy.sample(engine, &task, self.lanes, how, &mut rollout)?;
             say_format!("one rollout of {HORIZON} rows: {:.2} ms", 1e3 * clock.elapsed().as_secs_f64());
             self.load(policy, engine)?;
             engine.profile()?;

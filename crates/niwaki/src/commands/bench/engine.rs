@@ -155,7 +155,7 @@ impl Args {
         let mut stream = Key::new(1, "bench").open();
         let count = self.members * self.lanes * self.horizon;
         let actions: Vec<i32> = (0..count).map(|_| stream.below(policy.vocab as u64) as i32).collect();
-        policy.load(engine, &actions, &[])?;
+        policy.load_actions(engine, &actions, &[])?;
         for member in 0..self.members {
             engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
         }

@@ -5,7 +5,7 @@ use crate::terminal::say_format;
 use anyhow::{Result, ensure};
 use niwaki_nn::cuda::{Cuda, Options, Precision, check};
 use niwaki_nn::{Cpu, Engine, Graph, Optimiser, Span, Value, initialise};
-use niwaki_policies::{Built, Draw, PointerPolicy, PointerShape, Sampler};
+use niwaki_policies::{Draw, Observed, PointerPolicy, PointerShape, Rollout, Sampler};
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Size;
 use niwaki_stream::Key;
@@ -67,7 +67,7 @@ pub(super) fn time(members: usize) -> Result<()> {
         engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
     }
     let instances: Vec<u32> = (0..members * INSTANCES).map(|at| (at % 48) as u32).collect();
-    let (drawn, mut built) = (uniforms(instances.len() * GROUP, JOBS), Built::default());
+    let (drawn, mut built) = (uniforms(instances.len() * GROUP, JOBS), Rollout::default());
     let count = (INSTANCES * GROUP * JOBS) as f32;
     let surrogate = |_: Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
         let [log_prob, entropy] = cotangents else { return };
@@ -144,23 +144,23 @@ fn compare_on(
     let mut sampler = Sampler::new(&policy, GROUP, make)?;
     let mut different = 0.0_f64;
     for how in [Draw::Sampled(&drawn), Draw::Greedy] {
-        let (mut here, mut there) = (Built::default(), Built::default());
+        let (mut here, mut there) = (Rollout::default(), Rollout::default());
         ensure!(
             policy.construct(&mut device, task.as_ref(), &instances, how, &mut there)?,
             "nothing was built"
         );
-        sampler.draw(&host, task.as_ref(), &instances, how, &mut here)?;
+        sampler.draw(&host, task.as_ref(), &instances, how, &mut here, &mut Observed::default())?;
         let lanes = here.actions.chunks_exact(horizon).zip(there.actions.chunks_exact(horizon));
         let share = lanes.clone().filter(|(here, there)| here != there).count() as f64 / lanes.len() as f64;
         different = different.max(share);
-        let replayed = Built::replay(task.as_ref(), &instances, GROUP, &there.actions)?;
-        ensure!(replayed.outcome == there.outcome, "the device's makespans are not those of its schedules");
+        let (observed, outcome) = Observed::replay(task.as_ref(), &instances, GROUP, &there.actions)?;
+        ensure!(outcome == there.outcome, "the device's makespans are not those of its schedules");
         let score = |device: &mut Cuda| -> Result<Vec<f32>> {
             device.forward()?;
             Ok((0..MEMBERS).flat_map(|member| device.output(member, 0).to_vec()).collect())
         };
         let left = score(&mut device)?;
-        policy.load(&mut device, &replayed)?;
+        policy.load_observed(&mut device, &there.actions, &observed)?;
         ensure!(left == score(&mut device)?, "a construction left something else loaded than its choices");
     }
     // A trajectory differs from its first choice within rounding of a running sum on: twenty chances each in the flow

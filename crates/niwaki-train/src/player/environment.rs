@@ -1,0 +1,106 @@
+//! The task's side of a player: which instances are played, and what finished trajectories earn.
+
+use super::RolloutRequest;
+use niwaki_policies::Rollout;
+use niwaki_stream::Key;
+use niwaki_tasks::{Construction, Payment, Sequence};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a population plays.
+pub trait Environment {
+    /// The view that the policy has of it.
+    type View: ?Sized;
+
+    /// That view.
+    fn view(&self) -> &Self::View;
+
+    /// The instances of some groups of lanes, for the member with this seed; empty where there is only one instance.
+    fn instances(&self, seed: u64, request: RolloutRequest, groups: Range<usize>) -> Vec<u32> {
+        let _ = (seed, request, groups);
+        Vec::new()
+    }
+
+    /// The instances that are held out to be judged on, where there are several.
+    fn held_out(&self) -> Option<Range<u32>> {
+        None
+    }
+
+    /// Fills the rewards of finished trajectories.
+    fn fill_rewards(&self, rollout: &mut Rollout);
+}
+
+/// A process over token sequences.
+#[derive(Clone, Debug)]
+pub struct TokenEnvironment(pub Arc<dyn Sequence>);
+
+impl Environment for TokenEnvironment {
+    type View = dyn Sequence;
+
+    fn view(&self) -> &Self::View {
+        self.0.as_ref()
+    }
+
+    fn fill_rewards(&self, rollout: &mut Rollout) {
+        let Rollout { shape, actions, reward, .. } = rollout;
+        reward.resize(shape.members() * shape.lanes(), 0.0);
+        let lanes = reward.par_iter_mut().enumerate().with_min_len(256);
+        lanes.for_each_init(Vec::new, |tokens, (lane, reward)| {
+            tokens.clear();
+            // Lanes are numbered through all members.
+            let actions = &actions[shape.steps(0, lane..lane + 1)];
+            tokens.extend(actions.iter().map(|&action| action as usize));
+            *reward = self.0.reward(tokens);
+        });
+    }
+}
+
+/// A pool of shops. Each iteration draws its instances from those to learn from, one for each group of lanes. Members may
+/// be paid differently for the same schedules.
+#[derive(Clone, Debug)]
+pub struct ShopEnvironment {
+    /// The shops.
+    pub task: Arc<dyn Construction>,
+    /// What each member is paid for.
+    pub payments: Vec<Payment>,
+}
+
+impl Environment for ShopEnvironment {
+    type View = dyn Construction;
+
+    fn view(&self) -> &Self::View {
+        self.task.as_ref()
+    }
+
+    fn instances(&self, seed: u64, request: RolloutRequest, groups: Range<usize>) -> Vec<u32> {
+        let (training, validation) = (self.task.training(), self.task.validation());
+        // Not the purpose "instances", which draws the pool itself.
+        let key = Key::new(seed, if request.held_out { "trial instances" } else { "rollout instances" });
+        let draw = |group: usize| {
+            let mut stream = key.iteration(request.iteration as u64).lane(group as u64).open();
+            if request.held_out {
+                (training + stream.below(validation as u64) as usize) as u32
+            } else {
+                stream.below(training as u64) as u32
+            }
+        };
+        groups.map(draw).collect()
+    }
+
+    fn held_out(&self) -> Option<Range<u32>> {
+        let first = self.task.training() as u32;
+        Some(first..first + self.task.validation() as u32)
+    }
+
+    fn fill_rewards(&self, rollout: &mut Rollout) {
+        let Rollout { shape, reward, outcome, instances, .. } = rollout;
+        let (lanes, bounds) = (shape.lanes(), self.task.bounds());
+        let group = outcome.len() / instances.len().max(1);
+        reward.clear();
+        reward.extend(outcome.iter().enumerate().map(|(lane, &outcome)| {
+            let optimum = bounds[instances[lane / group] as usize].upper;
+            self.payments[lane / lanes].pay(outcome, optimum)
+        }));
+    }
+}

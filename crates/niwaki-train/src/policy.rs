@@ -1,0 +1,68 @@
+//! The policies that a spec can name, and the networks they stand for. A new policy is a variant and an arm here.
+
+use crate::Error;
+use crate::spec::{GlimpseKind, Recipe, Spec};
+use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
+use niwaki_tasks::{Construction, Sequence};
+use serde::{Deserialize, Serialize};
+
+/// Which policy plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyKind {
+    /// One logit per prefix and token, in f64.
+    Tabular,
+    /// A perceptron on the bag of earlier tokens.
+    Bag,
+    /// The causal transformer.
+    Causal,
+    /// The pointer transformer over candidates.
+    Pointer,
+}
+
+/// The network over tokens that a recipe names; none for a table.
+///
+/// # Errors
+/// If the sizes do not fit together.
+pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Option<TokenPolicy>, Error> {
+    let spec = &recipe.spec.policy;
+    let extras = Extras { masked: task.masked(), critic: recipe.critic() };
+    let (vocab, horizon) = (task.vocab(), task.horizon());
+    let policy = match spec.kind {
+        // A checked recipe has a pointer play shops only.
+        PolicyKind::Tabular | PolicyKind::Pointer => return Ok(None),
+        PolicyKind::Bag => {
+            let shape = BagShape { vocab, horizon, width: spec.width.unwrap_or(32) };
+            shape.policy(extras)?
+        }
+        PolicyKind::Causal => {
+            let width = spec.width.unwrap_or(128);
+            let hidden = spec.hidden.unwrap_or(4 * width);
+            let shape = CausalShape { vocab, horizon, width, heads: spec.heads, blocks: spec.blocks, hidden };
+            shape.policy(extras)?
+        }
+    };
+    let Some(prime) = &spec.prime else { return Ok(Some(policy)) };
+    let primed = policy.primed(prime.token, prime.mass).ok_or_else(|| Error::Senseless {
+        key: "policy.prime",
+        reason: "this policy has no first logit to raise; leave it out".to_owned(),
+    });
+    primed.map(Some)
+}
+
+/// The sizes of a spec's pointer on a task, for so many trajectories per instance.
+pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) -> PointerShape {
+    let width = spec.policy.width.unwrap_or(64);
+    PointerShape {
+        candidates: task.candidates(),
+        horizon: task.horizon(),
+        features: task.features(),
+        context: task.context(),
+        group,
+        width,
+        heads: spec.policy.heads,
+        blocks: spec.policy.blocks,
+        hidden: spec.policy.hidden.unwrap_or(2 * width),
+        residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
+    }
+}
