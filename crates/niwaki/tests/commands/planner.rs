@@ -62,12 +62,17 @@ fn what_has_started_stays_when_a_plan_is_made_again() {
         niwaki(&[&again[..], &["--objective", "makespan", "--out", &second_name]].concat());
     assert_eq!(code, 0, "{out}{error}");
     let (first, second) = (std::fs::read_to_string(first).unwrap(), std::fs::read_to_string(second).unwrap());
-    let begun: Vec<&str> = first
-        .lines()
-        .skip(1)
-        .filter(|line| line.split(',').nth(5).is_some_and(|date| date < "2026-11-16 09:00"))
-        .collect();
-    assert!(!begun.is_empty() && begun.iter().all(|line| second.contains(line)), "{first}\n{second}");
+    // Job, operation, machine, start and end stay; how late the job is may change.
+    let rows = |text: &str| -> Vec<Vec<String>> {
+        text.lines().skip(1).map(|line| line.split(',').map(String::from).collect()).collect()
+    };
+    let (first, second) = (rows(&first), rows(&second));
+    let begun: Vec<&[String]> =
+        first.iter().filter(|row| row[5].as_str() < "2026-11-16 09:00").map(|row| &row[..5]).collect();
+    assert!(!begun.is_empty() && begun.len() < first.len(), "{first:?}");
+    for row in begun {
+        assert!(second.iter().any(|other| &other[..5] == row), "{row:?} is not in {second:?}");
+    }
 }
 
 #[test]
