@@ -209,7 +209,7 @@ impl Rollout {
         };
         for (member, lanes) in lanes.iter().enumerate() {
             for lane in lanes.iter().map(|lane| member * self.shape.lanes + lane) {
-                part.reward.push(self.reward[lane]);
+                part.reward.extend(self.reward.get(lane));
                 part.outcome.extend(self.outcome.get(lane));
                 if lane.is_multiple_of(group) {
                     part.instances.extend(self.instances.get(lane / group));
