@@ -1,6 +1,6 @@
 //! What can go wrong between a file and a trained policy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A run that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,18 @@ pub enum Error {
         /// Probes that were made.
         probes: usize,
     },
+    /// Weights that no policy can go on from.
+    #[error(
+        "iteration {iteration}, member {member}: tensor {tensor} is no longer finite; a lower learning rate may help"
+    )]
+    NotFinite {
+        /// Iterations done.
+        iteration: usize,
+        /// The member of the cohort.
+        member: usize,
+        /// The first such tensor.
+        tensor: String,
+    },
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] niwaki_nn::Error),
@@ -77,7 +89,7 @@ pub enum Error {
         came: String,
     },
     /// A file of a run that cannot be read or written.
-    #[error("{}: {source}; nothing of the run is lost, free the place and run the same command again", path.display())]
+    #[error("{}: {source}; what was saved is kept{}", path.display(), after(source))]
     Disk {
         /// The file.
         path: PathBuf,
@@ -92,4 +104,22 @@ pub enum Error {
         /// What differs, and the mend.
         reason: String,
     },
+    /// A file that is not as its run wrote it.
+    #[error("{}: {reason}; put it back as it was, or remove the folder {} to train this run anew",
+            path.display(), path.parent().unwrap_or(Path::new(".")).display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What helps against a fault of the disk.
+fn after(source: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match source.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => "; free the place and run the same command again",
+        _ => "",
+    }
 }

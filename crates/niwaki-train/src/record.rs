@@ -86,4 +86,63 @@ impl Record {
             ..self
         }
     }
+
+    /// The record as files hold it and give it back. JSON has no infinity, and a prefix ratio after a wild update
+    /// overflows: such a number becomes the largest one. A return that is no number was not measured. Candidates of a
+    /// pointer are no tokens, so how often each came first or last says nothing and would be most of the file.
+    #[must_use]
+    pub fn storable(mut self, pointer: bool) -> Self {
+        let numbers = [
+            &mut self.batch_reward,
+            &mut self.zero_signal,
+            &mut self.drift,
+            &mut self.clip_fraction,
+            &mut self.prefix_ess,
+            &mut self.ess,
+            &mut self.dose,
+            &mut self.rollout_dose,
+            &mut self.kl,
+            &mut self.entropy,
+            &mut self.gradient_norm,
+        ];
+        numbers.into_iter().for_each(|number| *number = finite(*number));
+        for number in [&mut self.eta, &mut self.greedy, &mut self.alpha] {
+            *number = number.filter(|number| number.is_finite());
+        }
+        if pointer {
+            self.first.clear();
+            self.last.clear();
+        }
+        self
+    }
+}
+
+/// A number that JSON can hold: what is not finite becomes the largest one.
+pub(crate) fn finite(number: f64) -> f64 {
+    if number.is_finite() { number } else { f64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overflowed_reads_back() {
+        let wild = Record {
+            dose: f64::INFINITY,
+            kl: f64::NAN,
+            drift: 2.0,
+            eta: Some(f64::NAN),
+            greedy: Some(0.5),
+            first: vec![1.0],
+            ..Record::default()
+        };
+        let stored = wild.storable(false);
+        let text = serde_json::to_string(&stored).unwrap();
+        let back: Record = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, stored);
+        assert_eq!((back.dose, back.kl, back.drift), (f64::MAX, f64::MAX, 2.0));
+        assert_eq!((back.eta, back.greedy, &back.first[..]), (None, Some(0.5), &[1.0][..]));
+        assert_eq!(back.storable(true).first, [0.0; 0]);
+    }
 }

@@ -34,9 +34,8 @@ impl Trained {
     /// If the folder holds no run, one of a policy that schedules no shops, or none that was saved yet.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let refuse = |name: &str, reason: String| Error::OtherRun { path: folder.join(name), reason };
-        let text = fs::read_to_string(folder.join(SPEC)).map_err(|error| {
-            refuse(SPEC, format!("{error}; expected a folder that `niwaki train` has written"))
-        })?;
+        let text = fs::read_to_string(folder.join(SPEC))
+            .map_err(|error| refuse(SPEC, format!("{error}; expected the folder of a run")))?;
         let spec = Spec::read(&folder.join(SPEC).display().to_string(), &text, &[])?;
         let shop = match spec.task_kind()? {
             TaskKind::Shop(shop) if spec.policy.kind == PolicyKind::Pointer => shop,
@@ -48,7 +47,8 @@ impl Trained {
         };
         let path = folder.join(CHECKPOINT);
         if !path.exists() {
-            let reason = "the run has saved no policy yet; let `niwaki train` go on".to_owned();
+            let reason =
+                "the run has saved no policy: let it go on, or train one that does not diverge".to_owned();
             return Err(refuse(CHECKPOINT, reason));
         }
         let size = spec.size(shop);

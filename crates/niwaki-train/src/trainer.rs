@@ -364,16 +364,16 @@ impl<P: Player> Trainer<P> {
     pub fn restore(&mut self, member: usize, path: &Path) -> Result<(), Error> {
         let state = self.player.restore(member, path)?;
         let spec = &self.recipes[member].spec;
-        let refuse = |reason: String| Error::OtherRun { path: path.to_owned(), reason };
+        let refuse = |reason: String| Error::Damaged { path: path.to_owned(), reason };
         let (hash, seed) = (state["spec"].as_str().unwrap_or_default(), state["seed"].as_u64());
         if hash != spec.hash()? || seed != Some(spec.seed) {
             return Err(refuse(format!(
-                "it was saved by another run (spec {hash}, seed {}); choose another --out, or remove it",
+                "it was saved by another run (spec {hash}, seed {})",
                 seed.unwrap_or_default()
             )));
         }
         let Some(done) = state["iteration"].as_u64() else {
-            return Err(refuse("it does not say at which iteration it was saved; remove it".to_owned()));
+            return Err(refuse("it does not say at which iteration it was saved".to_owned()));
         };
         if let Some(alpha) = state["alpha"].as_f64() {
             self.recipes[member].settle(alpha)?;

@@ -29,10 +29,10 @@ enum Precision {
 }
 
 impl DeviceArgs {
-    /// The device, and how results call it.
-    pub(crate) fn choose(self) -> Result<(Device, String)> {
+    /// The device.
+    pub(crate) fn choose(self) -> Result<Device> {
         match (self.device, self.precision) {
-            (Place::Cpu, None | Some(Precision::F32)) => Ok((Device::Cpu, "cpu".to_owned())),
+            (Place::Cpu, None | Some(Precision::F32)) => Ok(Device::Cpu),
             (Place::Cpu, Some(other)) => {
                 bail!("--precision {} needs --device cuda: the CPU computes in f32", name(other))
             }
@@ -56,13 +56,13 @@ fn name(precision: Precision) -> &'static str {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn cuda(_precision: Precision) -> Result<(Device, String)> {
+fn cuda(_precision: Precision) -> Result<Device> {
     bail!("--device cuda: this binary was built without it; build with --features cuda")
 }
 
 #[cfg(feature = "cuda")]
-fn cuda(precision: Precision) -> Result<(Device, String)> {
-    Ok((Device::Cuda(options(precision)), format!("cuda {}", name(precision))))
+fn cuda(precision: Precision) -> Result<Device> {
+    Ok(Device::Cuda(options(precision)))
 }
 
 #[cfg(feature = "cuda")]

@@ -9,7 +9,7 @@
 //! | `pilot.rs` | runs of one arm that choose a setting of each cell first |
 //! | `strength.rs` | strengths by the rule, measured before anything is trained |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
-//! | `store.rs` | the files of a run: claimed, written whole, read back |
+//! | `store.rs` | files beside the runs, written whole |
 //! | `runner.rs` | from a plan to finished runs, on a device |
 //! | `results.rs` | the finished runs of a plan, read from disk |
 //! | `endpoint.rs` | what is read off a curve |

@@ -228,10 +228,7 @@ impl Calibration {
     /// # Errors
     /// If the disk refuses.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join("calibration.json");
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
-        store::write_whole(&path, &(text + "\n"))
+        store::write_whole(&folder.join("calibration.json"), self)
     }
 }
 

@@ -4,6 +4,7 @@ use super::spec::Cell;
 use super::{Strength, Training};
 use crate::Error;
 use niwaki_correction::Correction;
+use niwaki_train::run::Identity;
 use niwaki_train::spec::set;
 use niwaki_train::{Recipe, Spec};
 use niwaki_words::nearest;
@@ -38,6 +39,14 @@ pub struct Planned {
     pub recipe: Recipe,
     /// The hash of its spec.
     pub hash: String,
+}
+
+impl Planned {
+    /// What names it in its files.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { spec: self.hash.clone(), seed: self.recipe.spec.seed }
+    }
 }
 
 /// The folder's name of a label, an arm or a cell.

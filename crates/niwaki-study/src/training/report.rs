@@ -13,8 +13,6 @@ use niwaki_train::Device;
 pub struct Workplace {
     /// Where networks train; tables always train on the processor.
     pub device: Device,
-    /// How the device is called in results.
-    pub device_name: String,
     /// Most members of a cohort on a GPU; see [`Runner::members`].
     pub members: Option<usize>,
 }
@@ -74,13 +72,7 @@ fn settle(plan: Plan, asked: &Asked<'_>, watch: &(dyn Fn(Progress<'_>) + Sync)) 
 }
 
 fn runner<'a>(workplace: &Workplace, asked: &'a Asked<'_>, tick: &'a (dyn Fn(u64) + Sync)) -> Runner<'a> {
-    Runner {
-        out: asked.out,
-        device: workplace.device.clone(),
-        device_name: workplace.device_name.clone(),
-        members: workplace.members,
-        tick,
-    }
+    Runner { out: asked.out, device: workplace.device.clone(), members: workplace.members, tick }
 }
 
 /// Trains the runs of a plan that are missing, where there is a place for it.

@@ -1,9 +1,9 @@
 //! The finished runs of a plan, read from disk.
 
-use super::store;
 use super::{Plan, Speed};
 use crate::Error;
 use niwaki_train::Record;
+use niwaki_train::run::Finished;
 use std::fs;
 use std::path::Path;
 
@@ -43,7 +43,8 @@ impl Results {
     pub fn read(plan: &Plan, out: &Path) -> Result<Self, Error> {
         let mut runs = Vec::new();
         for planned in &plan.runs {
-            if let Some((summary, curve)) = store::read(&out.join(&planned.home), &planned.hash)? {
+            let finished = Finished::read(&out.join(&planned.home), &planned.identity())?;
+            if let Some(Finished { summary, curve }) = finished {
                 runs.push(Run {
                     arm: planned.arm,
                     cell: planned.cell,
@@ -58,14 +59,9 @@ impl Results {
         if runs.is_empty() {
             return Err(Error::NoResults { label: plan.study.label.clone(), folder });
         }
-        let path = folder.join("speed.json");
-        let speed = match fs::read_to_string(&path) {
-            Ok(text) => Some(
-                serde_json::from_str(&text)
-                    .map_err(|error| Error::Damaged { path, reason: error.to_string() })?,
-            ),
-            Err(_) => None,
-        };
+        // How fast it was is the clock's, and no result: what does not read is left out.
+        let speed = fs::read(folder.join("speed.json")).ok();
+        let speed = speed.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(Self { runs, planned: plan.runs.len(), speed })
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Knows files and cohorts; knows nothing of endpoints, claims or terminals.
 
-use super::store::{self, Claim};
-use super::{Plan, Planned};
+use super::{Plan, Planned, store};
 use crate::Error;
 use niwaki_shop::Bounds;
+use niwaki_train::run::{self, Claim, Folder, Occupied, Runs};
 use niwaki_train::spec::{Played, PolicyKind, cohort_of};
-use niwaki_train::{Device, Recipe, Record, Spec, gather};
+use niwaki_train::{Device, Recipe, Spec};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,11 +15,14 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Cohorts that share a GPU. On an H200 six made 3,360 to 3,390 run-iterations per second of 216 hard flow shops, three
 /// 2,950 to 3,190.
 const AT_ONCE: usize = 6;
+
+/// How long a run goes on before it is saved on the way. Most are done before, and pay nothing for it.
+const SAVE: Duration = Duration::from_secs(60);
 
 /// How the runs of a plan are made.
 pub struct Runner<'a> {
@@ -27,8 +30,6 @@ pub struct Runner<'a> {
     pub out: &'a Path,
     /// Where networks train; tables always train on the processor.
     pub device: Device,
-    /// How the device is called in results.
-    pub device_name: String,
     /// Most members of a cohort on a GPU; an equal part of all that may train together where absent. On the processor
     /// runs train one by one, one per core.
     pub members: Option<usize>,
@@ -80,7 +81,7 @@ impl Runner<'_> {
     pub fn pending(&self, plan: &Plan) -> Result<u64, Error> {
         let mut pending = 0;
         for run in &plan.runs {
-            if !store::finished(&self.out.join(&run.home), &run.hash)? {
+            if !run::is_finished(&self.out.join(&run.home), &run.identity())? {
                 pending += run.recipe.spec.iterations as u64;
             }
         }
@@ -89,24 +90,25 @@ impl Runner<'_> {
 
     /// Trains every run that is not finished yet and leaves the speed in the study's folder; nothing where all were.
     ///
-    /// Runs that another process has in work are waited for at the end, and trained here if it dies.
+    /// Runs that another process has in work are waited for at the end, and trained here if it dies. Those that are
+    /// finished must be as they were written, all their files.
     ///
     /// # Errors
-    /// If the disk or the device fails. Runs that were finished stay finished.
+    /// If a file is damaged, or disk or device fail. Runs that were finished stay finished.
     pub fn run(&self, plan: &Plan) -> Result<Option<Speed>, Error> {
         let began = Instant::now();
-        let mut todo = Vec::new();
-        for run in &plan.runs {
-            if !store::finished(&self.out.join(&run.home), &run.hash)? {
-                todo.push(run);
-            }
-        }
+        let unfinished = |run: &'_ &Planned| -> Result<bool, Error> {
+            Ok(run::verify(&self.out.join(&run.home), &run.recipe)?.is_none())
+        };
+        let all: Vec<&Planned> = plan.runs.iter().collect();
+        let todo = all.par_iter().map(|run| Ok(unfinished(run)?.then_some(*run)));
+        let todo: Vec<&Planned> = todo.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect();
         let watch = Watch {
             began,
             first: Mutex::new(None),
             runs: AtomicU64::new(0),
             run_iterations: AtomicU64::new(0),
-            bounds: seek(&todo)?,
+            bounds: self.seek(&todo, &all)?,
         };
         let (alone, together) = self.cohorts(todo)?;
         let mut left = self.side_by_side(together, &watch)?;
@@ -123,13 +125,10 @@ impl Runner<'_> {
             run_iterations: watch.run_iterations.into_inner(),
             seconds,
             start_up_seconds,
-            device: self.device_name.clone(),
+            device: self.device.name(),
             threads: rayon::current_num_threads(),
         };
-        let path = self.out.join(plan.folder()).join("speed.json");
-        let text = serde_json::to_string_pretty(&speed)
-            .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
-        store::write_whole(&path, &(text + "\n"))?;
+        store::write_whole(&self.out.join(plan.folder()).join("speed.json"), &speed)?;
         Ok(Some(speed))
     }
 
@@ -199,66 +198,115 @@ impl Runner<'_> {
         let (mut mine, mut others) = (Vec::new(), Vec::new());
         for &run in runs {
             let home = self.out.join(&run.home);
-            match Claim::take(&home, wait)? {
+            match Claim::take(&home, (!wait).then_some(Duration::ZERO))? {
                 None => others.push(run),
                 // Another process may have finished it between the first look and the claim.
-                Some(_) if store::finished(&home, &run.hash)? => {
+                Some(_) if run::is_finished(&home, &run.identity())? => {
                     (self.tick)(run.recipe.spec.iterations as u64)
                 }
-                Some(claim) => mine.push((run, claim)),
+                Some(claim) => mine.push((run, Folder::enter(claim, &run.recipe, Occupied::Replace)?)),
             }
         }
-        while !mine.is_empty() {
-            let members: Vec<&Planned> = mine.iter().map(|(run, _)| *run).collect();
-            let (curves, diverged) = self.train(&members, device, watch)?;
-            let written = |member: usize| diverged.is_none_or(|diverged| diverged == member);
-            // On all cores: a disk takes many files at once in the time it takes to be sure of one.
-            members.par_iter().zip(&curves).enumerate().try_for_each(|(member, (run, curve))| {
-                if written(member) {
-                    store::write(&self.out.join(&run.home), run, curve, &self.device_name)?;
-                    watch.runs.fetch_add(1, Ordering::Relaxed);
+        while let Some((_, first)) = mine.first() {
+            // Only those that were saved together go on together.
+            let saved = first.saved()?;
+            let (mut members, mut folders, mut later) = (Vec::new(), Vec::new(), Vec::new());
+            for (run, folder) in mine {
+                if folder.saved()? == saved {
+                    members.push(run);
+                    folders.push(folder);
+                } else {
+                    later.push((run, folder));
                 }
-                Ok::<(), Error>(())
-            })?;
-            match diverged {
-                // The others start again without the one that diverged: results do not depend on company.
-                Some(member) => drop(mine.remove(member)),
-                None => mine.clear(),
             }
+            if let Some((member, folders)) = self.train(&members, folders, device, watch)? {
+                // The others go on without the one that diverged: results do not depend on company.
+                members.remove(member);
+                later.extend(members.into_iter().zip(folders));
+            }
+            mine = later;
         }
         Ok(others)
     }
 
-    /// Trains a cohort to its end, or until a member diverges.
+    /// Trains a cohort to its end, or until a member diverges; then that one's place and the folders of the others are
+    /// given back.
     fn train(
         &self,
-        runs: &[&Planned],
+        planned: &[&Planned],
+        folders: Vec<Folder>,
         device: &Device,
         watch: &Watch,
-    ) -> Result<(Vec<Vec<Record>>, Option<usize>), Error> {
-        let mut recipes: Vec<Recipe> = runs.iter().map(|run| run.recipe.clone()).collect();
+    ) -> Result<Option<(usize, Vec<Folder>)>, Error> {
+        let mut recipes: Vec<Recipe> = planned.iter().map(|run| run.recipe.clone()).collect();
         // A cohort plays the pool of its first member.
         let known = watch.bounds.get(&pool_of(&recipes[0].spec)?).cloned();
         recipes[0].prepare(known, &|_, _| {})?;
-        let mut cohort = gather(recipes, device)?;
-        let iterations = runs[0].recipe.spec.iterations;
-        let mut curves = vec![Vec::with_capacity(iterations); runs.len()];
-        while cohort.done() < iterations {
-            let records = match cohort.advance() {
-                Ok(records) => records,
-                Err(niwaki_train::Error::Diverged { member, .. }) => return Ok((curves, Some(member))),
-                Err(error) => return Err(error.into()),
-            };
-            for (curve, record) in curves.iter_mut().zip(records) {
-                curve.push(record);
+        let (iterations, count) = (recipes[0].spec.iterations, planned.len() as u64);
+        let mut runs = Runs::open(folders, recipes, device)?;
+        (self.tick)(runs.done() as u64 * count);
+        let ended = loop {
+            if runs.done() == iterations {
+                break runs.save();
             }
-            if let Ok(mut first) = watch.first.lock() {
-                first.get_or_insert_with(|| watch.began.elapsed().as_secs_f64());
+            if let Err(error) = runs.advance() {
+                break Err(error);
             }
-            watch.run_iterations.fetch_add(runs.len() as u64, Ordering::Relaxed);
-            (self.tick)(runs.len() as u64);
+            watch.first();
+            watch.run_iterations.fetch_add(count, Ordering::Relaxed);
+            (self.tick)(count);
+            if runs.done() < iterations && runs.unsaved_for() >= SAVE {
+                match runs.save() {
+                    // The next iteration says so too, whatever the clock; results must not depend on it.
+                    Err(niwaki_train::Error::NotFinite { .. }) => {}
+                    saved => saved?,
+                }
+            }
+        };
+        match ended {
+            Ok(()) => {
+                let finished = runs.finish()?.len() as u64;
+                watch.runs.fetch_add(finished, Ordering::Relaxed);
+                Ok(None)
+            }
+            Err(
+                niwaki_train::Error::Diverged { member, .. } | niwaki_train::Error::NotFinite { member, .. },
+            ) => {
+                let others = runs.diverged(member)?;
+                watch.runs.fetch_add(1, Ordering::Relaxed);
+                Ok(Some((member, others)))
+            }
+            Err(error) => Err(error.into()),
         }
-        Ok((curves, None))
+    }
+
+    /// Bounds on the optima of every pool that some runs play: those that any run of the study has played before, so
+    /// that paired runs are paid alike, or else sought.
+    fn seek(&self, todo: &[&Planned], all: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
+        let shops = |run: &&&Planned| matches!(run.recipe.task, Played::Shops(_));
+        let mut bounds = BTreeMap::new();
+        for run in todo.iter().filter(shops) {
+            bounds.insert(pool_of(&run.recipe.spec)?, Vec::new());
+        }
+        for run in all.iter().filter(shops) {
+            if let Some(missing) =
+                bounds.get_mut(&pool_of(&run.recipe.spec)?).filter(|found| found.is_empty())
+            {
+                // What does not read is another run's, or is named when its own run is looked at.
+                let known = run::known_optima(&self.out.join(&run.home), &run.identity());
+                *missing = known.ok().flatten().unwrap_or_default();
+            }
+        }
+        for run in todo.iter().filter(shops) {
+            if let Some(missing) =
+                bounds.get_mut(&pool_of(&run.recipe.spec)?).filter(|found| found.is_empty())
+            {
+                let mut recipe = run.recipe.clone();
+                recipe.prepare(None, &|_, _| {})?;
+                *missing = recipe.bounds().unwrap_or_default().to_vec();
+            }
+        }
+        Ok(bounds)
     }
 }
 
@@ -273,6 +321,15 @@ pub(super) fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, E
         }
     }
     Ok(bounds)
+}
+
+impl Watch {
+    /// Notes when the first iteration was done.
+    fn first(&self) {
+        if let Ok(mut first) = self.first.lock() {
+            first.get_or_insert_with(|| self.began.elapsed().as_secs_f64());
+        }
+    }
 }
 
 /// What two runs that play the same instances have in common.

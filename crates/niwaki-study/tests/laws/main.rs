@@ -10,7 +10,7 @@ use niwaki_study::claim::{Judgement, Ours};
 use niwaki_study::diagnostics::Diagnostics;
 use niwaki_study::find;
 use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, training_page};
-use niwaki_train::Device;
+use niwaki_train::{Device, run as run_folder};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Mutex;
@@ -150,12 +150,15 @@ fn small(settings: &str) -> Plan {
 }
 
 fn run(plan: &Plan, out: &Path) -> Option<Speed> {
-    let device_name = "cpu".to_owned();
-    Runner { out, device: Device::Cpu, device_name, members: None, tick: &|_| {} }.run(plan).unwrap()
+    try_run(plan, out).unwrap()
 }
 
-/// Every file of the runs below a folder, by name; the speed of a run is the clock's and left out.
-fn files(folder: &Path) -> Vec<(String, String)> {
+fn try_run(plan: &Plan, out: &Path) -> Result<Option<Speed>, niwaki_study::Error> {
+    Runner { out, device: Device::Cpu, members: None, tick: &|_| {} }.run(plan)
+}
+
+/// Every file of the runs below a folder, by name; speed and the times of events are the clock's and left out.
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut todo = vec![folder.to_owned()];
     while let Some(at) = todo.pop() {
@@ -165,7 +168,12 @@ fn files(folder: &Path) -> Vec<(String, String)> {
                 todo.push(path);
             } else if !path.ends_with("speed.json") {
                 let name = path.strip_prefix(folder).unwrap().display().to_string();
-                found.push((name, std::fs::read_to_string(&path).unwrap()));
+                let bytes = std::fs::read(&path).unwrap();
+                found.push(if path.ends_with(run_folder::EVENTS) {
+                    (name, run_folder::timeless_events(&bytes))
+                } else {
+                    (name, bytes)
+                });
             }
         }
     }
@@ -181,19 +189,22 @@ fn a_study_resumes_and_ends_with_the_same_bytes() {
     // (3 + 3 + 2 seeds) × 2 cells × 6 iterations
     assert_eq!((speed.runs, speed.run_iterations), (16, 96));
     let wanted = files(whole.path());
-    assert_eq!(wanted.len(), 16 * 3, "spec, curve and summary each, and no lock left");
+    assert_eq!(wanted.len(), 16 * 5, "spec, curve, events, checkpoint and summary each, and nothing else");
     assert_eq!(run(&plan, whole.path()), None, "nothing is left to do");
 
     run(&plan, broken.path());
     let home = |run: usize| broken.path().join(&plan.runs[run].home);
-    // A run that died before its summary, one that never began, one of another spec.
+    // A run that died before its summary, one that never began, one that died at the beginning, with litter.
     std::fs::remove_file(home(0).join("summary.json")).unwrap();
     std::fs::remove_dir_all(home(7)).unwrap();
-    let other =
-        std::fs::read_to_string(home(9).join("summary.json")).unwrap().replace(&plan.runs[9].hash, "0");
-    std::fs::write(home(9).join("summary.json"), other).unwrap();
+    for name in ["summary.json", "checkpoint.safetensors"] {
+        std::fs::remove_file(home(9).join(name)).unwrap();
+    }
+    for litter in ["lock", "summary.json.77.ThreadId(2).part", "curve.jsonl.7.part"] {
+        std::fs::write(home(9).join(litter), "").unwrap();
+    }
     assert_eq!(run(&plan, broken.path()).unwrap().runs, 3);
-    assert_eq!(files(broken.path()), wanted);
+    assert!(files(broken.path()) == wanted);
     // More seeds later only add runs.
     let more = Plan::new(plan.study.clone(), Some(4)).unwrap();
     assert_eq!(run(&more, broken.path()).unwrap().runs, 3 * 2 * 4 - 16);
@@ -210,7 +221,7 @@ fn two_at_once_share_a_folder() {
         both.map(|thread| thread.join().unwrap()).to_vec()
     });
     assert_eq!(counts.iter().sum::<u64>(), 16, "each run is trained once");
-    assert_eq!(files(shared.path()), files(alone.path()));
+    assert!(files(shared.path()) == files(alone.path()));
 }
 
 #[test]
@@ -253,7 +264,75 @@ fn a_report_is_a_function_of_its_folder() {
     let text = page();
     assert_eq!(text, page());
     assert!(text.contains("is not ahead of PPO") && text.contains("16 of 16"));
-    std::fs::write(folder.path().join(&plan.runs[0].home).join("curve.jsonl"), "{}\n").unwrap();
-    let refusal = Results::read(&plan, folder.path()).unwrap_err().to_string();
-    assert!(refusal.contains("curve.jsonl: missing field"), "{refusal}");
+    // Neither the clock's file nor the one that nobody reads blocks a report.
+    std::fs::write(folder.path().join(plan.folder()).join("speed.json"), "{").unwrap();
+    std::fs::write(folder.path().join(&plan.runs[0].home).join(run_folder::EVENTS), "x").unwrap();
+    assert!(page().contains("16 of 16"));
+}
+
+#[test]
+fn a_finished_run_whose_files_do_not_belong_together_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = small("");
+    run(&plan, folder.path());
+    let wanted = files(folder.path());
+    let home = folder.path().join(&plan.runs[0].home);
+    let other = folder.path().join(&plan.runs[1].home);
+    for name in [run_folder::CURVE, run_folder::SUMMARY, run_folder::CHECKPOINT] {
+        let path = home.join(name);
+        let good = std::fs::read(&path).unwrap();
+        let line = good.iter().position(|&byte| byte == b'\n').unwrap_or(9) + 1;
+        let mut edited = good.clone();
+        edited[good.len() / 2] ^= 1;
+        let swapped = std::fs::read(other.join(name)).unwrap();
+        for bad in [good[..good.len() / 2].to_vec(), good[..line].to_vec(), edited, swapped] {
+            std::fs::write(&path, bad).unwrap();
+            let refusal = try_run(&plan, folder.path()).unwrap_err().to_string();
+            assert!(refusal.starts_with(&format!("{}: ", path.display())), "{refusal}");
+            if name != run_folder::CHECKPOINT {
+                assert_eq!(Results::read(&plan, folder.path()).unwrap_err().to_string(), refusal);
+            }
+            // The remedy, followed to the letter.
+            assert!(
+                refusal.ends_with(&format!("remove the folder {} to train this run anew", home.display()))
+            );
+        }
+        std::fs::remove_dir_all(&home).unwrap();
+        assert_eq!(run(&plan, folder.path()).unwrap().runs, 1);
+        assert!(files(folder.path()) == wanted);
+    }
+    // Without its checkpoint a run is still finished.
+    std::fs::remove_file(home.join(run_folder::CHECKPOINT)).unwrap();
+    assert_eq!(run(&plan, folder.path()), None);
+}
+
+/// The regression: a study is finished, its rate edited, the second call killed while it replaces the first run, and the
+/// old file put back. The new curve must not be reported as the old study's.
+#[test]
+fn a_run_that_replaces_another_is_never_taken_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let old = small("");
+    run(&old, folder.path());
+    let wanted = files(folder.path());
+    let faster = SMALL.replace("[base.task]", "[base.optimiser]\nrate = 1.5\n[base.task]");
+    let new = Plan::new(niwaki_train::spec::strictly("faster", &faster).unwrap(), None).unwrap();
+    let home = folder.path().join(&old.runs[0].home);
+    let old_files = |name: &str| std::fs::read(home.join(name)).unwrap();
+    let kept: Vec<_> = [run_folder::SUMMARY, run_folder::SPEC].map(|name| (name, old_files(name))).into();
+    // The call is killed once the new run's files are there: whatever the moment, the old summary is gone before.
+    let claim = run_folder::Claim::take(&home, None).unwrap().unwrap();
+    let recipe = &new.runs[0].recipe;
+    run_folder::Folder::enter(claim, recipe, run_folder::Occupied::Replace).unwrap();
+    assert!(!home.join(run_folder::SUMMARY).exists());
+    assert_eq!(Results::read(&old, folder.path()).unwrap().runs.len(), 15);
+    assert_eq!(run(&old, folder.path()).unwrap().runs, 1);
+    assert!(files(folder.path()) == wanted);
+    // The new run is finished, and somebody puts the old summary and the old spec back.
+    run(&new, folder.path());
+    for (name, bytes) in kept {
+        std::fs::write(home.join(name), bytes).unwrap();
+        let one = Plan { runs: vec![old.runs[0].clone()], ..old.clone() };
+        let refusal = Results::read(&one, folder.path()).map(|results| results.runs.len());
+        assert!(refusal.is_err(), "{name}: {refusal:?}");
+    }
 }

@@ -94,8 +94,7 @@ set = { "task.deadline" = 1.2 }
 fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
-    let runner =
-        |members| Runner { out, device: Device::Cpu, device_name: "cpu".to_owned(), members, tick: &|_| {} };
+    let runner = |members| Runner { out, device: Device::Cpu, members, tick: &|_| {} };
     let plan = || Plan::new(strictly("ruled", RULED).unwrap(), None).unwrap();
     assert!(plan().measures());
     let strengths = runner(None).strengths(&plan()).unwrap();
@@ -130,8 +129,8 @@ fn a_deadline_that_nobody_misses_leaves_the_rule_without_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let text = RULED.replace("\"task.deadline\" = 1.05", "\"task.deadline\" = 9.0");
     let plan = Plan::new(strictly("ruled", &text).unwrap(), None).unwrap();
-    let (device, device_name) = (Device::Cpu, "cpu".to_owned());
-    let runner = Runner { out: folder.path(), device, device_name, members: None, tick: &|_| {} };
+    let device = Device::Cpu;
+    let runner = Runner { out: folder.path(), device, members: None, tick: &|_| {} };
     let refused = runner.strengths(&plan).unwrap_err().to_string();
     assert!(refused.contains("arm ruled, cell tight: tempered:rule: none of 3 probes"), "{refused}");
 }

@@ -3,7 +3,8 @@
 use super::events;
 use super::optima::OPTIMA;
 use crate::spec::Spec;
-use crate::{Error, Recipe, Record};
+use crate::{Error, Recipe};
+use niwaki_files::{Digest, sweep, sync_folder, write_atomically};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,36 +22,151 @@ pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The curve in a few numbers.
 pub const SUMMARY: &str = "summary.json";
 
+/// Every file of a run. The summary comes first: without it, the others are those of an unfinished run.
+const FILES: [&str; 7] = [SUMMARY, CHECKPOINT, CURVE, DUMP, events::NAME, OPTIMA, SPEC];
+
+/// What names a run in all its files: a run is a pure function of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The hash of its spec.
+    pub spec: String,
+    /// Its seed.
+    pub seed: u64,
+}
+
+impl Identity {
+    /// The name of a spec's run.
+    ///
+    /// # Errors
+    /// As [`Spec::hash`].
+    pub fn of(spec: &Spec) -> Result<Self, Error> {
+        Ok(Self { spec: spec.hash()?, seed: spec.seed })
+    }
+
+    /// What the checks of a file begin with.
+    pub(super) fn chain(&self, file: &str) -> Digest {
+        Digest::of(format!("{file} {} {}\n", self.spec, self.seed))
+    }
+}
+
+/// What to do with a folder that holds another run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupied {
+    /// Refuse it: somebody may want that run.
+    Refuse,
+    /// Take its place: the folder is named after what is now another run.
+    Replace,
+}
+
+/// A folder that this process alone works in, until it is dropped. The system lets go of it when the process dies.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    _held: File,
+}
+
+impl Claim {
+    /// Claims a folder, which is made where it is missing; nothing where another process has it for longer than
+    /// `patience`, which is endless where absent.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn take(path: &Path, patience: Option<Duration>) -> Result<Option<Self>, Error> {
+        fs::create_dir_all(path).map_err(|source| disk(path, source))?;
+        let held = File::open(path).map_err(|source| disk(path, source))?;
+        let Some(patience) = patience else {
+            held.lock().map_err(|source| disk(path, source))?;
+            return Ok(Some(Self { path: path.to_owned(), _held: held }));
+        };
+        let began = Instant::now();
+        loop {
+            match held.try_lock() {
+                Ok(()) => return Ok(Some(Self { path: path.to_owned(), _held: held })),
+                Err(TryLockError::Error(source)) => return Err(disk(path, source)),
+                Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
+                    thread::sleep(Duration::from_millis(30));
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+            }
+        }
+    }
+}
+
 /// A run's folder, held by this process until it is dropped.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
-    /// Holds the lock.
-    _held: File,
+    claim: Claim,
+    identity: Identity,
+}
+
+/// Whose a folder is.
+enum Owner {
+    Nobody,
+    Ours,
+    Other(Error),
 }
 
 impl Folder {
     /// Makes the folder of a recipe, or opens the one that an earlier process left, and writes the spec first.
     ///
     /// # Errors
-    /// Where the folder holds another run, another process works in it, or the disk refuses.
-    pub fn open(path: &Path, recipe: &Recipe) -> Result<Self, Error> {
-        fs::create_dir_all(path).map_err(|source| disk(path, source))?;
-        let held = File::open(path).map_err(|source| disk(path, source))?;
-        lock(&held, path)?;
-        let folder = Self { path: path.to_owned(), _held: held };
-        folder.check_owner(recipe)?;
+    /// Where the folder holds another run that may not be replaced, another process works in it, or the disk refuses.
+    pub fn open(path: &Path, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
+        match Claim::take(path, Some(PATIENCE))? {
+            Some(claim) => Self::enter(claim, recipe, occupied),
+            None => Err(other(path, "another process trains in this folder; wait for it".to_owned())),
+        }
+    }
+
+    /// The same in a folder that was claimed.
+    ///
+    /// # Errors
+    /// As [`Folder::open`].
+    pub fn enter(claim: Claim, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
+        let folder = Self { claim, identity: Identity::of(&recipe.spec)? };
+        match (folder.owner(recipe)?, occupied) {
+            (Owner::Other(refusal), Occupied::Refuse) => return Err(refusal),
+            (Owner::Other(_), Occupied::Replace) => folder.clear()?,
+            (Owner::Nobody | Owner::Ours, _) => {}
+        }
         folder.sweep()?;
         let spec = &recipe.spec;
-        let text = format!("# niwaki train, spec {}\n{}", spec.hash()?, spec.to_commented_toml()?);
-        folder.write(SPEC, text.as_bytes())?;
+        let text = format!("# niwaki train, spec {}\n{}", folder.identity.spec, spec.to_commented_toml()?);
+        if fs::read(folder.file(SPEC)).ok().as_deref() != Some(text.as_bytes()) {
+            folder.write(SPEC, text.as_bytes())?;
+        }
         Ok(folder)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.claim.path
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The iteration that its checkpoint is of; 0 where there is none.
+    ///
+    /// # Errors
+    /// Where the checkpoint is not as it was written.
+    pub fn saved(&self) -> Result<u64, Error> {
+        let path = self.file(CHECKPOINT);
+        if !path.exists() {
+            return Ok(0);
+        }
+        let state = niwaki_nn::checkpoint_state(&path).map_err(|error| unsound(&path, error))?;
+        Ok(state["iteration"].as_u64().unwrap_or(0))
     }
 
     /// A file of the folder.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.path().join(name)
     }
 
     /// Writes a file whole or not at all.
@@ -59,86 +175,104 @@ impl Folder {
     /// If the disk refuses.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let path = self.file(name);
-        niwaki_files::write_atomically(&path, bytes).map_err(|source| disk(&path, source))
+        write_atomically(&path, bytes).map_err(|source| disk(&path, source))
     }
 
-    /// Writes the curve for TensorBoard.
+    /// Removes a file, if it is there.
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn write_events(&self, curve: &[Record]) -> Result<(), Error> {
-        self.write(events::NAME, &events::encode(curve))
+    pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.file(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(disk(&path, source)),
+            _ => Ok(()),
+        }
     }
 
-    /// Refuses a folder that holds another run.
-    fn check_owner(&self, recipe: &Recipe) -> Result<(), Error> {
+    /// Removes another run. Its summary goes first and for good: a kill leaves an unfinished run, never a finished one
+    /// with the files of another.
+    fn clear(&self) -> Result<(), Error> {
+        for (place, name) in FILES.into_iter().enumerate() {
+            self.remove(name)?;
+            if place == 0 {
+                sync_folder(self.path()).map_err(|source| disk(self.path(), source))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose run the folder holds.
+    fn owner(&self, recipe: &Recipe) -> Result<Owner, Error> {
         let path = self.file(SPEC);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let stranger = [CURVE, DUMP, CHECKPOINT, SUMMARY].map(|name| self.file(name));
-                return match stranger.into_iter().find(|path| path.exists()) {
-                    Some(path) => {
-                        Err(other(&path, format!("there is no {SPEC} that says whose it is; {MEND}")))
-                    }
-                    None => Ok(()),
-                };
+                let stranger = FILES.map(|name| self.file(name)).into_iter().find(|path| path.exists());
+                return Ok(stranger.map_or(Owner::Nobody, |path| {
+                    let reason = format!("there is no {SPEC} beside it that says whose it is; {MEND}");
+                    Owner::Other(other(&path, reason))
+                }));
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Ok(Owner::Other(other(&path, format!("not a spec ({error}); {MEND}"))));
             }
             Err(source) => return Err(disk(&path, source)),
         };
-        let theirs = Spec::read(SPEC, &text, &[])
-            .map_err(|error| other(&path, format!("not a spec of this version ({error}); {MEND}")))?;
-        let (ours, theirs) = ((recipe.spec.hash()?, recipe.spec.seed), (theirs.hash()?, theirs.seed));
+        let theirs = match Spec::read(SPEC, &text, &[]) {
+            Ok(theirs) => Identity::of(&theirs)?,
+            Err(error) => {
+                let reason = format!("not a spec of this version ({error}); {MEND}");
+                return Ok(Owner::Other(other(&path, reason)));
+            }
+        };
+        let ours = Identity::of(&recipe.spec)?;
         if ours == theirs {
-            return Ok(());
+            return Ok(Owner::Ours);
         }
-        let name = |(hash, seed)| format!("spec {hash} with seed {seed}");
-        Err(other(&path, format!("the folder holds {}, this run is {}; {MEND}", name(theirs), name(ours))))
+        let name = |Identity { spec, seed }| format!("spec {spec} with seed {seed}");
+        let reason = format!("the folder holds {}, this run is {}; {MEND}", name(theirs), name(ours));
+        Ok(Owner::Other(other(&path, reason)))
     }
 
-    /// Removes what a killed process left half written.
+    /// Removes what a killed process left half written, and the lock of an earlier version.
     fn sweep(&self) -> Result<(), Error> {
-        let entries = fs::read_dir(&self.path).map_err(|source| disk(&self.path, source))?;
-        for entry in entries {
-            let path = entry.map_err(|source| disk(&self.path, source))?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let ours = [SPEC, OPTIMA, CURVE, CHECKPOINT, SUMMARY, events::NAME]
-                .iter()
-                .any(|ours| name.starts_with(ours));
-            if ours && name.ends_with(".part") {
-                fs::remove_file(&path).map_err(|source| disk(&path, source))?;
-            }
+        sweep(self.path(), &FILES).map_err(|source| disk(self.path(), source))?;
+        let lock = self.file("lock");
+        if fs::metadata(&lock).is_ok_and(|lock| lock.is_file() && lock.len() == 0) {
+            self.remove("lock")?;
         }
         Ok(())
     }
 }
 
-/// Waits a while: a killed process keeps its lock until what it was writing is on the disk.
-fn lock(held: &File, path: &Path) -> Result<(), Error> {
-    let began = Instant::now();
-    loop {
-        match held.try_lock() {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(source)) => return Err(disk(path, source)),
-            Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => thread::sleep(PATIENCE / 100),
-            Err(TryLockError::WouldBlock) => {
-                return Err(other(path, "another process trains in this folder; wait for it".to_owned()));
-            }
-        }
-    }
-}
-
-/// How long a folder that is in use is waited for.
+/// How long a folder that is in use is waited for: a killed process keeps it until what it was writing is on the disk.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-const MEND: &str = "choose another --out, or remove it";
+const MEND: &str = "choose another folder, or remove this one";
 
 /// What the disk said, with the file it said it of.
 pub(super) fn disk(path: &Path, source: io::Error) -> Error {
     Error::Disk { path: path.to_owned(), source }
 }
 
-/// A file that is not this run's, or not whole.
+/// A file that is not this run's.
 pub(super) fn other(path: &Path, reason: String) -> Error {
     Error::OtherRun { path: path.to_owned(), reason }
+}
+
+/// A file that is not as this run wrote it.
+pub(super) fn damaged(path: &Path, reason: String) -> Error {
+    Error::Damaged { path: path.to_owned(), reason }
+}
+
+/// What a checkpoint was refused for, as a fault of that file.
+pub(super) fn unsound(path: &Path, error: niwaki_nn::Error) -> Error {
+    match error {
+        niwaki_nn::Error::Checkpoint { reason, .. } => damaged(path, reason),
+        niwaki_nn::Error::NotFinite { tensor, .. } => {
+            damaged(path, format!("tensor {tensor} holds what is not finite"))
+        }
+        other => other.into(),
+    }
 }

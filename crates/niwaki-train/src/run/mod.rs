@@ -1,39 +1,65 @@
-//! The folder of one run: written so that a kill at any moment costs at most the iterations since the last checkpoint.
+//! The folder of a run, written alike by one run of one's own and by the runs of a study: a kill at any moment costs at
+//! most the iterations since the last checkpoint, and the files vouch for each other.
 //!
 //! | file | what it holds | when it is written |
 //! |---|---|---|
 //! | `spec.toml` | the resolved spec, its hash in the first line | first |
 //! | `optima.json` | what is known of the instances' optima, where shops are played | before the first iteration |
-//! | `curve.jsonl` | one [`Record`](crate::Record) per line | after each iteration |
-//! | `dump.jsonl` | trajectories of every n-th iteration, where `[dump]` asks for them | after such an iteration |
-//! | `events.out.tfevents.0.niwaki` | the curve for TensorBoard | before each checkpoint |
-//! | `checkpoint.safetensors` | the member and how far it came | every so many iterations, and last |
-//! | `summary.json` | the curve in a few numbers | when the run is done |
+//! | `curve.jsonl` | one [`Record`](crate::Record) per line | on the way |
+//! | `dump.jsonl` | trajectories of every n-th iteration, where `[dump]` asks for them | on the way |
+//! | `events.out.tfevents.0.niwaki` | the curve for TensorBoard | on the way |
+//! | `checkpoint.safetensors` | the member and how far it came | every so often, and last |
+//! | `summary.json` | that the run is done, and its curve in a few numbers | when the run is done |
 //!
-//! Lines are appended; the checkpoint, which is renamed into place after them, says how many count. All else is
-//! renamed into place. So the same command goes on from the checkpoint and ends with the same bytes.
+//! **Resume.** Lines are appended; the checkpoint, which is renamed into place after them, says how many count. All else
+//! is renamed into place. So the same command goes on from the checkpoint and ends with the same bytes. A run that is
+//! written anew loses its summary first.
+//!
+//! **Who vouches for whom.** A run is a pure function of its spec and seed, so these two name it everywhere. The last
+//! key of every line of curve and dump is `check`: the checksum of the file's name, spec, seed and all lines up to this
+//! one, without the checks. Every line has the same columns that way, as people's tools like them, and any prefix of the
+//! file vouches for itself, which a header line or one sum over the file would not give a run that is half-way.
+//! `summary.json` and `optima.json` end with such a check too; the summary holds the last checks of curve and dump. The
+//! checkpoint holds spec, seed, iteration and a checksum of its own file. Line n is iteration n, and the curve of a
+//! finished run has as many lines as its summary says.
+//!
+//! **Events and the clock.** TensorBoard shows when an iteration was done, so each event keeps the time at which it was
+//! first written, also over a resume. The law of equal bytes therefore leaves out the times in the events file, and
+//! nothing else. Everything else in that file follows from the curve: where it is missing or is not what the curve says,
+//! it is mended from the curve and the mending is told; no report reads it, so none is blocked by it.
 //!
 //! | module | what belongs there |
 //! |---|---|
-//! | `train.rs` | the loop over a folder, stop and resume |
+//! | `train.rs` | one run in one folder, stop and resume |
+//! | `runs.rs` | runs that train as one cohort, each in its folder |
+//! | `member.rs` | the files of one of them while it trains |
+//! | `finished.rs` | a finished run, read back and checked |
 //! | `folder.rs` | names, whose folder it is, one process at a time |
-//! | `optima.rs` | optima that are sought once |
+//! | `check.rs` | checksums at the end of lines and documents |
 //! | `lines.rs` | files of lines that can be cut back |
+//! | `optima.rs` | optima that are sought once |
 //! | `dump.rs` | trajectories for `niwaki advise` |
 //! | `summary.rs` | endpoints of a curve |
 //! | `events.rs` | TensorBoard's format |
 
+mod check;
 mod dump;
 mod events;
+mod finished;
 mod folder;
 mod lines;
+mod member;
 mod optima;
+mod runs;
 mod summary;
 mod train;
 
 pub use dump::Trajectory;
-pub use events::{NAME as EVENTS, encode as encode_events};
-pub use folder::{CHECKPOINT, CURVE, DUMP, Folder, SPEC, SUMMARY};
-pub use optima::OPTIMA;
+pub use events::{NAME as EVENTS, timeless_events};
+pub use finished::{Finished, is_finished, verify};
+pub use folder::{CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, SPEC, SUMMARY};
+pub use lines::read_curve;
+pub use optima::{OPTIMA, known as known_optima};
+pub use runs::Runs;
 pub use summary::Summary;
-pub use train::{Ending, train};
+pub use train::{Ending, Told, train};

@@ -1,5 +1,7 @@
 //! Endpoints of a curve: what a run came to, in a few numbers.
 
+use super::folder::Identity;
+use crate::record::finite;
 use crate::spec::{MEASURED, Spec};
 use crate::{Error, Record};
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ const SUCCESS: f64 = 0.5;
 /// η from which on a task counts as solved.
 const SOLVED: f64 = 0.95;
 
-/// What a run came to; a pure function of its spec and curve, and of the optima of shops.
+/// What a run came to. Its being there says that the run is done; nothing in it depends on the clock.
 ///
 /// Paper: `app:testbed-protocol`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,8 +23,15 @@ pub struct Summary {
     pub spec: String,
     /// The seed.
     pub seed: u64,
-    /// Iterations done.
+    /// Iterations asked for.
     pub iterations: usize,
+    /// Iterations done, fewer where training diverged.
+    pub done: usize,
+    /// Whether training diverged; such a run keeps no policy.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub diverged: bool,
+    /// Where it ran.
+    pub device: String,
     /// η after the last iteration at which it was measured.
     pub final_eta: Option<f64>,
     /// The highest η on the way.
@@ -52,10 +61,26 @@ pub struct Summary {
     pub mean_clip_fraction: f64,
     /// Batches in which no trajectory was rewarded.
     pub zero_reward_batches: usize,
+    /// The check of the curve's last line.
+    pub curve: String,
+    /// The check of the dump's last line, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dump: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Summary {
-    /// The summary of a curve.
+    /// Whose it is.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        Identity { spec: self.spec.clone(), seed: self.seed }
+    }
+
+    /// The summary of a curve that was run to its end; the checks of files are left empty.
     ///
     /// # Errors
     /// As [`Spec::hash`].
@@ -66,7 +91,8 @@ impl Summary {
             measured.iter().find(|(_, eta)| reached(*eta)).map(|(iteration, _)| *iteration)
         };
         let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| {
-            if count == 0 { 0.0 } else { values.sum::<f64>() / count as f64 }
+            // What overflowed is stored as the largest number, and several of them overflow again.
+            if count == 0 { 0.0 } else { finite(values.sum::<f64>() / count as f64) }
         };
         let greedy: Vec<f64> = curve.iter().filter_map(|record| record.greedy).collect();
         let ruled = [Some(spec.update.correction.as_str()), spec.warmup.correction.as_deref()];
@@ -75,7 +101,10 @@ impl Summary {
         Ok(Self {
             spec: spec.hash()?,
             seed: spec.seed,
-            iterations: curve.len(),
+            iterations: spec.iterations,
+            done: curve.len(),
+            diverged: false,
+            device: String::new(),
             final_eta: last,
             best_eta: measured.iter().map(|(_, eta)| *eta).reduce(f64::max),
             auc: (!measured.is_empty())
@@ -90,6 +119,8 @@ impl Summary {
             mean_drift: mean(&mut curve.iter().map(|record| record.drift), curve.len()),
             mean_clip_fraction: mean(&mut curve.iter().map(|record| record.clip_fraction), curve.len()),
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),
+            curve: String::new(),
+            dump: None,
         })
     }
 }
@@ -117,8 +148,14 @@ mod tests {
         assert_eq!((summary.final_eta, summary.best_eta), (Some(0.63), Some(0.97)));
         // 0.3 is not above 0.3.
         assert_eq!((summary.broke_through, summary.solved), (Some(2), Some(4)));
-        assert_eq!((summary.success, summary.zero_reward_batches, summary.iterations), (true, 1, 5));
+        assert_eq!((summary.success, summary.zero_reward_batches, summary.done), (true, 1, 5));
         let nothing = Summary::of(&Spec::default(), &[]).unwrap();
         assert_eq!((nothing.auc, nothing.mean_drift, nothing.success), (None, 0.0, false));
+        // Two overflows overflow again, and still read back.
+        let wild = Record { drift: f64::MAX, ..Record::default() };
+        let summary = Summary::of(&Spec::default(), &[wild.clone(), wild]).unwrap();
+        let text = serde_json::to_string(&summary).unwrap();
+        assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
+        assert_eq!(summary.mean_drift, f64::MAX);
     }
 }

@@ -1,12 +1,11 @@
 //! One recipe trained in a folder, from wherever the folder is.
 
-use super::dump::{self, Trajectory};
-use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, SUMMARY};
-use super::lines::Lines;
-use super::optima;
+use super::events::Events;
+use super::folder::{Folder, Occupied};
+use super::runs::Runs;
 use super::summary::Summary;
-use crate::{Cohort, Device, Error, Recipe, Record, gather};
-use niwaki_shop::Bounds;
+use super::{EVENTS, finished, optima};
+use crate::{Device, Error, Recipe, Record};
 use niwaki_tasks::Sought;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +22,19 @@ pub enum Ending {
     },
 }
 
+/// What [`train`] tells on the way.
+#[derive(Clone, Copy, Debug)]
+pub enum Told<'a> {
+    /// An iteration was done; the last one of an earlier call is told first.
+    Record(&'a Record),
+    /// A file that had been changed or taken away was written anew from the curve.
+    Mended(&'a Path),
+}
+
 /// Trains a recipe in a folder, from its beginning or from where an earlier call was stopped or killed.
 ///
-/// `sought` is told of the optima of shops, which an earlier call may have left in the folder. `show` sees the record of
-/// each iteration, the last one of an earlier call first. Once `stop` is true, the iteration
-/// in hand is finished and saved.
+/// `sought` is told of the optima of shops, which an earlier call may have left in the folder. `tell` sees each
+/// iteration. Once `stop` is true, the iteration in hand is finished and saved.
 ///
 /// # Errors
 /// Where the folder holds another run or is in use, a file of it is damaged, the disk refuses, or training diverges.
@@ -37,89 +44,33 @@ pub fn train(
     folder: &Path,
     stop: &AtomicBool,
     sought: Sought<'_>,
-    mut show: impl FnMut(&Record),
+    mut tell: impl FnMut(Told<'_>),
 ) -> Result<Ending, Error> {
-    let folder = Folder::open(folder, recipe)?;
-    let recipe = &optima::prepared(recipe, &folder, sought)?;
-    let mut run = Run::open(folder, recipe, device)?;
-    run.curve.last().into_iter().for_each(&mut show);
+    let folder = Folder::open(folder, recipe, Occupied::Refuse)?;
+    if let Some(done) = finished::verify(folder.path(), recipe)? {
+        let path = folder.file(EVENTS);
+        let (mut events, mended) = Events::open(&path, &done.curve)?;
+        events.flush(&done.curve)?;
+        done.curve.last().map(Told::Record).into_iter().for_each(&mut tell);
+        mended.then_some(Told::Mended(&path)).into_iter().for_each(&mut tell);
+        return Ok(Ending::Done(Box::new(done.summary)));
+    }
+    let recipe = optima::prepared(recipe, &folder, sought)?;
     let (iterations, every) = (recipe.spec.iterations, recipe.spec.checkpoint.every);
-    while run.cohort.done() < iterations {
-        run.advance(recipe)?;
-        run.curve.last().into_iter().for_each(&mut show);
-        let (done, stopped) = (run.cohort.done(), stop.load(Ordering::Relaxed));
+    let mut runs = Runs::open(vec![folder], vec![recipe], device)?;
+    runs.last(0).map(Told::Record).into_iter().for_each(&mut tell);
+    while runs.done() < iterations {
+        runs.advance()?;
+        runs.last(0).map(Told::Record).into_iter().for_each(&mut tell);
+        let (done, stopped) = (runs.done(), stop.load(Ordering::Relaxed));
         if stopped || done == iterations || every > 0 && done.is_multiple_of(every) {
-            run.save()?;
+            runs.save()?;
         }
         if stopped && done < iterations {
             return Ok(Ending::Stopped { iteration: done });
         }
     }
-    run.finish(recipe).map(|summary| Ending::Done(Box::new(summary)))
-}
-
-/// A run at some iteration, with its files open.
-struct Run {
-    folder: Folder,
-    cohort: Box<dyn Cohort>,
-    curve: Vec<Record>,
-    lines: Lines,
-    /// Where trajectories go, where they are asked for.
-    dump: Option<Lines>,
-}
-
-impl Run {
-    /// Goes to the folder's checkpoint, or to the beginning where there is none.
-    fn open(folder: Folder, recipe: &Recipe, device: &Device) -> Result<Self, Error> {
-        let mut cohort = gather(vec![recipe.clone()], device)?;
-        let checkpoint = folder.file(CHECKPOINT);
-        if checkpoint.exists() {
-            cohort.restore(0, &checkpoint)?;
-        }
-        let done = cohort.done();
-        let (lines, curve) = Lines::open(&folder.file(CURVE), done)?;
-        let dump = if recipe.spec.dump.every > 0 {
-            let kept = dump::kept_until(recipe, done);
-            Some(Lines::open::<Trajectory>(&folder.file(DUMP), kept)?.0)
-        } else {
-            None
-        };
-        Ok(Self { folder, cohort, curve, lines, dump })
-    }
-
-    /// One iteration, its record and its trajectories.
-    fn advance(&mut self, recipe: &Recipe) -> Result<(), Error> {
-        let records = self.cohort.advance()?;
-        for record in records {
-            self.lines.push(&record)?;
-            self.curve.push(record);
-        }
-        self.lines.flush()?;
-        if let Some(lines) = self.dump.as_mut().filter(|_| dump::wanted(recipe, self.cohort.done())) {
-            for trajectory in dump::trajectories(recipe, &self.cohort.last_batch(0)) {
-                lines.push(&trajectory)?;
-            }
-            lines.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Everything a checkpoint counts on, then the checkpoint.
-    fn save(&mut self) -> Result<(), Error> {
-        self.lines.sync()?;
-        self.dump.as_mut().map_or(Ok(()), Lines::sync)?;
-        self.folder.write_events(&self.curve)?;
-        self.cohort.save(0, &self.folder.file(CHECKPOINT))
-    }
-
-    /// What follows from the curve alone.
-    fn finish(&self, recipe: &Recipe) -> Result<Summary, Error> {
-        let unproven = |bounds: &[_]| bounds.iter().filter(|one: &&Bounds| !one.proven()).count();
-        let unproven = recipe.bounds().map(unproven);
-        let summary = Summary { unproven, ..Summary::of(&recipe.spec, &self.curve)? };
-        let text = serde_json::to_string_pretty(&summary)
-            .map_err(|error| Error::Unwritable { reason: error.to_string() })?;
-        self.folder.write(SUMMARY, (text + "\n").as_bytes())?;
-        Ok(summary)
-    }
+    runs.mended().for_each(|path| tell(Told::Mended(&path)));
+    let summary = runs.finish()?.pop().ok_or(Error::Mixed)?;
+    Ok(Ending::Done(Box::new(summary)))
 }

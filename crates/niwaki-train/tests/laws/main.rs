@@ -7,6 +7,7 @@ mod pointer;
 mod ragged;
 mod resume;
 mod update;
+mod vouch;
 
 use niwaki_train::{Cohort, Device, Recipe, Record, Spec, gather};
 

@@ -1,23 +1,31 @@
 //! A run that was stopped or killed ends with the bytes of one that was not.
 
 use super::{POLICIES, with};
-use niwaki_train::run::{self, Ending, Trajectory};
-use niwaki_train::{Device, Error, Recipe};
+use niwaki_train::run::{self, Ending, Identity, Occupied, Told, Trajectory};
+use niwaki_train::{Device, Recipe};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every file of a folder.
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn raw_files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
     entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
 }
 
+/// Every file of a folder, the events without their times.
+pub(super) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = raw_files(folder);
+    files.entry(run::EVENTS.to_owned()).and_modify(|bytes| *bytes = run::timeless_events(bytes));
+    files
+}
+
 /// Trains until an iteration, as Ctrl-C would have it.
-fn train_until(recipe: &Recipe, folder: &Path, last: usize) -> Ending {
+pub(super) fn train_until(recipe: &Recipe, folder: &Path, last: usize) -> Ending {
     let stop = AtomicBool::new(false);
-    run::train(recipe, &Device::Cpu, folder, &stop, &|_, _| {}, |record| {
+    run::train(recipe, &Device::Cpu, folder, &stop, &|_, _| {}, |told| {
+        let Told::Record(record) = told else { return };
         stop.store(record.iteration >= last, Ordering::Relaxed);
     })
     .unwrap()
@@ -74,10 +82,14 @@ fn a_dump_holds_what_the_curve_measured() {
     let folder = tempfile::tempdir().unwrap();
     train_until(&recipe, folder.path(), usize::MAX);
     let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
-    let curve: Vec<niwaki_train::Record> =
-        text(run::CURVE).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let dump: Vec<Trajectory> =
-        text(run::DUMP).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let curve = run::read_curve(folder.path(), &Identity::of(&recipe.spec).unwrap()).unwrap();
+    // What others read: plain objects with one key more.
+    let trajectory = |line: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value.as_object_mut().unwrap().remove("check").unwrap();
+        serde_json::from_value(value).unwrap()
+    };
+    let dump: Vec<Trajectory> = text(run::DUMP).lines().map(trajectory).collect();
     // Iterations 2 and 4 of 5, 32 lanes each, in groups of 8.
     assert_eq!(dump.len(), 2 * 32);
     assert_eq!((dump[9].group, dump[63].group, dump[63].iteration), (Some(1), Some(3), 4));
@@ -105,49 +117,13 @@ fn a_dump_holds_what_the_curve_measured() {
 }
 
 #[test]
-fn what_is_not_this_run_is_refused_and_left_alone() {
-    let recipe = with("tabular", &[]);
-    let folder = tempfile::tempdir().unwrap();
-    train_until(&recipe, folder.path(), usize::MAX);
-    let before = files(folder.path());
-    let refusal = |recipe: &Recipe| {
-        let error =
-            run::train(recipe, &Device::Cpu, folder.path(), &AtomicBool::new(false), &|_, _| {}, |_| {})
-                .unwrap_err();
-        assert!(matches!(error, Error::OtherRun { .. } | Error::Engine(_)), "{error:?}");
-        error.to_string()
-    };
-    assert!(refusal(&with("tabular", &["seed=1"])).contains("with seed 1; choose another --out"));
-    assert!(refusal(&with("tabular", &["update.reuse=2"])).contains("the folder holds spec"));
-    assert!(files(folder.path()) == before);
-
-    // Another run's checkpoint under our spec.
-    let other = tempfile::tempdir().unwrap();
-    train_until(&with("tabular", &["seed=1"]), other.path(), usize::MAX);
-    let path = folder.path().join(run::CHECKPOINT);
-    fs::copy(other.path().join(run::CHECKPOINT), &path).unwrap();
-    assert!(refusal(&recipe).contains("it was saved by another run"));
-    // A damaged one, a short curve, and files without a spec.
-    fs::write(&path, &before[run::CHECKPOINT][..1000]).unwrap();
-    assert!(refusal(&recipe).contains("truncated"));
-    fs::write(&path, &before[run::CHECKPOINT]).unwrap();
-    fs::write(folder.path().join(run::CURVE), &before[run::CURVE][..300]).unwrap();
-    assert!(refusal(&recipe).contains("damaged"), "{}", refusal(&recipe));
-    fs::write(folder.path().join(run::CURVE), &before[run::CURVE]).unwrap();
-    fs::remove_file(folder.path().join(run::SPEC)).unwrap();
-    assert!(refusal(&recipe).contains("there is no spec.toml"));
-    fs::write(folder.path().join(run::SPEC), &before[run::SPEC]).unwrap();
-    train_until(&recipe, folder.path(), usize::MAX);
-    assert!(files(folder.path()) == before);
-}
-
-#[test]
 fn one_process_at_a_time() {
     let recipe = with("tabular", &[]);
     let folder = tempfile::tempdir().unwrap();
-    let held = run::Folder::open(folder.path(), &recipe).unwrap();
-    let refusal = run::Folder::open(folder.path(), &recipe).unwrap_err().to_string();
+    let open = || run::Folder::open(folder.path(), &recipe, Occupied::Refuse);
+    let held = open().unwrap();
+    let refusal = open().unwrap_err().to_string();
     assert!(refusal.contains("another process trains in this folder"), "{refusal}");
     drop(held);
-    run::Folder::open(folder.path(), &recipe).unwrap();
+    open().unwrap();
 }

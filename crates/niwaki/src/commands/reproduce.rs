@@ -79,8 +79,8 @@ impl Reproduce {
 
     /// Where missing runs are trained.
     fn workplace(&self) -> anyhow::Result<Workplace> {
-        let (device, device_name) = self.device.choose()?;
-        Ok(Workplace { device, device_name, members: self.members })
+        let device = self.device.choose()?;
+        Ok(Workplace { device, members: self.members })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::terminal;
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 use niwaki_page::{Cell, Column, Format, Table};
-use niwaki_train::run::{self, Ending, Summary};
+use niwaki_train::run::{self, Ending, Summary, Told};
 use niwaki_train::spec::PolicyKind;
 use niwaki_train::{Device, Recipe, Record, Spec};
 use std::fs;
@@ -51,16 +51,25 @@ impl Args {
         let folder = self.folder(&spec)?;
         let stop = Arc::new(AtomicBool::new(false));
         let asked = stop.clone();
+        // Ctrl-C, and what a batch system or a closed terminal sends.
         ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
-            .context("cannot watch for Ctrl-C")?;
+            .context("cannot watch for signals")?;
         let bar = if self.quiet {
             ProgressBar::hidden()
         } else {
             terminal::progress(spec.iterations as u64, "training")
         };
         let sought = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
-        let ending = run::train(&recipe, &device, &folder, &stop, &sought, |record| show(&bar, record));
+        let mut mended = Vec::new();
+        let ending = run::train(&recipe, &device, &folder, &stop, &sought, |told| match told {
+            Told::Record(record) => show(&bar, record),
+            Told::Mended(path) => mended.push(path.to_owned()),
+        });
         bar.finish_and_clear();
+        for path in mended {
+            let reason = "it was not what the curve says, and was written anew from the curve";
+            terminal::warn(&format!("{}: {reason}", path.display()));
+        }
         match ending? {
             Ending::Done(summary) => {
                 if !self.quiet {
@@ -104,7 +113,7 @@ impl Args {
         if self.device.device == Place::Cuda && recipe.spec.policy.kind == PolicyKind::Tabular {
             bail!("--device cuda: a tabular policy trains on the CPU; leave the flag out");
         }
-        Ok(self.device.choose()?.0)
+        self.device.choose()
     }
 }
 
@@ -137,7 +146,7 @@ fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
         },
         spec.update.correction,
         spec.seed,
-        summary.iterations
+        summary.done
     );
     let number = |value: Option<f64>| value.map_or(Cell::from("–"), Cell::from);
     let iteration =

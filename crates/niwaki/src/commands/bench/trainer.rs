@@ -43,7 +43,7 @@ impl Args {
         };
         let spec = Spec::read(&name, &text, &self.set)?;
         let recipes = (0..self.members).map(|seed| Spec { seed, ..spec.clone() }.check());
-        let mut cohort = gather(recipes.collect::<Result<Vec<_>, _>>()?, &self.device.choose()?.0)?;
+        let mut cohort = gather(recipes.collect::<Result<Vec<_>, _>>()?, &self.device.choose()?)?;
         cohort.advance()?;
         let started = began.elapsed().as_secs_f64();
         let bar = terminal::progress(self.iterations as u64, "iterations");

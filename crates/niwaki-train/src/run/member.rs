@@ -1,0 +1,106 @@
+//! The files of one run while it trains.
+
+use super::check;
+use super::dump::{self, Trajectory};
+use super::events::{self, Events};
+use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, SUMMARY};
+use super::lines::{self, Lines};
+use super::summary::Summary;
+use crate::spec::PolicyKind;
+use crate::trainer::LastBatch;
+use crate::{Error, Recipe, Record};
+use niwaki_shop::Bounds;
+
+/// One run's folder with its files open at some iteration.
+pub(super) struct Member {
+    pub(super) folder: Folder,
+    recipe: Recipe,
+    pub(super) curve: Vec<Record>,
+    lines: Lines,
+    /// Where trajectories go, where they are asked for.
+    dump: Option<Lines>,
+    events: Events,
+    /// Whether the events had to be written anew.
+    pub(super) mended: bool,
+}
+
+impl Member {
+    /// Opens the files at an iteration and cuts off what follows.
+    pub(super) fn open(folder: Folder, recipe: &Recipe, done: usize) -> Result<Self, Error> {
+        // Whatever says that this run is finished is of another one.
+        folder.remove(SUMMARY)?;
+        let (lines, curve) = Lines::open::<Record>(&folder, CURVE, done)?;
+        lines::check_numbers(&folder.file(CURVE), &curve)?;
+        let dump = if recipe.spec.dump.every > 0 {
+            let kept = dump::kept_until(recipe, done);
+            Some(Lines::open::<Trajectory>(&folder, DUMP, kept)?.0)
+        } else {
+            None
+        };
+        let (events, mended) = Events::open(&folder.file(events::NAME), &curve)?;
+        Ok(Self { folder, recipe: recipe.clone(), curve, lines, dump, events, mended })
+    }
+
+    /// Whether the trajectories of an iteration are to be kept.
+    pub(super) fn wants_batch(&self, iteration: usize) -> bool {
+        dump::wanted(&self.recipe, iteration)
+    }
+
+    /// An iteration's record, and its trajectories where they are wanted.
+    pub(super) fn push(&mut self, record: Record, batch: Option<&LastBatch>) -> Result<(), Error> {
+        let record = record.storable(self.recipe.spec.policy.kind == PolicyKind::Pointer);
+        self.lines.push(&record)?;
+        self.events.push(&record);
+        self.curve.push(record);
+        if let (Some(lines), Some(batch)) = (&mut self.dump, batch) {
+            for trajectory in dump::trajectories(&self.recipe, batch) {
+                lines.push(&trajectory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands everything to the system; `sync` waits until what a checkpoint counts on is on the disk.
+    pub(super) fn flush(&mut self, sync: bool) -> Result<(), Error> {
+        if !self.lines.is_there() {
+            self.write_curve_again()?;
+        }
+        self.lines.flush(sync)?;
+        self.dump.as_mut().map_or(Ok(()), |lines| lines.flush(sync))?;
+        self.mended |= self.events.flush(&self.curve)?;
+        Ok(())
+    }
+
+    /// Somebody took the curve away, but it is still known.
+    fn write_curve_again(&mut self) -> Result<(), Error> {
+        let (mut lines, _) = Lines::open::<Record>(&self.folder, CURVE, 0)?;
+        self.curve.iter().try_for_each(|record| lines.push(record))?;
+        self.lines = lines;
+        Ok(())
+    }
+
+    /// Says that the run is done. Everything else must be on the disk by now.
+    pub(super) fn finish(
+        &mut self,
+        device: &str,
+        diverged: bool,
+        bounds: Option<&[Bounds]>,
+    ) -> Result<Summary, Error> {
+        if diverged {
+            // Whether one was saved on the way is the clock's doing, and it is no policy to keep.
+            self.folder.remove(CHECKPOINT)?;
+        }
+        let unproven = bounds.map(|bounds| bounds.iter().filter(|one| !one.proven()).count());
+        let summary = Summary {
+            unproven,
+            diverged,
+            device: device.to_owned(),
+            curve: self.lines.last_check(),
+            dump: self.dump.as_ref().map(Lines::last_check),
+            ..Summary::of(&self.recipe.spec, &self.curve)?
+        };
+        let text = check::document(&summary, self.folder.identity().chain(SUMMARY))?;
+        self.folder.write(SUMMARY, text.as_bytes())?;
+        Ok(summary)
+    }
+}

@@ -1,0 +1,153 @@
+//! Runs that train as one cohort, each in its folder: the one writer of `train` and of studies.
+
+use super::folder::{CHECKPOINT, Folder, unsound};
+use super::member::Member;
+use super::{Summary, events, optima};
+use crate::{Cohort, Device, Error, Recipe, Record, gather};
+use niwaki_shop::Bounds;
+use rayon::prelude::*;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long readers of a curve wait for its last lines.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// Runs of one cohort at some iteration, with their files open.
+pub struct Runs {
+    cohort: Box<dyn Cohort>,
+    members: Vec<Member>,
+    device: String,
+    bounds: Option<Vec<Bounds>>,
+    flushed: Instant,
+    saved: Instant,
+}
+
+impl Device {
+    /// How results call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Cpu => "cpu".to_owned(),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(options) => format!("cuda {:?}", options.precision).to_lowercase(),
+        }
+    }
+}
+
+impl Runs {
+    /// Goes to the folders' checkpoints, which must be of one iteration, or to the beginning where there are none. The
+    /// first recipe must know its optima where shops are played.
+    ///
+    /// # Errors
+    /// Where a file is damaged, the recipes do not belong together, or disk or device refuse.
+    pub fn open(folders: Vec<Folder>, recipes: Vec<Recipe>, device: &Device) -> Result<Self, Error> {
+        let bounds = recipes.first().and_then(Recipe::bounds).map(<[_]>::to_vec);
+        let mut cohort = gather(recipes.clone(), device)?;
+        let mut saved = Vec::with_capacity(folders.len());
+        for (member, folder) in folders.iter().enumerate() {
+            let path = folder.file(CHECKPOINT);
+            if path.exists() {
+                cohort.restore(member, &path).map_err(|error| match error {
+                    Error::Engine(error) => unsound(&path, error),
+                    other => other,
+                })?;
+                saved.push(cohort.done());
+            } else {
+                saved.push(0);
+            }
+        }
+        if saved.windows(2).any(|pair| pair[0] != pair[1]) {
+            return Err(Error::Mixed);
+        }
+        let done = cohort.done();
+        let open = |(folder, recipe): (Folder, &Recipe)| {
+            bounds.as_deref().map_or(Ok(()), |bounds| optima::keep(&folder, bounds, done > 0))?;
+            Member::open(folder, recipe, done)
+        };
+        let members = folders.into_iter().zip(&recipes).map(open).collect::<Result<_, _>>()?;
+        let now = Instant::now();
+        Ok(Self { cohort, members, device: device.name(), bounds, flushed: now, saved: now })
+    }
+
+    /// Iterations done.
+    #[must_use]
+    pub fn done(&self) -> usize {
+        self.cohort.done()
+    }
+
+    /// The last record of a member.
+    #[must_use]
+    pub fn last(&self, member: usize) -> Option<&Record> {
+        self.members.get(member).and_then(|member| member.curve.last())
+    }
+
+    /// How long ago the members were saved, or opened.
+    #[must_use]
+    pub fn unsaved_for(&self) -> Duration {
+        self.saved.elapsed()
+    }
+
+    /// Files that somebody had changed or taken away and that were written anew.
+    pub fn mended(&self) -> impl Iterator<Item = PathBuf> {
+        self.members.iter().filter(|member| member.mended).map(|member| member.folder.file(events::NAME))
+    }
+
+    /// One iteration of all members, with their records and trajectories.
+    ///
+    /// # Errors
+    /// If training diverges, or device or disk refuse.
+    pub fn advance(&mut self) -> Result<(), Error> {
+        let records = self.cohort.advance()?;
+        let done = self.cohort.done();
+        for (place, (member, record)) in self.members.iter_mut().zip(records).enumerate() {
+            let batch = member.wants_batch(done).then(|| self.cohort.last_batch(place));
+            member.push(record, batch.as_ref())?;
+        }
+        if self.flushed.elapsed() >= FLUSH {
+            self.members.iter_mut().try_for_each(|member| member.flush(false))?;
+            self.flushed = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// Everything that the checkpoints count on, then the checkpoints.
+    ///
+    /// # Errors
+    /// If a member holds what is not finite, or device or disk refuse. Its old checkpoint is then still there, and the
+    /// members that are finite are saved.
+    pub fn save(&mut self) -> Result<(), Error> {
+        // On all cores: a disk takes many files at once in the time it takes to be sure of one.
+        self.members.par_iter_mut().try_for_each(|member| member.flush(true))?;
+        (self.flushed, self.saved) = (Instant::now(), Instant::now());
+        let (iteration, mut lost) = (self.cohort.done(), None);
+        for (member, files) in self.members.iter().enumerate() {
+            match self.cohort.save(member, &files.folder.file(CHECKPOINT)) {
+                Err(Error::Engine(niwaki_nn::Error::NotFinite { tensor, .. })) => {
+                    lost = lost.or(Some(Error::NotFinite { iteration, member, tensor }));
+                }
+                saved => saved?,
+            }
+        }
+        lost.map_or(Ok(()), Err)
+    }
+
+    /// Says that all runs are done, after they were saved.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn finish(mut self) -> Result<Vec<Summary>, Error> {
+        let (device, bounds) = (&self.device, self.bounds.as_deref());
+        self.members.par_iter_mut().map(|member| member.finish(device, false, bounds)).collect()
+    }
+
+    /// Says that one member's run is done because it diverged, and gives the folders of the others back.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn diverged(mut self, member: usize) -> Result<Vec<Folder>, Error> {
+        let mut one = self.members.remove(member);
+        one.flush(true)?;
+        one.finish(&self.device, true, self.bounds.as_deref())?;
+        Ok(self.members.into_iter().map(|member| member.folder).collect())
+    }
+}
