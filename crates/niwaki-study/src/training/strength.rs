@@ -133,10 +133,7 @@ impl Runner<'_> {
             });
         }
         if !drifts.is_empty() {
-            let path = folder.join("strengths.json");
-            let text = serde_json::to_string_pretty(&strengths)
-                .map_err(|error| Error::Damaged { path: path.clone(), reason: error.to_string() })?;
-            store::write_whole(&path, &(text + "\n"))?;
+            store::write_whole(&folder.join("strengths.json"), &strengths)?;
         }
         Ok(strengths)
     }
