@@ -54,7 +54,6 @@ pub(crate) fn run(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> Exi
 }
 
 /// One line for a defect, however many threads fall with it; with RUST_BACKTRACE also where it came from.
-#[expect(clippy::print_stderr, reason = "the one place where a defect is shown")]
 fn show_defect(defect: &PanicHookInfo<'_>) {
     if BROKEN.swap(true, Ordering::SeqCst) {
         return;
@@ -62,19 +61,17 @@ fn show_defect(defect: &PanicHookInfo<'_>) {
     let place = defect.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
     let words = defect.payload().downcast_ref::<String>().map(String::as_str);
     let what = words.or_else(|| defect.payload().downcast_ref::<&str>().copied()).unwrap_or("no words");
-    eprintln!(
-        "niwaki: a defect of niwaki {}{place}: {}; please report this line with the command and its files",
-        env!("CARGO_PKG_VERSION"),
-        one_line(what)
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    warn(&format!(
+        "a defect of niwaki {version}{place}: {what}; please report this line with the command and its files"
+    ));
     let trace = std::backtrace::Backtrace::capture();
     if trace.status() == std::backtrace::BacktraceStatus::Captured {
-        eprintln!("{trace}");
+        let _ = writeln!(io::stderr(), "{trace}");
     }
 }
 
 /// Prints an error and its causes as one line on standard error.
-#[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
 pub(crate) fn refuse(error: &anyhow::Error) -> ExitCode {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -84,18 +81,17 @@ pub(crate) fn refuse(error: &anyhow::Error) -> ExitCode {
             line += &cause;
         }
     }
-    eprintln!("niwaki: {}", one_line(&line));
+    warn(&line);
     ExitCode::from(REFUSED)
 }
 
 /// Prints one line on standard error beside a result.
-#[expect(clippy::print_stderr, reason = "the one place where a warning is shown")]
 pub(crate) fn warn(line: &str) {
-    eprintln!("niwaki: {}", one_line(line));
+    // Where standard error takes nothing either, there is nobody to tell.
+    let _ = writeln!(io::stderr(), "niwaki: {}", one_line(line));
 }
 
 /// Shows help and version as they are, and folds a mistake in the arguments into one line.
-#[expect(clippy::print_stderr, reason = "the one place where a refusal is shown")]
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
     if matches!(
@@ -115,7 +111,7 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let kept = text.split("\n\nUsage:").next().unwrap_or(&text);
     let kept = kept.split("\n\nFor more information").next().unwrap_or(kept);
-    eprintln!("niwaki: {} (see --help)", one_line(kept.trim_start_matches("error: ")));
+    warn(&format!("{} (see --help)", kept.trim_start_matches("error: ")));
     ExitCode::from(REFUSED)
 }
 

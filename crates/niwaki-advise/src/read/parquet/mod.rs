@@ -1,9 +1,9 @@
 //! Parquet: one row per trajectory, lists as list columns.
 //!
-//! Each column that a pass wants is a stream of its own, decoded page by page, so that memory does not grow with the
-//! file. A reader of our own: a dump needs flat columns and lists of numbers only, and the `parquet` crate with its two
-//! codecs weighs on every cold build (figures under `results/`). Plain, dictionary, delta and split encodings, both
-//! versions of pages; snappy, zstd, gzip or no packing. Anything else is refused by name.
+//! Each column that a pass wants is a stream of its own, decoded page by page and within a page a batch at a time, so that
+//! memory does not grow with the file. A reader of our own, for reasons measured in `docs/decision-parquet.md`: the `parquet`
+//! crate unpacks gzip pages to whatever size they have and panics on some files that lie. Plain, dictionary, delta and
+//! split encodings, both versions of pages; snappy, zstd, gzip or no packing. Anything else is refused by name.
 //!
 //! | file | what belongs there |
 //! |---|---|
