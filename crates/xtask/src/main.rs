@@ -3,6 +3,7 @@
 //! `cargo xtask check` runs everything that guards `main`, cheapest first; the other verbs run one part of it.
 
 mod check;
+mod dependencies;
 mod files;
 mod layers;
 mod paper;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask VERB
   check    everything that guards main, cheapest first
+  dependencies  licences, versions, sources and notes of what is built beside our own code
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files
   python   build the wheel in a fresh virtual environment and run Python's tests
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let done = match verb.as_str() {
         "check" => check::run(),
+        "dependencies" => dependencies::run(),
         "layers" => layers::run(),
         "paper" => paper::write(),
         "python" => check::python(),
