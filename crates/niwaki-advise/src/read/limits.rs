@@ -2,7 +2,7 @@
 //!
 //! A header is a claim. Every reader checks what a header claims against the bytes that are there before it takes memory
 //! for it, and unpacks in blocks, never beyond the size that was declared. The factors between bytes there and bytes held
-//! are these, and the fuzz pass in `tests/laws` holds all readers to a cap on memory.
+//! are these; `tests/laws/garbage.rs` holds files that lie to them.
 
 /// Steps of one trajectory at most: eight times the longest context of a language model today. With fewer than ten
 /// lists of eight bytes a step, one trajectory takes some 600 MB at most.
