@@ -40,7 +40,6 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
-    step("python", &python)?;
     Ok(format!("all checks passed in {:.0} s", start.elapsed().as_secs_f64()))
 }
 
