@@ -119,7 +119,9 @@ proptest! {
         let rows = markup::read_csv(&table.to_csv());
         prop_assert_eq!(rows.len(), values.len() + 1);
         for (row, value) in rows[1..].iter().zip(&values) {
-            prop_assert_eq!(&row[0], &word);
+            // A word that a spreadsheet would take for a formula is shown as a word.
+            let guarded = row[0].strip_prefix('\'').filter(|_| word.starts_with(['=', '+', '-', '@', '\t', '\r']));
+            prop_assert_eq!(guarded.unwrap_or(&row[0]), &word);
             let read: f64 = row[1].parse().unwrap();
             prop_assert!(read == *value || (read.is_nan() && value.is_nan()));
         }

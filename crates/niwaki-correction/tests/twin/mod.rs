@@ -125,7 +125,9 @@ impl Case {
         let largest = evaluation.cotangent.iter().fold(1e-6, |most: f64, value| most.max(value.abs()));
         // The error of the difference is of order h⁴, about 1e-12 at h = 1e-3.
         let h = 1e-3;
-        let kink = self.near_a_kink(surrogate, &rule, &self.log_prob, 2.5 * h);
+        // A step moves its own ratio by 2h, and by as much times the strength through what the factor reads.
+        let reach = 2.5 * h * (1.0 + rule.strength);
+        let kink = self.near_a_kink(surrogate, &rule, &self.log_prob, reach);
         for step in 0..self.log_prob.len() {
             let mut live = self.log_prob.clone();
             let mut at = |shift: f64| {

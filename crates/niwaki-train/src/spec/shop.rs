@@ -373,7 +373,7 @@ mod tests {
         let refused = |more: &[&str]| recipe(more).unwrap_err().to_string();
         assert!(refused(&["task.jobs=3"]).starts_with("task.jobs: 3, but the instances in"));
         assert!(refused(&["task.training=2"]).starts_with("task.training: the instances are those"));
-        assert!(refused(&["task.kind=lags"]).contains("a.txt: this is a flow shop"));
+        assert!(refused(&["task.kind=lags"]).contains("a.txt: this is a job shop"));
         assert!(refused(&["task.validation=3"]).contains("give a number from 1 to 2"));
     }
 }
