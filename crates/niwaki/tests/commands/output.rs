@@ -16,7 +16,9 @@ fn example() -> String {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_behind_standard_output_is_told() {
-    for arguments in [&["--help"][..], &["oracle", "--help"], &["advise", &example()], &["reproduce", "--list"]] {
+    for arguments in
+        [&["--help"][..], &["oracle", "--help"], &["advise", &example()], &["reproduce", "--list"]]
+    {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let output = niwaki().args(arguments).stdout(full).stderr(Stdio::piped()).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
