@@ -44,7 +44,9 @@ fn the_examples_are_what_the_trainer_writes() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let numbers = |text: String| -> Vec<f64> {
             let split = |c: char| !(c.is_ascii_digit() || matches!(c, '-' | '.' | 'e' | 'E' | '+'));
-            text.split(split).filter_map(|number| number.parse().ok()).collect()
+            // A line's check follows from its bytes, and these from the last place of its numbers.
+            let lines = text.lines().map(|line| line.split(",\"check\"").next().unwrap_or_default());
+            lines.flat_map(|line| line.split(split)).filter_map(|number| number.parse().ok()).collect()
         };
         let here = numbers(fs::read_to_string(folder.path().join(name).join("dump.jsonl")).unwrap());
         let there = numbers(fs::read_to_string(example(&format!("{name}.jsonl"))).unwrap());
