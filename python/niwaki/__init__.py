@@ -4,6 +4,7 @@
 |---|---|
 | `niwaki.correction` | objective, exact cotangent, two channels and diagnostics of any loss of the family, on NumPy arrays |
 | `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
+| `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
 """
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import correction, torch
+    from . import correction, torch, trl
 
-_MODULES = ("correction", "torch")
+_MODULES = ("correction", "torch", "trl")
 
 __all__ = ["__version__", *_MODULES]
 

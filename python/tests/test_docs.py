@@ -22,7 +22,8 @@ def test_page(page):
     need(page.stem)
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert failed == 0
-    assert tried > 0 or page.stem == "README"
+    # These show scripts, not sessions; test_trl.py runs what the page says.
+    assert tried > 0 or page.stem in ("README", "trl")
 
 
 @pytest.mark.parametrize("name", MODULES)

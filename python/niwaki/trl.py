@@ -1,0 +1,189 @@
+"""TRL's `GRPOTrainer` with the correction.
+
+    from niwaki.trl import GRPOTrainer
+
+    trainer = GRPOTrainer(model, reward_funcs=…, args=…, train_dataset=…,
+                          correction="tempered:0.1", warmup_iterations=50, warmup_reuse=4)
+
+The loss alone changes, and in one place: the log of the correction factor is added to the log-probs that TRL's own loss
+reads, so `exp(log-prob − old)` becomes the corrected ratio with both channels of its gradient. Clipping, KL, aggregation,
+entropy and metrics stay TRL's.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from typing import Any
+
+TESTED = ("1.16.0",)
+"""Versions of TRL that the tests ran with."""
+
+_found = importlib.metadata.version("trl")
+if _found not in TESTED:
+    raise ImportError(
+        f"niwaki.trl changes the inside of TRL's loss and was tested with trl {', '.join(TESTED)}; "
+        f"found {_found}: pip install trl=={TESTED[-1]}"
+    )
+
+import torch  # noqa: E402
+import trl  # noqa: E402
+from torch.utils.data import Sampler  # noqa: E402
+from trl.trainer.utils import RepeatSampler  # noqa: E402
+
+from .correction import Correction  # noqa: E402
+from .torch import log_factor  # noqa: E402
+
+__all__ = ["GRPOTrainer"]
+
+_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo")
+_FAR = 1 << 40
+
+
+class GRPOTrainer(trl.GRPOTrainer):
+    """TRL's GRPO with the correction on its ratios.
+
+    Args:
+        correction: a member of the family that multiplies the ratio, by name or as a `Correction`.
+        warmup_iterations: generations that are corrected; all of them where None.
+        warmup_reuse: passes over each batch during the warmup; `num_iterations` of the config where None.
+        routing: whether gradients flow through the factor to earlier tokens.
+
+    Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        correction: str | Correction = "tempered:0.1",
+        warmup_iterations: int | None = None,
+        warmup_reuse: int | None = None,
+        routing: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.correction = Correction.parse(correction)
+        rule = self.correction.rule
+        if rule.form != "multiply" or rule.growing_clip:
+            raise ValueError(
+                f"correction '{self.correction}' does not multiply the ratio inside TRL's own clip; "
+                "use importance_sampling_level='sequence' for gspo and loss_type='cispo' for cispo"
+            )
+        for name, value in (("warmup_iterations", warmup_iterations), ("warmup_reuse", warmup_reuse)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; give at least 1, or leave it out")
+        self._routing = routing
+        self._warmup = warmup_iterations
+        self._warmup_reuse = warmup_reuse
+        self._read: dict[str, Any] | None = None
+        self._generation = -1
+        self._left = 0
+        super().__init__(*args, **kwargs)
+        self._reuse = self.num_iterations
+        self._check()
+
+    def _check(self) -> None:
+        if self.loss_type not in _LOSSES:
+            raise ValueError(f"loss_type is '{self.loss_type}'; the correction goes with {', '.join(_LOSSES)}")
+        if self.importance_sampling_level != "token":
+            raise ValueError("importance_sampling_level must be 'token': the correction is on token ratios")
+        if self.off_policy_mask_threshold is not None:
+            raise ValueError("off_policy_mask_threshold reads the log-probs that the correction changes; leave it out")
+        if getattr(self.args, "use_liger_kernel", False) or getattr(self.args, "use_liger_loss", False):
+            raise ValueError("liger's fused loss has no place for a correction; leave use_liger_kernel out")
+        if self._warmup_reuse is not None and isinstance(self.train_dataset, torch.utils.data.IterableDataset):
+            raise ValueError("warmup_reuse needs a dataset with a length; an iterable one repeats as TRL decides")
+
+    def reuse_of(self, generation: int) -> int:
+        """Passes over the batch of a generation (from 0)."""
+        warm = self._warmup_reuse is not None and (self._warmup is None or generation < self._warmup)
+        return self._warmup_reuse if warm and self._warmup_reuse is not None else self._reuse
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the batch in hand is corrected."""
+        return self._warmup is None or self._generation < self._warmup
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:
+        self._read = dict(inputs)
+        try:
+            return super()._compute_loss(model, self._read)
+        finally:
+            self._read = None
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        logps, *rest = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        # The loss asks once; the log-probs of a rollout and of the reference are left as they are.
+        inputs, self._read = self._read, None
+        if inputs is None:
+            return (logps, *rest)
+        mask = inputs["completion_mask"]
+        if inputs.get("tool_mask") is not None:
+            mask = mask * inputs["tool_mask"]
+        old = inputs.get("old_per_token_logps")
+        old = logps.detach() if old is None else old
+        if not self.corrected:
+            return (logps, *rest)
+        factor = log_factor(logps, old, mask, correction=self.correction)
+        factor = factor if self._routing else factor.detach()
+        if inputs.get("ref_per_token_logps") is not None:
+            # Shifted alike, so that the KL to the reference is that of the log-probs as they are.
+            inputs["ref_per_token_logps"] = inputs["ref_per_token_logps"] + factor
+        return (logps + factor, *rest)
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        if not self.model.training:
+            return super()._prepare_inputs(generation_batch)
+        steps = self.args.steps_per_generation
+        if self._left == 0 or self._buffered_inputs is None:
+            # A run that is taken up again goes on in the phase where it was.
+            self._generation = self._resumed() if self._generation < 0 else self._generation + 1
+            self._left = self.reuse_of(self._generation) * steps
+            self._buffered_inputs = None
+        reuse = self.reuse_of(self._generation)
+        # TRL draws a batch where its own count says so, too: not before ours does.
+        self.num_iterations = reuse if self._buffered_inputs is None else _FAR
+        inputs = super()._prepare_inputs(generation_batch)
+        self.num_iterations = reuse
+        self._left -= 1
+        return inputs
+
+    def _resumed(self) -> int:
+        taken = self.state.global_step * self.args.gradient_accumulation_steps
+        generation = 0
+        while taken >= (whole := self.reuse_of(generation) * self.args.steps_per_generation):
+            taken -= whole
+            generation += 1
+        return generation
+
+    def _get_train_sampler(self, dataset: Any = None) -> Sampler:
+        if self._warmup_reuse is None:
+            return super()._get_train_sampler(dataset)
+        once = RepeatSampler(
+            data_source=self.train_dataset if dataset is None else dataset,
+            mini_repeat_count=self.num_generations,
+            batch_size=self.args.generation_batch_size // self.num_generations,
+            repeat_count=1,
+            shuffle=self.shuffle_dataset,
+            seed=self.args.seed,
+        )
+        return _Repeated(once, self.args.generation_batch_size, self.args.steps_per_generation, self.reuse_of)
+
+
+class _Repeated(Sampler):
+    """Each generation's prompts as often as its passes ask for them."""
+
+    def __init__(self, once: Sampler, size: int, steps: int, reuse_of: Callable[[int], int]) -> None:
+        self.once, self.size, self.steps, self.reuse_of = once, size, steps, reuse_of
+        self.drawn = 0
+
+    def __iter__(self) -> Iterator[int]:
+        indices = list(self.once)
+        for start in range(0, len(indices), self.size):
+            chunk = indices[start : start + self.size]
+            for _ in range(self.reuse_of(self.drawn) * self.steps):
+                yield from chunk
+            self.drawn += 1
+
+    def __len__(self) -> int:
+        chunks = len(self.once) // self.size
+        return sum(self.size * self.reuse_of(self.drawn + chunk) * self.steps for chunk in range(chunks))

@@ -1,0 +1,101 @@
+"""niwaki.trl against TRL's real GRPOTrainer, on the CPU with a tiny model built here."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed; python/test-extras.sh runs this")
+trl = pytest.importorskip("trl", reason="trl is not installed; python/test-extras.sh runs this")
+
+from datasets import Dataset  # noqa: E402
+from niwaki.trl import GRPOTrainer  # noqa: E402
+from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
+
+WORDS = ["<pad>", "<eos>", "<unk>", *(f"w{index}" for index in range(29))]
+
+
+def tokenizer():
+    made = Tokenizer(models.WordLevel({word: index for index, word in enumerate(WORDS)}, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left")
+
+
+def model(folder):
+    """Read back from a folder, where TRL looks for the reference of a KL."""
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    return LlamaForCausalLM.from_pretrained(folder / "model")
+
+
+def reward(completions, **_):
+    return [float(text.split().count("w3") - text.split().count("w4")) + 0.01 * len(text.split()) for text in completions]
+
+
+def train(kind, folder, steps=6, losses=None, **extra):
+    settings = {name: extra.pop(name) for name in ("beta", "loss_type", "num_iterations") if name in extra}
+    args = trl.GRPOConfig(
+        **{"num_iterations": 3, "loss_type": "grpo"} | settings,
+        output_dir=str(folder), per_device_train_batch_size=8, num_generations=4, max_completion_length=8,
+        max_steps=steps, learning_rate=3e-2, logging_steps=1, report_to=[], use_cpu=True, seed=3, save_strategy="no",
+        disable_tqdm=True, temperature=1.0,
+    )
+
+    class Recorded(kind):
+        def compute_loss(self, *arguments, **keywords):
+            loss = super().compute_loss(*arguments, **keywords)
+            losses.append(loss.item())
+            return loss
+
+    losses = [] if losses is None else losses
+    data = Dataset.from_list([{"prompt": f"w{index} w{index + 1}"} for index in range(12)])
+    trainer = Recorded(model(folder), reward_funcs=reward, args=args, train_dataset=data, processing_class=tokenizer(), **extra)
+    trainer.train()
+    weights = torch.cat([part.detach().flatten() for part in trainer.model.parameters()])
+    return losses, weights, trainer
+
+
+@pytest.mark.parametrize("settings", [{}, {"beta": 0.1, "loss_type": "dapo"}], ids=["grpo", "dapo with KL"])
+def test_no_correction_is_trls_own_grpo(tmp_path, settings):
+    own, weights, _ = train(trl.GRPOTrainer, tmp_path, **settings)
+    ours, same, _ = train(GRPOTrainer, tmp_path, correction="tempered:0", **settings)
+    assert len(own) == 6 and np.ptp(own) > 1e-3
+    np.testing.assert_allclose(ours, own, rtol=0, atol=1e-6)
+    torch.testing.assert_close(same, weights, rtol=0, atol=1e-6)
+
+
+def test_a_correction_changes_reused_batches_and_trains(tmp_path):
+    plain, _, _ = train(trl.GRPOTrainer, tmp_path)
+    losses, weights, trainer = train(GRPOTrainer, tmp_path, correction="tempered:0.1")
+    # The first pass over a batch has ratios of one; from then on the routed channel has moved the weights.
+    assert losses[0] == pytest.approx(plain[0], abs=1e-6)
+    assert max(abs(a - b) for a, b in zip(losses[1:3], plain[1:3])) > 1e-6
+    assert torch.isfinite(weights).all() and trainer.state.global_step == 6
+
+
+def test_the_warmup_reuses_more_and_hands_over(tmp_path):
+    seen = []
+
+    class Watched(GRPOTrainer):
+        def _generate_and_score_completions(self, inputs):
+            seen.append(self.state.global_step)
+            return super()._generate_and_score_completions(inputs)
+
+    _, _, trainer = train(
+        Watched, tmp_path, steps=10, num_iterations=2, correction="tempered:0.1", warmup_iterations=2, warmup_reuse=3
+    )
+    # Two generations of three passes, then every two.
+    assert seen == [0, 3, 6, 8] and not trainer.corrected
+
+
+def test_settings_that_do_not_go_together_are_refused(tmp_path):
+    for extra, word in (
+        ({"correction": "gspo"}, "correction 'gspo'"),
+        ({"correction": "tempered:0.1", "warmup_reuse": 0}, "warmup_reuse is 0"),
+        ({"correction": "tempered:0.1", "loss_type": "cispo"}, "loss_type is 'cispo'"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            train(GRPOTrainer, tmp_path, **extra)
