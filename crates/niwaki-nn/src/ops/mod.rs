@@ -1,8 +1,8 @@
 //! What each op computes, and how: one file or folder for each, with its declaration (shapes that do not fit are refused),
 //! what it reads and keeps, its passes on the CPU and on CUDA, and its laws.
 //!
-//! An op is a struct of its operands. It implements [`Operation`] (what a plan must know), [`OnCpu`] and, behind the
-//! feature `cuda`, [`OnCuda`]; under test also `Law`, its backward pass against finite differences. None of these
+//! An op is a struct of its operands. It implements `Operation` (what a plan must know), `OnCpu` and, behind the
+//! feature `cuda`, `OnCuda`; under test also `Law`, its backward pass against finite differences. None of these
 //! traits has defaults, and the list at the foot of this file is the only one: an op that is not whole does not compile.
 //!
 //! Notation, for one item of one member: `x[r, i]` is row `r`, column `i`; `d·` is the cotangent of `·`, the
