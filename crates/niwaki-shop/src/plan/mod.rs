@@ -6,6 +6,7 @@
 //! | `table.rs` | tables with places, from and to CSV and JSON |
 //! | `time.rs`, `date.rs` | lengths and moments as people write them; the calendar |
 //! | `read.rs`, `machines.rs` | tables to a shop |
+//! | `settings.rs` | unit, start and objective |
 //! | `shifts.rs` | shifts and breaks to closed times |
 //! | `write.rs` | a shop to tables |
 //! | `schedule.rs` | schedules with names and dates: CSV, JSON, iCalendar |
@@ -15,6 +16,7 @@ mod date;
 mod machines;
 mod read;
 mod schedule;
+mod settings;
 mod shifts;
 pub(crate) mod table;
 mod template;

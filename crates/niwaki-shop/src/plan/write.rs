@@ -41,7 +41,7 @@ impl Plan {
         settings.rows.retain(|row| row.cells.get(column).is_none_or(|cell| cell.trim() != "objective"));
         let cell = |name: &String| if name == "setting" { "objective".to_owned() } else { value.clone() };
         settings.rows.push(Row { place: 0, cells: settings.columns.iter().map(cell).collect() });
-        let shop = self.shop.with_objective(super::read::in_ticks(objective, &self.clock)?)?;
+        let shop = self.shop.with_objective(super::settings::in_ticks(objective, &self.clock)?)?;
         Ok(Self { shop, clock: self.clock, objective: objective.clone(), tables })
     }
 }

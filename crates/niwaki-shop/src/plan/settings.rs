@@ -1,0 +1,74 @@
+//! The table `settings`: unit, start and objective, and what the objective means in ticks.
+
+use super::table::Tables;
+use super::{Clock, Unit, parse_date};
+use crate::general::{Measure, Objective};
+use crate::{Error, Result};
+
+/// The objective for a shop that counts ticks: beside times, a late job must weigh as many ticks as its factor has units.
+pub(super) fn in_ticks(objective: &Objective, clock: &Clock) -> Result<Objective> {
+    let mut scaled = objective.clone();
+    for sum in &mut scaled.sums {
+        let counts = |&(_, measure): &(u32, Measure)| measure == Measure::TardyJobs;
+        if sum.terms.iter().all(counts) {
+            continue;
+        }
+        for term in sum.terms.iter_mut().filter(|term| counts(term)) {
+            let factor =
+                u64::from(term.0).checked_mul(clock.per_unit()).and_then(|factor| u32::try_from(factor).ok());
+            term.0 = factor.ok_or_else(|| {
+                Error::Choice(format!(
+                    "objective: the factor {} of tardy-jobs is too large beside times",
+                    term.0
+                ))
+            })?;
+        }
+    }
+    Ok(scaled)
+}
+
+/// What the table `settings` says of the whole shop.
+pub(super) struct Settings {
+    pub(super) unit: Unit,
+    pub(super) start: Option<super::Date>,
+    pub(super) objective: Objective,
+}
+
+impl Settings {
+    pub(super) fn read(tables: &Tables) -> Result<Self> {
+        let mut settings =
+            Self { unit: Unit::Bare, start: None, objective: Objective::only(Measure::Makespan) };
+        let Some(table) = tables.get("settings") else { return Ok(settings) };
+        table.only(&["setting", "value"])?;
+        for row in &table.rows {
+            let (key, value) = (table.need(row, "setting")?, table.need(row, "value")?);
+            match key.text {
+                "unit" => {
+                    let known = Unit::ALL.map(|(name, _)| name);
+                    let unit = Unit::ALL.into_iter().find(|(name, _)| *name == value.text);
+                    settings.unit = unit
+                        .ok_or_else(|| {
+                            value.fault(format!("expected one of {}, got `{}`", known.join(", "), value.text))
+                        })?
+                        .1;
+                }
+                "start" => {
+                    let date = parse_date(value.text);
+                    settings.start = Some(date.ok_or_else(|| {
+                        value.fault(format!("expected a date such as 2026-11-16 06:00, got `{}`", value.text))
+                    })?);
+                }
+                "objective" => {
+                    settings.objective = value.text.parse().map_err(|error: Error| value.fault(error))?
+                }
+                other => {
+                    return Err(key.fault(format!("expected one of unit, start, objective, got `{other}`")));
+                }
+            }
+        }
+        if settings.start.is_some() && settings.unit == Unit::Bare {
+            return Err(Error::Instance("settings: a start date needs a unit: s, min, h or d".into()));
+        }
+        Ok(settings)
+    }
+}
