@@ -220,24 +220,31 @@ impl<'a> Blocks<'a> {
     fn consider(&mut self, from: usize, to: usize, forward: bool) {
         let (first, last) = (self.critical[from], self.critical[to]);
         let (u, v) = (first as usize, last as usize);
-        if forward {
+        // The job's neighbour of the operation that moves, and whether the other end of the move lies clear of it: a path
+        // between the two would close a cycle.
+        let clear = if forward {
             let next = self.shop.job_after[u];
-            let safe = next == NONE
-                || self.paths.tail[v] + self.time[v]
-                    >= self.paths.tail[next as usize]
-                        + self.time[next as usize]
-                        + self.shop.rest(next as usize);
-            if !safe {
-                return;
+            next == NONE || {
+                let n = next as usize;
+                let (far, near) = (
+                    self.paths.tail[v] + self.time[v],
+                    self.paths.tail[n] + self.time[n] + self.shop.rest(n),
+                );
+                far > near || (far == near && next != last && self.time[n] + self.shop.rest(n) > 0)
             }
         } else {
             let previous = self.shop.job_before[v];
-            let safe = previous == NONE
-                || self.paths.head[u] + self.time[u]
-                    >= self.paths.head[previous as usize] + self.time[previous as usize] + self.shop.rest(v);
-            if !safe {
-                return;
+            previous == NONE || {
+                let p = previous as usize;
+                let (far, near) = (
+                    self.paths.head[u] + self.time[u],
+                    self.paths.head[p] + self.time[p] + self.shop.rest(v),
+                );
+                far > near || (far == near && previous != first && self.time[p] + self.shop.rest(v) > 0)
             }
+        };
+        if !clear {
+            return;
         }
         self.segment.clear();
         if forward {
@@ -463,15 +470,28 @@ mod tests {
     use super::super::start::dispatch;
     use super::*;
     use crate::generate::{Size, Task, generate};
-    use crate::{FlexibleShop, Instance};
+    use crate::{FlexibleShop, Instance, JobShop, Operation};
+
+    fn generated(seed: u64) -> JobShop {
+        match generate(Task::L2d, Size { jobs: 9, machines: 5 }, seed, 0).unwrap() {
+            Instance::Job(shop) => shop,
+            _ => panic!("a job shop"),
+        }
+    }
+
+    /// Jobs that come back to a machine, some of them at once, and operations that take no time.
+    fn returning(seed: u64) -> JobShop {
+        let mut stream = Key::new(seed, "returning").open();
+        let mut operation = || Operation { machine: stream.below(3) as u32, time: stream.below(4) as u32 };
+        let routes: Vec<Vec<_>> = (0..5).map(|_| (0..6).map(|_| operation()).collect()).collect();
+        JobShop::new(3, &routes).unwrap()
+    }
 
     #[test]
     fn every_move_keeps_the_longest_paths() {
-        for seed in 0..4 {
-            let Instance::Job(shop) = generate(Task::L2d, Size { jobs: 9, machines: 5 }, seed, 0).unwrap()
-            else {
-                panic!("a job shop")
-            };
+        for (seed, shop) in
+            (0..4).map(|seed| (seed, generated(seed))).chain((0..40).map(|seed| (seed, returning(seed))))
+        {
             let flat = Shop::from(&FlexibleShop::from_job_shop(&shop).unwrap());
             let mut search = Blocks::new(&flat, &dispatch(&flat, &vec![0; flat.operations()]), seed);
             let first = search.best_makespan();
