@@ -4,8 +4,7 @@ use crate::measure::{Measured, PositionRow};
 use crate::text::{facts, number_table};
 use crate::verdict::{Action, Verdict};
 use niwaki_page::{
-    Axis, Cell, Column, Figure, Format, LineChart, Made, Page, Section, Series, Table, Tile, Tone,
-    Verdict as Callout,
+    Axis, Callout, Cell, Column, Figure, Format, LineChart, Made, Page, Section, Series, Table, Tile, Tone,
 };
 
 /// Positions that a curve shows at most.
@@ -58,7 +57,7 @@ fn verdict_section(verdict: &Verdict) -> Section {
         Action::ShortWarmup { .. } | Action::NotEnoughData { .. } => Callout::neutral(says, because),
         Action::ReduceReuse | Action::NoSignal => Callout::bad(says, because),
     };
-    Section::new("Verdict").verdict(callout).list(reasons)
+    Section::new("Verdict").callout(callout).list(reasons)
 }
 
 /// Positions spread evenly, the last one kept.

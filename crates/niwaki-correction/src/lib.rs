@@ -60,5 +60,5 @@ pub use error::Error;
 pub use family::{Correction, Rule};
 pub use real::Real;
 pub use rows::Rows;
-pub use schedule::{Phase, Schedule};
+pub use schedule::{Phase, ReuseSchedule};
 pub use surrogate::{Batch, Evaluation, Surrogate, Workspace};

@@ -17,7 +17,7 @@ pub struct Phase {
 ///
 /// Paper: `sec:sched-win`, `app:sched-win`
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Schedule {
+pub struct ReuseSchedule {
     /// Iterations of the first phase (W).
     pub warmup: usize,
     /// What the warmup does.
@@ -26,7 +26,7 @@ pub struct Schedule {
     pub rest: Phase,
 }
 
-impl Schedule {
+impl ReuseSchedule {
     /// The same phase for the whole run: a held correction, or plain PPO.
     #[must_use]
     pub const fn held(phase: Phase) -> Self {
@@ -54,7 +54,7 @@ impl Schedule {
     /// The control of the paper's recipe: the same reuse, no correction.
     ///
     /// # Errors
-    /// As [`Schedule::warmup`].
+    /// As [`ReuseSchedule::warmup`].
     pub fn control(self) -> Result<Self, Error> {
         let ppo = "ppo".parse()?;
         Ok(Self {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_warmup_hands_over_to_ppo() {
         let tempered: Correction = "tempered:0.3".parse().unwrap();
-        let recipe = Schedule::warmup(tempered, 50, 30, 12).unwrap();
+        let recipe = ReuseSchedule::warmup(tempered, 50, 30, 12).unwrap();
         assert_eq!((recipe.phase(0).correction, recipe.phase(49).reuse), (tempered, 30));
         assert_eq!((recipe.phase(50).correction.to_string().as_str(), recipe.phase(50).reuse), ("ppo", 12));
         // 50 · 30 + 150 · 12 = 3300.
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn held_never_changes() {
         let phase = Phase { correction: "full".parse().unwrap(), reuse: 4 };
-        assert!((0..10).all(|iteration| Schedule::held(phase).phase(iteration) == phase));
+        assert!((0..10).all(|iteration| ReuseSchedule::held(phase).phase(iteration) == phase));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Buffers on this side are `[member, item, rows, width]`, row-major. An engine allocates when it is made and when
 //! the number of items changes, never in the hot loop.
 
-use crate::extension::{Extension, Given};
+use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, Mask, Value};
 use crate::layout::Layout;
 use crate::optimiser::Optimiser;
@@ -27,7 +27,7 @@ pub struct Span {
 /// member or once per block of items, in any order and from several threads: an item's cotangent may depend on
 /// that item's outputs only, and on what the caller knew before. The correction is such a function. The cotangent of an
 /// output that no parameter reaches, or that the graph only shows, is an empty slice.
-pub type Surrogate<'a, F> = dyn Fn(Span, &[&[F]], &mut [&mut [F]]) + Sync + 'a;
+pub type CotangentFn<'a, F> = dyn Fn(Span, &[&[F]], &mut [&mut [F]]) + Sync + 'a;
 
 /// A program that chooses its own next input: from a row's logits an action, which is the next row's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub trait Engine {
     fn set_items(&mut self, items: usize) -> Result<()>;
 
     /// Sets the number of items per member, and which of them stay together: `ends[member]` are where that member's runs of
-    /// items end, in order, the last of them at the number of items, which is the same for all. A [`Surrogate`] is then
+    /// items end, in order, the last of them at the number of items, which is the same for all. A [`CotangentFn`] is then
     /// called with whole runs only, so that a cotangent may depend on all items of its run.
     ///
     /// With [`Engine::set_items`] every item stands alone: right where an item is a whole trajectory. Where an item is one
@@ -151,7 +151,7 @@ pub trait Engine {
     fn extend(
         &mut self,
         extension: &Extension,
-        given: &[Given<'_>],
+        given: &[HostArray<'_>],
         answers: &mut [Vec<i32>],
     ) -> Result<bool> {
         let _ = (extension, given, answers);
@@ -177,7 +177,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// If the device fails.
-    fn pull_back(&mut self, surrogate: &Surrogate<'_, Self::Scalar>) -> Result<()>;
+    fn pull_back(&mut self, surrogate: &CotangentFn<'_, Self::Scalar>) -> Result<()>;
 
     /// A member's output of the last run, `[item, rows, width]`. [`Engine::pull_back`] need not refresh an output that
     /// the graph only shows.

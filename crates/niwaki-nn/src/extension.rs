@@ -51,7 +51,7 @@ pub enum Argument {
     /// `int`: items per member.
     Items,
     /// `int*` or `float*`: an array that a run is given, by position in [`Extension::given`].
-    Given(usize),
+    HostArray(usize),
     /// `int*`: an answer, by position in [`Extension::answers`].
     Answer(usize),
     /// No address.
@@ -73,7 +73,7 @@ pub enum Answer {
 
 /// One array for one run.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum HostArray<'a> {
     /// Integers.
     Integers(&'a [i32]),
     /// Scalars.
@@ -82,7 +82,7 @@ pub enum Given<'a> {
     Doubles(&'a [f64]),
 }
 
-impl Given<'_> {
+impl HostArray<'_> {
     /// Entries.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -23,14 +23,14 @@ mod plan;
 
 pub use checkpoint::{Checkpoint, Stored, checkpoint_state};
 pub use cpu::{Cpu, Real};
-pub use engine::{Choosing, Engine, Span, Surrogate};
+pub use engine::{Choosing, CotangentFn, Engine, Span};
 pub use error::{Error, Result};
-pub use extension::{Answer, Argument, Extension, Given};
+pub use extension::{Answer, Argument, Extension, HostArray};
 pub use graph::{Columns, Graph, Index, Mask, Shape, Value};
 pub use init::{Init, initialise};
 pub use layout::{ALIGNMENT, Layout, Param, Slice};
 pub use ops::{Activation, Attention, Op, Point, Pooling, Visible, log_softmax};
-pub use optimiser::{Optimiser, Rule, Schedule};
+pub use optimiser::{LearningRate, Optimiser, StepRule};
 pub use plan::{Backward, Plan, Region, Write};
 
 /// Under its own name, so that the harness of the laws serves the unit tests too.

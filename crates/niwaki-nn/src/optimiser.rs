@@ -5,7 +5,7 @@
 
 /// A rule that turns a member's flat gradient into a change of its flat parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule {
+pub enum StepRule {
     /// `θ += rate · g / ‖g‖₂` over the member's whole buffer; no step where `‖g‖₂ < 1e-12`.
     NormalisedSgd,
     /// `θ += rate · g`.
@@ -32,7 +32,7 @@ pub const SMALLEST_NORM: f64 = 1e-12;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Optimiser {
     /// The rule.
-    pub rule: Rule,
+    pub rule: StepRule,
     /// Scales the gradient to this global norm where it exceeds it, before the rule (PyTorch's
     /// `clip_grad_norm_` without its 1e-6).
     pub clip: Option<f64>,
@@ -42,20 +42,20 @@ impl Optimiser {
     /// Adam with PyTorch's constants, without decay and clipping.
     #[must_use]
     pub const fn adam() -> Self {
-        let rule = Rule::Adam { first: 0.9, second: 0.999, epsilon: 1e-8, decay: 0.0 };
+        let rule = StepRule::Adam { first: 0.9, second: 0.999, epsilon: 1e-8, decay: 0.0 };
         Self { rule, clip: None }
     }
 
     /// Normalised SGD.
     #[must_use]
     pub const fn normalised_sgd() -> Self {
-        Self { rule: Rule::NormalisedSgd, clip: None }
+        Self { rule: StepRule::NormalisedSgd, clip: None }
     }
 
     /// Plain SGD.
     #[must_use]
     pub const fn sgd() -> Self {
-        Self { rule: Rule::Sgd, clip: None }
+        Self { rule: StepRule::Sgd, clip: None }
     }
 
     /// The same with clipping at a global norm per member.
@@ -68,8 +68,8 @@ impl Optimiser {
     #[must_use]
     pub const fn moments(&self) -> usize {
         match self.rule {
-            Rule::NormalisedSgd | Rule::Sgd => 0,
-            Rule::Adam { .. } => 2,
+            StepRule::NormalisedSgd | StepRule::Sgd => 0,
+            StepRule::Adam { .. } => 2,
         }
     }
 
@@ -83,16 +83,16 @@ impl Optimiser {
             _ => 1.0,
         };
         match self.rule {
-            Rule::NormalisedSgd if norm < SMALLEST_NORM => None,
-            Rule::NormalisedSgd => Some(1.0 / norm),
-            Rule::Sgd | Rule::Adam { .. } => Some(clip),
+            StepRule::NormalisedSgd if norm < SMALLEST_NORM => None,
+            StepRule::NormalisedSgd => Some(1.0 / norm),
+            StepRule::Sgd | StepRule::Adam { .. } => Some(clip),
         }
     }
 }
 
 /// A learning rate as a function of the member's step, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Schedule {
+pub enum LearningRate {
     /// Always the same.
     Constant(f64),
     /// From `from` at step 0 in a straight line to `to` at step `steps`, then `to`.
@@ -117,7 +117,7 @@ pub enum Schedule {
     },
 }
 
-impl Schedule {
+impl LearningRate {
     /// The rate at a step.
     #[must_use]
     pub fn rate(&self, step: u64) -> f64 {
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn schedules() {
-        let line = Schedule::Linear { from: 1.0, to: 0.0, steps: 4 };
+        let line = LearningRate::Linear { from: 1.0, to: 0.0, steps: 4 };
         assert_eq!([0, 1, 4, 9].map(|step| line.rate(step)), [1.0, 0.75, 0.0, 0.0]);
-        let wave = Schedule::Cosine { peak: 2.0, floor: 1.0, warmup: 2, steps: 6 };
+        let wave = LearningRate::Cosine { peak: 2.0, floor: 1.0, warmup: 2, steps: 6 };
         // Rise: 2·1/2, 2·2/2; the middle of the fall (step 4 of 2..6) is (2 + 1)/2; then the floor.
         assert_eq!([0, 1, 2, 6].map(|step| wave.rate(step)), [1.0, 2.0, 2.0, 1.0]);
         assert!((wave.rate(4) - 1.5).abs() < 1e-15);

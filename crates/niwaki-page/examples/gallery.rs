@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 
 use niwaki_page::{
-    Axis, BarChart, Bars, Cell, Cloud, Column, Figure, ForestChart, Format, Grid, Heatmap, Histogram,
-    Interval, Legend, LineChart, Made, Page, ScatterChart, Section, Series, Table, Tile, Tone, Verdict,
+    Axis, BarChart, Bars, Callout, Cell, Cloud, Column, Figure, ForestChart, Format, Grid, Heatmap,
+    Histogram, Interval, Legend, LineChart, Made, Page, ScatterChart, Section, Series, Table, Tile, Tone,
 };
 
 /// A fixed wiggle in −1 … 1 that looks like noise.
@@ -307,9 +307,9 @@ fn page() -> Page {
         .tile(Tile::new("Lead over PPO", Format::fixed(3).signed().text(0.124)).note("eight paired seeds"))
         .section(
             Section::new("Verdicts and words")
-                .verdict(Verdict::good("Your data is fresh enough", "The drift is 0.02 per step; the correction would change little."))
-                .verdict(Verdict::neutral("Not enough seeds to tell", "Eight paired seeds cannot tell a lead of 0.01 from none."))
-                .verdict(Verdict::bad("Most of the signal is lost", "At position 64 the effective sample size is **3 of 256**. Lower `reuse`, or set `alpha = 0.5`."))
+                .callout(Callout::good("Your data is fresh enough", "The drift is 0.02 per step; the correction would change little."))
+                .callout(Callout::neutral("Not enough seeds to tell", "Eight paired seeds cannot tell a lead of 0.01 from none."))
+                .callout(Callout::bad("Most of the signal is lost", "At position 64 the effective sample size is **3 of 256**. Lower `reuse`, or set `alpha = 0.5`."))
                 .prose("A paragraph says what was done and why. It may name a flag such as `--reuse 4` or stress **one thing**.")
                 .list(["a list for short points", "each a line or two"])
                 .command("To look at your own run:", "niwaki advise dump.npz --page report.html")

@@ -5,7 +5,7 @@
 //! Nothing here fails: odd input (no data, NaN, ragged rows, a log axis below zero) has a defined, visible rendering,
 //! so the crate has no error type.
 //!
-//! - [`Page`], [`Section`], [`Verdict`], [`Tile`], [`Made`]: the document, from title to footer.
+//! - [`Page`], [`Section`], [`Callout`], [`Tile`], [`Made`]: the document, from title to footer.
 //! - [`Table`], [`Column`], [`Cell`], [`Format`]: one object for the page, the terminal ([`Table::to_text`]) and
 //!   CSV ([`Table::to_csv`]).
 //! - [`Figure`] and the charts: [`LineChart`], [`ScatterChart`], [`BarChart`], [`ForestChart`], [`Histogram`],
@@ -17,7 +17,7 @@
 //! with its values through a plain `<title>`.
 //!
 //! ```
-//! use niwaki_page::{Axis, Cell, Column, Figure, LineChart, Page, Section, Series, Table, Verdict};
+//! use niwaki_page::{Axis, Cell, Column, Figure, LineChart, Page, Section, Series, Table, Callout};
 //!
 //! let chart = LineChart::new("Bias falls with the correction")
 //!     .x(Axis::linear("update"))
@@ -32,7 +32,7 @@
 //! println!("{}", table.to_text(80));
 //! let page = Page::new("A small study").section(
 //!     Section::new("Result")
-//!         .verdict(Verdict::good("The correction helps", "Its bias is fifty times smaller."))
+//!         .callout(Callout::good("The correction helps", "Its bias is fifty times smaller."))
 //!         .figure(Figure::new(&chart).caption("One seed."))
 //!         .table(table),
 //! );
@@ -51,5 +51,5 @@ pub use chart::{
 };
 pub use inline::visible;
 pub use number::Format;
-pub use page::{Figure, Made, Page, Section, Tile, Verdict};
+pub use page::{Callout, Figure, Made, Page, Section, Tile};
 pub use table::{Cell, Column, Table, csv_text};

@@ -4,8 +4,8 @@ mod markup;
 
 use markup::check_markup;
 use niwaki_page::{
-    Axis, BarChart, Bars, Cell, Chart, Cloud, Column, Figure, ForestChart, Format, Grid, Heatmap, Histogram,
-    Interval, Legend, LineChart, Made, Page, Scale, ScatterChart, Section, Series, Table, Tile, Verdict,
+    Axis, BarChart, Bars, Callout, Cell, Chart, Cloud, Column, Figure, ForestChart, Format, Grid, Heatmap,
+    Histogram, Interval, Legend, LineChart, Made, Page, Scale, ScatterChart, Section, Series, Table, Tile,
 };
 use proptest::prelude::*;
 
@@ -171,7 +171,7 @@ proptest! {
             .lead(t())
             .tile(Tile::new(t(), t()).note(t()))
             .section(
-                Section::new(t()).id(t()).prose(t()).note(t()).verdict(Verdict::bad(t(), t())).list([t()]).code(t()).command(t(), t()).table(table.clone()).figure(Figure::new(&chart).caption(t())),
+                Section::new(t()).id(t()).prose(t()).note(t()).callout(Callout::bad(t(), t())).list([t()]).code(t()).command(t(), t()).table(table.clone()).figure(Figure::new(&chart).caption(t())),
             )
             .section(Section::new(t()))
             .made(Made::new(t()).fact(t(), t()))
@@ -264,7 +264,7 @@ fn small_page() -> Page {
         .tile(Tile::new("ESS", "62.4 %").note("of 256"))
         .section(
             Section::new("Result")
-                .verdict(Verdict::good("Fine", "It is."))
+                .callout(Callout::good("Fine", "It is."))
                 .table(small_table())
                 .figure(Figure::new(&small_chart()).caption("See.")),
         )

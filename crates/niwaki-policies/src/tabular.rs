@@ -4,7 +4,7 @@
 //! row, so an iteration costs what the batch touches. Knows nothing of rewards but what their values do to a tree.
 
 use niwaki_exact::Process;
-use niwaki_nn::{Optimiser, optimiser::Rule};
+use niwaki_nn::{Optimiser, optimiser::StepRule};
 use niwaki_stream::Key;
 
 /// A tabular softmax policy with its gradient and optimiser state, and a value per prefix for a critic.
@@ -178,7 +178,7 @@ impl Tabular {
         if let Some(factor) = optimiser.factor(norm) {
             self.steps += 1;
             match optimiser.rule {
-                Rule::NormalisedSgd | Rule::Sgd => {
+                StepRule::NormalisedSgd | StepRule::Sgd => {
                     for index in 0..self.touched.len() {
                         let row = self.touched[index] as usize;
                         for place in self.places(row) {
@@ -187,7 +187,7 @@ impl Tabular {
                         self.refresh(row);
                     }
                 }
-                Rule::Adam { first, second, epsilon, decay } => {
+                StepRule::Adam { first, second, epsilon, decay } => {
                     self.adam(rate, factor, [first, second, epsilon, decay]);
                 }
             }

@@ -43,4 +43,4 @@ pub use instance::{
 };
 pub use optimum::{Bounds, Limits, Optimum};
 pub use schedule::{Placed, Schedule};
-pub use verify::{Verdict, verify};
+pub use verify::{Verification, verify};

@@ -8,7 +8,7 @@ use crate::{Error, Instance, Placed, Result, Schedule, Window};
 
 /// What the checker found out about a correct schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Verification {
     /// When the last operation ends.
     pub makespan: u32,
     /// By how much rests exceed their soft maximum, in all.
@@ -29,7 +29,7 @@ struct Demand {
 ///
 /// # Errors
 /// The first constraint that does not hold, in one line.
-pub fn verify(instance: &Instance, schedule: &Schedule) -> Result<Verdict> {
+pub fn verify(instance: &Instance, schedule: &Schedule) -> Result<Verification> {
     let demands = demands(instance);
     let placed = collect(&demands, schedule)?;
     for (job, operations) in placed.iter().enumerate() {
@@ -44,7 +44,7 @@ pub fn verify(instance: &Instance, schedule: &Schedule) -> Result<Verdict> {
     if matches!(instance, Instance::Flow(_) | Instance::Lags(_)) {
         check_common_order(instance.machines(), &placed)?;
     }
-    Ok(Verdict {
+    Ok(Verification {
         makespan: schedule.operations.iter().map(|here| here.end).max().unwrap_or(0),
         violation: violation(&demands, &placed),
         late: late(instance, &placed),
@@ -252,7 +252,7 @@ mod tests {
     fn a_correct_schedule_passes() {
         let (shop, operations) = job_shop();
         let verdict = verify(&shop, &Schedule { operations }).unwrap();
-        assert_eq!(verdict, Verdict { makespan: 6, violation: 0, late: 0 });
+        assert_eq!(verdict, Verification { makespan: 6, violation: 0, late: 0 });
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The paper's statements beside ours, as tables and in one sentence: what every kind of study shares.
 
 use crate::claim::{Judgement, Ours, Outcome};
-use niwaki_page::{Cell, Column, Format, Table, Verdict};
+use niwaki_page::{Callout, Cell, Column, Format, Table};
 
 /// How many statements that differ a verdict names.
 const NAMED: usize = 5;
 
 /// What all statements of a study come to.
 #[must_use]
-pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
+pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Callout {
     let differing: Vec<&Outcome> =
         outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Differs).collect();
     let undecided = outcomes.len() - agreeing - differing.len();
@@ -32,12 +32,12 @@ pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Verdict {
     }
     let shown = shown.join("; ");
     match differing.as_slice() {
-        [] if undecided > 0 => Verdict::neutral("Undecided", format!("{counted}.")),
-        [] => Verdict::good("Reproduced", format!("{counted}.")),
+        [] if undecided > 0 => Callout::neutral("Undecided", format!("{counted}.")),
+        [] => Callout::good("Reproduced", format!("{counted}.")),
         _ if 4 * differing.len() <= outcomes.len() => {
-            Verdict::neutral("Reproduced, with exceptions", format!("{counted}. Not so: {shown}."))
+            Callout::neutral("Reproduced, with exceptions", format!("{counted}. Not so: {shown}."))
         }
-        _ => Verdict::bad("Not reproduced", format!("{counted}. Not so: {shown}.")),
+        _ => Callout::bad("Not reproduced", format!("{counted}. Not so: {shown}.")),
     }
 }
 

@@ -88,7 +88,7 @@ pub enum Error {
     },
     /// A user's file or folder that cannot be played.
     #[error("{}: {reason}", path.display())]
-    Given {
+    Instances {
         /// The file or folder.
         path: PathBuf,
         /// What came and what is possible.

@@ -4,7 +4,7 @@
 //! tokens chosen so far, and [`Construction`] that of one which chooses among candidates with features. A policy for a
 //! view plays every task that offers it and knows none of them by name. What a schedule pays is a [`Payment`], apart
 //! from the task, so that runs with different deadlines can share one. A [`ShopPool`] says which shops are drawn, or read
-//! from a user's folder ([`Given`]), and builds the construction. A new task is one file here and one line in the spec
+//! from a user's folder ([`InstanceFolder`]), and builds the construction. A new task is one file here and one line in the spec
 //! that names it.
 //!
 //! | module | tasks |
@@ -20,7 +20,7 @@ pub mod choice;
 mod construction;
 mod error;
 pub mod flow_shop;
-mod given;
+mod folder;
 pub mod job_shop;
 pub mod ladder;
 pub mod lags;
@@ -35,10 +35,10 @@ pub use choice::{Choice, Terminal};
 pub use construction::{Building, Construction, Routes, Stations};
 pub use error::Error;
 pub use flow_shop::FlowTask;
-pub use given::Given;
+pub use folder::InstanceFolder;
 pub use job_shop::JobTask;
 pub use ladder::Ladder;
 pub use lags::LagTask;
 pub use payment::{Outcome, Payment};
-pub use pool::{Drawn, Reading, Shop, ShopPool, Sought, Source, construct};
+pub use pool::{Generator, OptimaProgress, Reading, Shop, ShopPool, Source, construct};
 pub use sequence::{Sequence, complete, payoff};

@@ -4,7 +4,7 @@
 //! [`Shop`] and one arm of [`construct`].
 
 use crate::two_orders::with_slack;
-use crate::{Construction, Error, FlowTask, Given, JobTask, LagTask};
+use crate::{Construction, Error, FlowTask, InstanceFolder, JobTask, LagTask};
 use niwaki_shop::construct::{JobOrder, Order};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::solve;
@@ -108,7 +108,7 @@ impl Shop {
 
 /// Instances to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawn {
+pub struct Generator {
     /// Of which kind.
     pub shop: Shop,
     /// Jobs and machines of each.
@@ -125,9 +125,9 @@ pub struct Drawn {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// From a distribution.
-    Drawn(Drawn),
+    Generated(Generator),
     /// From a user's files.
-    Given(Arc<Given>),
+    Folder(Arc<InstanceFolder>),
 }
 
 /// Instances, and how long the optimum of each may be sought.
@@ -166,8 +166,8 @@ impl Reading {
     ];
 }
 
-/// Who is told how many optima of how many were sought; called from several threads.
-pub type Sought<'a> = &'a (dyn Fn(usize, usize) + Sync);
+/// Told how many optima of how many are found or given up; called from several threads.
+pub type OptimaProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 impl ShopPool {
     /// Refuses what cannot be drawn.
@@ -175,8 +175,8 @@ impl ShopPool {
     /// # Errors
     /// The first size that is too small or not the kind's.
     pub fn check(&self) -> Result<(), Error> {
-        // Given instances were checked when they were read.
-        let Source::Drawn(drawn) = &self.source else { return Ok(()) };
+        // A folder's instances were checked when they were read.
+        let Source::Generated(drawn) = &self.source else { return Ok(()) };
         let sizes = [
             ("machines", drawn.size.machines, 1),
             ("jobs", drawn.size.jobs, 2),
@@ -199,26 +199,26 @@ impl ShopPool {
     pub fn instances(&self) -> Result<(Vec<Instance>, usize), Error> {
         self.check()?;
         match &self.source {
-            Source::Drawn(drawn) => {
+            Source::Generated(drawn) => {
                 let indices = 0..(drawn.training + drawn.validation) as u64;
                 let draw = |index| drawn.shop.draw(drawn.size, drawn.seed, index);
                 Ok((indices.map(draw).collect::<Result<_, _>>()?, drawn.training))
             }
-            Source::Given(given) => Ok((given.instances().to_vec(), given.training())),
+            Source::Folder(given) => Ok((given.instances().to_vec(), given.training())),
         }
     }
 
     /// Seeks the optima of the instances on all cores.
     #[must_use]
-    pub fn seek(&self, instances: &[Instance], sought: Sought<'_>) -> Vec<Bounds> {
+    pub fn seek(&self, instances: &[Instance], progress: OptimaProgress<'_>) -> Vec<Bounds> {
         let seed = match &self.source {
-            Source::Drawn(drawn) => drawn.seed,
-            Source::Given(_) => 0,
+            Source::Generated(drawn) => drawn.seed,
+            Source::Folder(_) => 0,
         };
         let (limits, done) = (Limits::new(self.patience, seed), AtomicUsize::new(0));
         let seek = |instance: &Instance| {
             let bounds = solve(instance, limits, &mut |_| {}).bounds();
-            sought(done.fetch_add(1, Ordering::Relaxed) + 1, instances.len());
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, instances.len());
             bounds
         };
         instances.par_iter().map(seek).collect()
@@ -228,9 +228,9 @@ impl ShopPool {
     ///
     /// # Errors
     /// As [`ShopPool::check`].
-    pub fn build(&self, sought: Sought<'_>) -> Result<Arc<dyn Construction>, Error> {
+    pub fn build(&self, progress: OptimaProgress<'_>) -> Result<Arc<dyn Construction>, Error> {
         let (instances, training) = self.instances()?;
-        let bounds = self.seek(&instances, sought);
+        let bounds = self.seek(&instances, progress);
         construct(instances, bounds, training, self.reading)
     }
 }
@@ -284,8 +284,8 @@ mod tests {
 
     fn pool(shop: Shop, jobs: usize, machines: usize) -> ShopPool {
         let size = Size { jobs, machines };
-        let drawn = Drawn { shop, size, training: 3, validation: 2, seed: 1 };
-        let (source, reading) = (Source::Drawn(drawn), Reading::default());
+        let drawn = Generator { shop, size, training: 3, validation: 2, seed: 1 };
+        let (source, reading) = (Source::Generated(drawn), Reading::default());
         ShopPool { source, patience: Duration::from_secs(10), reading }
     }
 

@@ -11,7 +11,7 @@ use niwaki_nn::{Checkpoint, Cpu, Engine, Graph, Value};
 use niwaki_policies::{Decoded, Decoding, decode};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance};
-use niwaki_tasks::{Construction, Drawn, Reading, Shop, ShopPool, Source, construct};
+use niwaki_tasks::{Construction, Generator, Reading, Shop, ShopPool, Source, construct};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -122,9 +122,9 @@ impl Trained {
 fn example(shop: Shop, size: Size) -> Result<Arc<dyn Construction>, Error> {
     // A folder of lagged shops may have any number of jobs; two orders are always two.
     let size = if matches!(shop, Shop::TwoOrders { .. }) { shop.size() } else { size };
-    let drawn = Drawn { shop, size, training: 1, validation: 1, seed: 0 };
+    let drawn = Generator { shop, size, training: 1, validation: 1, seed: 0 };
     // Widths are those of every reading.
-    let (source, reading) = (Source::Drawn(drawn), Reading::default());
+    let (source, reading) = (Source::Generated(drawn), Reading::default());
     let pool = ShopPool { source, patience: Duration::ZERO, reading };
     let (instances, training) = pool.instances()?;
     let bounds = vec![Bounds { lower: 0, upper: 0 }; instances.len()];

@@ -296,7 +296,7 @@ impl<'de> Visitor<'de> for ElementVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Element, E> {
-        // A hole is refused where the policy took the step, and never looked at elsewhere.
+        // A null becomes NaN. The checks refuse it at a step that the policy took, and ignore it at a masked one.
         Ok(Element::Number(f64::NAN))
     }
 

@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::cuts::Cuts;
 use super::kernels::scale;
 use super::step::step;
-use crate::engine::{Engine, Span, Surrogate, check_members, check_runs};
+use crate::engine::{CotangentFn, Engine, Span, check_members, check_runs};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::ops::Weights;
 use crate::optimiser::Optimiser;
@@ -33,7 +33,7 @@ pub struct Cpu<F> {
     /// How items are cut into blocks: alike for all members, or one for each.
     cuts: Vec<Cuts>,
     /// Those that no thread is using; there are never more than threads.
-    desks: Mutex<Vec<Desk<F>>>,
+    pool: Mutex<Vec<ThreadBuffers<F>>>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<F: Real> Cpu<F> {
             members: (0..members).map(|_| member()).collect(),
             items: 0,
             cuts: vec![Cuts::default()],
-            desks: Mutex::new(Vec::new()),
+            pool: Mutex::new(Vec::new()),
         }
     }
 
@@ -91,27 +91,27 @@ impl<F: Real> Cpu<F> {
         }
     }
 
-    /// Runs `work` on every member in parallel, each with a desk that has room for blocks of `plan`.
+    /// Runs `work` on every member in parallel, each with a buffers that has room for blocks of `plan`.
     fn each_member(
         &mut self,
         training: bool,
-        work: impl Fn((usize, &Cuts), &mut Member<F>, &mut Desk<F>, &Shared<'_, F>) + Sync,
+        work: impl Fn((usize, &Cuts), &mut Member<F>, &mut ThreadBuffers<F>, &Shared<'_, F>) + Sync,
     ) {
-        let Self { graph, inputs, members, items, cuts, desks, .. } = self;
+        let Self { graph, inputs, members, items, cuts, pool, .. } = self;
         let plan = if training { &self.training } else { &self.forward };
         let shared = Shared { graph, plan, inputs, items: *items };
         let cuts = &*cuts;
-        let desks = &*desks;
-        let free = || desks.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = &*pool;
+        let free = || pool.lock().unwrap_or_else(PoisonError::into_inner);
         members.par_iter_mut().enumerate().for_each(|(index, member)| {
-            let mut desk = free().pop().unwrap_or_default();
+            let mut buffers = free().pop().unwrap_or_default();
             let cuts = cuts.get(index).unwrap_or(&cuts[0]);
-            for workspace in desk.workspaces.iter_mut().take(if cuts.halves() { 2 } else { 1 }) {
+            for workspace in buffers.workspaces.iter_mut().take(if cuts.halves() { 2 } else { 1 }) {
                 workspace.reserve(graph, plan, cuts.largest());
             }
-            desk.weights.lay_out(graph, plan, &member.parameters);
-            work((index, cuts), member, &mut desk, &shared);
-            free().push(desk);
+            buffers.weights.lay_out(graph, plan, &member.parameters);
+            work((index, cuts), member, &mut buffers, &shared);
+            free().push(buffers);
         });
     }
 }
@@ -119,7 +119,7 @@ impl<F: Real> Cpu<F> {
 /// The memory that one member is worked on with. Its items are cut into two halves that two threads may take; where
 /// the cut lies depends on the items alone, so results do not depend on the threads.
 #[derive(Debug, Default)]
-struct Desk<F> {
+struct ThreadBuffers<F> {
     weights: Weights<F>,
     workspaces: [Workspace<F>; 2],
     /// The second half's gradient.
@@ -187,7 +187,7 @@ impl<F: Real> Shared<'_, F> {
         weights: (&[F], &Weights<F>),
         workspace: &mut Workspace<F>,
         mut kept: Kept<'_, F>,
-        mut asked: Option<(&Surrogate<'_, F>, &mut [F])>,
+        mut asked: Option<(&CotangentFn<'_, F>, &mut [F])>,
     ) {
         let Shared { graph, plan, inputs, .. } = self;
         for items in cuts.blocks(kept.items.clone()) {
@@ -213,11 +213,11 @@ impl<F: Real> Shared<'_, F> {
         &self,
         of: (usize, &Cuts),
         member: &mut Member<F>,
-        desk: &mut Desk<F>,
-        surrogate: Option<&Surrogate<'_, F>>,
+        buffers: &mut ThreadBuffers<F>,
+        surrogate: Option<&CotangentFn<'_, F>>,
     ) {
         let Member { parameters, gradient, outputs, .. } = member;
-        let Desk { weights, workspaces: [left, right], gradient: other } = desk;
+        let ThreadBuffers { weights, workspaces: [left, right], gradient: other } = buffers;
         let weights = (&**parameters, &*weights);
         if surrogate.is_some() {
             gradient.fill(F::ZERO);
@@ -312,7 +312,7 @@ impl<F: Real> Engine for Cpu<F> {
 
     fn forward(&mut self) -> Result<()> {
         self.check_loaded(self.forward.forward())?;
-        self.each_member(false, |of, member, desk, shared| shared.run_halves(of, member, desk, None));
+        self.each_member(false, |of, member, buffers, shared| shared.run_halves(of, member, buffers, None));
         Ok(())
     }
 
@@ -338,10 +338,10 @@ impl<F: Real> Engine for Cpu<F> {
         Ok(())
     }
 
-    fn pull_back(&mut self, surrogate: &Surrogate<'_, F>) -> Result<()> {
+    fn pull_back(&mut self, surrogate: &CotangentFn<'_, F>) -> Result<()> {
         self.check_loaded(self.training.forward())?;
-        self.each_member(true, |of, member, desk, shared| {
-            shared.run_halves(of, member, desk, Some(surrogate));
+        self.each_member(true, |of, member, buffers, shared| {
+            shared.run_halves(of, member, buffers, Some(surrogate));
         });
         Ok(())
     }

@@ -51,7 +51,7 @@ vectorised! {
                 panel.fill(F::ZERO);
             }
             if matrix.column_stride != 1 {
-                turn([k, columns], matrix.from(0, first), panel, padded);
+                pack_strided([k, columns], matrix.from(0, first), panel, padded);
                 continue;
             }
             for (row, out) in panel.chunks_exact_mut(padded).enumerate() {
@@ -70,7 +70,7 @@ vectorised! {
 
 /// One panel of a matrix whose columns are not contiguous, some rows at a time so that both sides stay in cache.
 #[inline(always)]
-fn turn<F: Real>([k, columns]: [usize; 2], matrix: Matrix<'_, F>, panel: &mut [F], padded: usize) {
+fn pack_strided<F: Real>([k, columns]: [usize; 2], matrix: Matrix<'_, F>, panel: &mut [F], padded: usize) {
     for top in (0..k).step_by(PART) {
         for row in top..(top + PART).min(k) {
             let from = &matrix.data[row * matrix.row_stride..];

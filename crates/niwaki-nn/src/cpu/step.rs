@@ -2,7 +2,7 @@
 
 use super::Real;
 use super::simd::vectorised;
-use crate::optimiser::{Optimiser, Rule};
+use crate::optimiser::{Optimiser, StepRule};
 
 vectorised! {
     /// `‖g‖₂`, summed in f64 in a fixed order.
@@ -59,8 +59,10 @@ pub(crate) fn step<F: Real>(
     let Some(factor) = optimiser.factor(norm) else { return norm };
     *steps += 1;
     match optimiser.rule {
-        Rule::NormalisedSgd | Rule::Sgd => add_scaled(parameters, F::from_f64(rate * factor), gradient),
-        Rule::Adam { first, second, epsilon, decay } => {
+        StepRule::NormalisedSgd | StepRule::Sgd => {
+            add_scaled(parameters, F::from_f64(rate * factor), gradient)
+        }
+        StepRule::Adam { first, second, epsilon, decay } => {
             let [m, v] = moments else { return norm };
             let correct = |beta: f64| F::from_f64(1.0 / (1.0 - libm::pow(beta, *steps as f64)));
             adam(

@@ -9,8 +9,8 @@ use super::lower::{Lowering, Program, SCALAR, Tools, padded};
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted};
 use super::update::Update;
-use crate::engine::{Choosing, Engine, Surrogate, check_members};
-use crate::extension::{Extension, Given};
+use crate::engine::{Choosing, CotangentFn, Engine, check_members};
+use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
@@ -357,7 +357,7 @@ impl Engine for Cuda {
     fn extend(
         &mut self,
         extension: &Extension,
-        given: &[Given<'_>],
+        given: &[HostArray<'_>],
         answers: &mut [Vec<i32>],
     ) -> Result<bool> {
         self.extend_here(extension, given, answers).map(|()| true)
@@ -371,7 +371,7 @@ impl Engine for Cuda {
         self.device.copy(from.parameters.at, self.parameters.at, bytes)
     }
 
-    fn pull_back(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {
+    fn pull_back(&mut self, surrogate: &CotangentFn<'_, f32>) -> Result<()> {
         self.pull_back_here(surrogate)
     }
 

@@ -5,11 +5,11 @@ use super::compile::{Image, Module, cache_folder};
 use super::device::{Buffer, Device, Pinned};
 use super::engine::{check_length, no_items};
 use super::kernels::{SHARED_LIMIT, with_prelude};
-use super::lower::{Brought, Ground, Lowering, SCALAR, Tools};
-use super::session::{Session, Wanted, ground};
+use super::lower::{Addresses, Brought, Lowering, SCALAR, Tools};
+use super::session::{Session, Wanted, addresses};
 use super::tape::Tape;
 use crate::engine::Engine;
-use crate::extension::{Answer, Argument, Extension, Given};
+use crate::extension::{Answer, Argument, Extension, HostArray};
 use crate::plan::Plan;
 use crate::{Error, Result};
 use cudarc::driver::sys::CUfunction;
@@ -77,22 +77,23 @@ impl Extended {
             answers: answers.iter().map(|(at, _)| *at).collect(),
         };
         let tools = Tools { plan: &plan, ..tools };
-        let ground = Ground { arena: arena.at, ..ground(graph, &session.inputs, flat, &(0..members), items) };
-        let needed = Lowering::extended(tools, &ground, &brought)?;
-        let (scratch, turned) = (device.allocate(needed.scratch)?, device.allocate(needed.turned)?);
-        let ground = Ground { scratch: scratch.at, turned: turned.at, ..ground };
-        let tape = Lowering::extended(tools, &ground, &brought)?.tape;
-        let room = [arena, scratch, turned];
+        let addresses =
+            Addresses { arena: arena.at, ..addresses(graph, &session.inputs, flat, &(0..members), items) };
+        let needed = Lowering::extended(tools, &addresses, &brought)?;
+        let (scratch, transposed) = (device.allocate(needed.scratch)?, device.allocate(needed.transposed)?);
+        let addresses = Addresses { scratch: scratch.at, transposed: transposed.at, ..addresses };
+        let tape = Lowering::extended(tools, &addresses, &brought)?.tape;
+        let room = [arena, scratch, transposed];
         Ok(Self { extension: extension.clone(), tape, _room: room, given, answers, _own: own })
     }
 
     /// Sends an array to the device.
-    fn give(&mut self, device: &Device, place: usize, given: Given<'_>) -> Result<()> {
+    fn give(&mut self, device: &Device, place: usize, given: HostArray<'_>) -> Result<()> {
         let (buffer, host) = &mut self.given[place];
         match given {
-            Given::Integers(data) => device.write(buffer.at, data),
-            Given::Scalars(data) => device.write(buffer.at, data),
-            Given::Doubles(data) => {
+            HostArray::Integers(data) => device.write(buffer.at, data),
+            HostArray::Scalars(data) => device.write(buffer.at, data),
+            HostArray::Doubles(data) => {
                 let host = match host {
                     Some(host) => host,
                     None => host.insert(Pinned::new(data.len())?),
@@ -146,7 +147,7 @@ impl Cuda {
     pub(super) fn extend_here(
         &mut self,
         extension: &Extension,
-        given: &[Given<'_>],
+        given: &[HostArray<'_>],
         answers: &mut [Vec<i32>],
     ) -> Result<()> {
         let count = self.members() * self.items();

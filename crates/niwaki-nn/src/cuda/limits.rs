@@ -25,14 +25,14 @@ pub(super) fn measure(device: &Device, blas: &Blas, precision: Precision) -> Res
     let noise: Vec<f32> = (0..1 << 20).map(|_| 2.0 * stream.uniform() as f32 - 1.0).collect();
     for (part, base) in [(&left, 0), (&right, 7)] {
         for at in 0..SIDE * SIDE / noise.len() {
-            let turned = [&noise[base + at..], &noise[..base + at]].concat();
+            let rotated = [&noise[base + at..], &noise[..base + at]].concat();
             match precision {
                 Precision::F32 | Precision::Tf32 => {
-                    device.write(part.at + (at * noise.len() * 4) as u64, &turned)?
+                    device.write(part.at + (at * noise.len() * 4) as u64, &rotated)?
                 }
                 Precision::Bf16 => {
                     // The upper half of an f32 is a bf16.
-                    let cut: Vec<u16> = turned.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
+                    let cut: Vec<u16> = rotated.iter().map(|x| (x.to_bits() >> 16) as u16).collect();
                     device.write(part.at + (at * noise.len() * 2) as u64, &cut)?;
                 }
             }

@@ -8,7 +8,7 @@ use super::engine::no_items;
 use super::lower::SCALAR;
 use super::session::{Pass, Session};
 use crate::Result;
-use crate::engine::{Span, Surrogate};
+use crate::engine::{CotangentFn, Span};
 use crate::graph::Graph;
 use crate::plan::Plan;
 use rayon::prelude::*;
@@ -43,7 +43,7 @@ pub(super) fn fetch_outputs(
 
 impl Cuda {
     /// [`Engine::pull_back`](crate::Engine::pull_back)
-    pub(super) fn pull_back_here(&mut self, surrogate: &Surrogate<'_, f32>) -> Result<()> {
+    pub(super) fn pull_back_here(&mut self, surrogate: &CotangentFn<'_, f32>) -> Result<()> {
         let Self { session, device, blas, graph, training, items, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
         let at_once = session.at_once();
@@ -74,7 +74,7 @@ impl Cuda {
 
 /// The surrogate of some members, on all cores.
 fn apply(
-    surrogate: &Surrogate<'_, f32>,
+    surrogate: &CotangentFn<'_, f32>,
     members: &std::ops::Range<usize>,
     items: usize,
     sizes: &[usize],

@@ -6,7 +6,7 @@
 
 use super::device::{Buffer, Device, Event, Pinned, refused};
 use super::extension::Extended;
-use super::lower::{Ground, Lowering, SCALAR, Tools, padded};
+use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
 use crate::Result;
 use crate::engine::Choosing;
@@ -86,7 +86,7 @@ pub(super) struct Session {
     pub(super) inputs: Inputs,
     _arena: Buffer,
     _scratch: Buffer,
-    _turned: Buffer,
+    _transposed: Buffer,
     pub(super) passes: Vec<Pass>,
     /// Whether every pass has an arena of its own.
     apart: bool,
@@ -109,13 +109,13 @@ pub(super) struct Flat {
 }
 
 /// Addresses of the inputs, parameters and gradients of a group.
-pub(super) fn ground(
+pub(super) fn addresses(
     graph: &Graph,
     inputs: &Inputs,
     flat: Flat,
     members: &Range<usize>,
     items: usize,
-) -> Ground {
+) -> Addresses {
     let skip = members.start * items;
     let values = (0..graph.values()).map(|position| {
         inputs.scalars[position].as_ref().map_or(0, |buffer| {
@@ -126,7 +126,7 @@ pub(super) fn ground(
     let integers = graph.index_sources().iter().zip(&inputs.indices);
     let masks = graph.masks().iter().zip(&inputs.masks);
     let length = padded(graph);
-    Ground {
+    Addresses {
         members: members.len(),
         items,
         parameters: flat.parameters + (members.start * length * SCALAR) as u64,
@@ -136,7 +136,7 @@ pub(super) fn ground(
             .map(|(source, buffer)| buffer.at + (skip * source.rows() * SCALAR) as u64)
             .collect(),
         masks: masks.map(|(mask, buffer)| buffer.at + (skip * mask.what.size()) as u64).collect(),
-        ..Ground::default()
+        ..Addresses::default()
     }
 }
 
@@ -161,13 +161,13 @@ impl Wanted<'_> {
 
     /// Bytes of arena, scratch and transposed weights that `members` members need together.
     fn needs(&self, inputs: &Inputs, members: usize) -> Result<[usize; 3]> {
-        let ground = ground(self.tools.graph, inputs, self.flat, &(0..members), self.items);
-        let forward = Lowering::forward(self.tools, &ground)?;
-        let backward = Lowering::backward(self.tools, &ground)?;
-        let alone = Lowering::forward(self.alone_tools(), &ground)?;
+        let addresses = addresses(self.tools.graph, inputs, self.flat, &(0..members), self.items);
+        let forward = Lowering::forward(self.tools, &addresses)?;
+        let backward = Lowering::backward(self.tools, &addresses)?;
+        let alone = Lowering::forward(self.alone_tools(), &addresses)?;
         let arena = self.tools.plan.arena().max(self.alone.arena()) * members * self.items * SCALAR;
         let scratch = forward.scratch.max(backward.scratch).max(alone.scratch);
-        Ok([arena, scratch, forward.turned.max(alone.turned)])
+        Ok([arena, scratch, forward.transposed.max(alone.transposed)])
     }
 }
 
@@ -198,26 +198,26 @@ impl Session {
                 room >> 20
             )
         });
-        let [bytes, scratch, turned] = wanted.needs(&inputs, size)?;
+        let [bytes, scratch, transposed] = wanted.needs(&inputs, size)?;
         let arena = device.allocate(if apart { 2 * bytes } else { bytes })?;
-        let (scratch, turned) = (device.allocate(scratch)?, device.allocate(turned)?);
+        let (scratch, transposed) = (device.allocate(scratch)?, device.allocate(transposed)?);
         let mut passes = Vec::new();
         for start in (0..members).step_by(size.max(1)) {
             let members = start..(start + size).min(members);
             let arena = arena.at + if apart && start > 0 { bytes as u64 } else { 0 };
-            let ground = Ground {
+            let addresses = Addresses {
                 arena,
                 scratch: scratch.at,
-                turned: turned.at,
-                ..ground(graph, &inputs, flat, &members, items)
+                transposed: transposed.at,
+                ..addresses(graph, &inputs, flat, &members, items)
             };
             passes.push(Pass {
                 members,
                 arena,
                 fetched: Event::new()?,
-                forward: Lowering::forward(tools, &ground)?.tape,
-                backward: Lowering::backward(tools, &ground)?.tape,
-                alone: Lowering::forward(wanted.alone_tools(), &ground)?.tape,
+                forward: Lowering::forward(tools, &addresses)?.tape,
+                backward: Lowering::backward(tools, &addresses)?.tape,
+                alone: Lowering::forward(wanted.alone_tools(), &addresses)?.tape,
             });
         }
         let count = members * items;
@@ -234,7 +234,7 @@ impl Session {
             apart,
             _arena: arena,
             _scratch: scratch,
-            _turned: turned,
+            _transposed: transposed,
             passes,
             rows: None,
             chosen: None,
@@ -256,8 +256,8 @@ impl Session {
         let Wanted { tools, members, items, flat, .. } = *wanted;
         let plan = Plan::stepping(tools.graph, tools.plan.outputs())?;
         let arena = device.allocate(plan.arena() * members * items * SCALAR)?;
-        let ground =
-            Ground { arena: arena.at, ..ground(tools.graph, &self.inputs, flat, &(0..members), items) };
+        let addresses =
+            Addresses { arena: arena.at, ..addresses(tools.graph, &self.inputs, flat, &(0..members), items) };
         let mut packed = Vec::new();
         for output in plan.outputs() {
             let count = members * items * tools.graph.shape(*output).width;
@@ -266,14 +266,14 @@ impl Session {
         let places: Vec<u64> = packed.iter().map(|(buffer, _)| buffer.at).collect();
         // Every row needs the same scratch (rounded operands, in bf16); weights are multiplied as they are stored.
         let tools = Tools { plan: &plan, ..tools };
-        let needed = Lowering::forward_row(tools, &ground, 0, &places)?;
-        if needed.turned > 0 {
+        let needed = Lowering::forward_row(tools, &addresses, 0, &places)?;
+        if needed.transposed > 0 {
             return Err(refused("a pass over one row asked for transposed weights"));
         }
         let scratch = device.allocate(needed.scratch)?;
-        let ground = Ground { scratch: scratch.at, ..ground };
+        let addresses = Addresses { scratch: scratch.at, ..addresses };
         let tapes = (0..tools.graph.tallest())
-            .map(|row| Ok(Lowering::forward_row(tools, &ground, row, &places)?.tape))
+            .map(|row| Ok(Lowering::forward_row(tools, &addresses, row, &places)?.tape))
             .collect::<Result<_>>()?;
         self.rows = Some(Rows { tapes, packed, _arena: arena, _scratch: scratch });
         Ok(())
@@ -292,17 +292,17 @@ impl Session {
         let Wanted { tools, members, items, flat, .. } = *wanted;
         let plan = Plan::stepping(tools.graph, &[choosing.logits])?;
         let arena = device.allocate(plan.arena() * members * items * SCALAR)?;
-        let ground =
-            Ground { arena: arena.at, ..ground(tools.graph, &self.inputs, flat, &(0..members), items) };
+        let addresses =
+            Addresses { arena: arena.at, ..addresses(tools.graph, &self.inputs, flat, &(0..members), items) };
         let count = members * items * tools.graph.shape(choosing.logits).rows;
         let uniforms = device.allocate(count * SCALAR)?;
         let tools = Tools { plan: &plan, ..tools };
-        let needed = Lowering::choosing(tools, &ground, choosing, uniforms.at)?;
-        let (scratch, turned) = (device.allocate(needed.scratch)?, device.allocate(needed.turned)?);
-        let ground = Ground { scratch: scratch.at, turned: turned.at, ..ground };
-        let tape = Lowering::choosing(tools, &ground, choosing, uniforms.at)?.tape;
+        let needed = Lowering::choosing(tools, &addresses, choosing, uniforms.at)?;
+        let (scratch, transposed) = (device.allocate(needed.scratch)?, device.allocate(needed.transposed)?);
+        let addresses = Addresses { scratch: scratch.at, transposed: transposed.at, ..addresses };
+        let tape = Lowering::choosing(tools, &addresses, choosing, uniforms.at)?.tape;
         let (host, actions) = (Pinned::new(count)?, Pinned::new(count)?);
-        let room = [arena, scratch, turned];
+        let room = [arena, scratch, transposed];
         self.chosen = Some(Chosen { choosing, tape, _room: room, uniforms, host, actions });
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::lower::SCALAR;
 use super::tape::{Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
-use crate::optimiser::{Optimiser, Rule, SMALLEST_NORM};
+use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
 /// Blocks that share a member's norm and step.
 const BLOCKS: usize = 64;
@@ -67,8 +67,8 @@ impl Update {
         check_members("learning rates", members, rates.len())?;
         let moments = if optimiser.moments() > 0 { self.moments(device, length)? } else { 0 };
         let betas = match optimiser.rule {
-            Rule::Adam { first, second, .. } => [first, second],
-            Rule::NormalisedSgd | Rule::Sgd => [0.0; 2],
+            StepRule::Adam { first, second, .. } => [first, second],
+            StepRule::NormalisedSgd | StepRule::Sgd => [0.0; 2],
         };
         for ((settings, &rate), &steps) in
             self.host_settings.values_mut().chunks_exact_mut(SETTINGS).zip(rates).zip(&self.steps)
@@ -78,9 +78,9 @@ impl Update {
         }
         device.send(self.settings.at, self.host_settings.values())?;
         let rule = match optimiser.rule {
-            Rule::NormalisedSgd => 0_usize,
-            Rule::Sgd => 1,
-            Rule::Adam { .. } => 2,
+            StepRule::NormalisedSgd => 0_usize,
+            StepRule::Sgd => 1,
+            StepRule::Adam { .. } => 2,
         };
         let mut tape = Tape::default();
         let wide = (BLOCKS, members, 1);
@@ -100,11 +100,11 @@ impl Update {
         ];
         tape.kernel("norm", get("norm_finish")?, (members.div_ceil(32), 1, 1), 32, 0, finish)?;
         match optimiser.rule {
-            Rule::NormalisedSgd | Rule::Sgd => {
+            StepRule::NormalisedSgd | StepRule::Sgd => {
                 let step = arguments![parameters, gradient, self.factors.at, length];
                 tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
             }
-            Rule::Adam { first, second, epsilon, decay } => {
+            StepRule::Adam { first, second, epsilon, decay } => {
                 let step = arguments![
                     parameters,
                     gradient,

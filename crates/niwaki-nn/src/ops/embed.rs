@@ -219,9 +219,9 @@ mod cuda {
             let columns = entries * out.width;
             if columns <= SMALL_TABLE {
                 let blocks = out.rows_per_member.div_ceil(ROWS_PER_SUM);
-                let partial = to.scratch(to.ground.members * blocks * columns);
+                let partial = to.scratch(to.addresses.members * blocks * columns);
                 let arguments = arguments![dout, integers, partial, out.rows_per_member, entries, out.width];
-                let grid = (blocks, to.ground.members, 1);
+                let grid = (blocks, to.addresses.members, 1);
                 let shared = (columns * SCALAR) as u32;
                 to.launch("embed'", (UNIT, "embed_backward_small"), grid, 128, shared, arguments)?;
                 let sums = Partial::dense(blocks, columns);
@@ -230,7 +230,7 @@ mod cuda {
             let (gradient, add) = to.gradient(table);
             if !add {
                 // A member's gradient lies `length` scalars from the next one's: one fill each.
-                for member in 0..to.ground.members {
+                for member in 0..to.addresses.members {
                     let at = gradient + (member * to.length() * SCALAR) as u64;
                     to.tape.zero("embed'", at, columns * SCALAR);
                 }

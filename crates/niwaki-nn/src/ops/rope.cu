@@ -1,7 +1,7 @@
 // Row r of a launch is row `first + r * step` of its value, so the same kernels serve all rows (first 0, step 1) and one
 // row of every item.
 
-// Columns (i, i + half) of each head turn by position * base^(-2i/head width); `sign` -1 turns back. width = heads * half.
+// Columns (i, i + half) of each head rotate by position * base^(-2i/head width); `sign` -1 rotates back. width = heads * half.
 extern "C" __global__ void rope(const float* in, long in_pitch, const int* position, float* out, long out_pitch,
                                 int first, int step, int half, double base, float sign, int add, int rows, int width) {
   ENTRY

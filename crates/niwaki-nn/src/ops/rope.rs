@@ -6,9 +6,9 @@ use crate::graph::{Columns, Graph, Index, Value, expect};
 use crate::plan::Backward;
 use crate::{Error, Result};
 
-/// Rotary positions: within each head, columns `(i, i + head_width/2)` turn by `position[r] · base^(−2i/head_width)`:
+/// Rotary positions: within each head, columns `(i, i + head_width/2)` rotate by `position[r] · base^(−2i/head_width)`:
 /// `(a, b) → (a cos − b sin, a sin + b cos)`, `i < head_width/2`. Angles, sines and cosines are taken in f64.
-/// Backward turns the other way. A negative position counts as zero.
+/// Backward rotates the other way. A negative position counts as zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rope {
     /// `heads · head_width` columns are read.
@@ -41,7 +41,7 @@ impl Graph {
         let rows = self.shape(input.value).rows;
         self.fits("rope", "columns", input, heads * head_width)?;
         if !head_width.is_multiple_of(2) {
-            let reason = format!("a head of {head_width} columns has no pairs to turn");
+            let reason = format!("a head of {head_width} columns has no pairs to rotate");
             return Err(Error::Unsupported { op: "rope", reason });
         }
         expect("rope", "positions", rows, self.index_rows(position))?;
@@ -93,7 +93,7 @@ impl OnCpu for Rope {
         for row in block.spans(graph.shape(self.output).rows).flatten() {
             let x = &block.value(input.value)[row * stride + input.start..][..width];
             let y = &mut block.result(self.output)[row * width..][..width];
-            turn(x, index(row), self.head_width, self.base, false, y, false);
+            rotate(x, index(row), self.head_width, self.base, false, y, false);
         }
     }
 
@@ -104,13 +104,13 @@ impl OnCpu for Rope {
         let index = block.index(self.position);
         for (row, d) in block.pulled(self.output).chunks_exact(width).enumerate() {
             let dx = &mut dx[row * stride + input.start..][..width];
-            turn(d, index(row), self.head_width, self.base, true, dx, true);
+            rotate(d, index(row), self.head_width, self.base, true, dx, true);
         }
     }
 }
 
-/// Turns one row's heads by its position; `backward` turns the other way. Adds to `out` where asked.
-fn turn<F: Real>(
+/// Rotates one row's heads by its position; `backward` rotates the other way. Adds to `out` where asked.
+fn rotate<F: Real>(
     input: &[F],
     position: i32,
     head_width: usize,
@@ -234,14 +234,14 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_at_position_one() {
-        // base = anything: pair 0 has frequency base⁰ = 1, so position 1 turns by one radian.
+        // base = anything: pair 0 has frequency base⁰ = 1, so position 1 rotates by one radian.
         let (cosine, sine) = (1.0_f64.cos(), 1.0_f64.sin());
         let mut out = [0.0; 2];
-        turn(&[2.0, 3.0], 1, 2, 10_000.0, false, &mut out, false);
+        rotate(&[2.0, 3.0], 1, 2, 10_000.0, false, &mut out, false);
         assert!((out[0] - (2.0 * cosine - 3.0 * sine)).abs() < 1e-15);
         assert!((out[1] - (2.0 * sine + 3.0 * cosine)).abs() < 1e-15);
         let mut back = [0.0; 2];
-        turn(&out, 1, 2, 10_000.0, true, &mut back, false);
+        rotate(&out, 1, 2, 10_000.0, true, &mut back, false);
         assert!((back[0] - 2.0).abs() < 1e-15 && (back[1] - 3.0).abs() < 1e-15);
     }
 }

@@ -1,7 +1,7 @@
 //! Laws of the population: nothing crosses members, and nothing depends on how the work was divided.
 
 use crate::harness::{columns, loaded, param, pull};
-use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, Rule, Value, Visible};
+use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, StepRule, Value, Visible};
 
 /// A small program with products, norms, attention and a choice.
 pub(crate) fn program() -> (Graph, Vec<Value>, Value) {
@@ -164,8 +164,10 @@ fn the_optimisers_state_can_be_put_back() {
     let (graph, outputs, _) = program();
     let seeds = [5];
     let mut whole = loaded::<f32>(&graph, &outputs, &seeds, 4);
-    let adam =
-        Optimiser { rule: Rule::Adam { first: 0.9, second: 0.99, epsilon: 1e-8, decay: 0.1 }, clip: None };
+    let adam = Optimiser {
+        rule: StepRule::Adam { first: 0.9, second: 0.99, epsilon: 1e-8, decay: 0.1 },
+        clip: None,
+    };
     let mut resumed = loaded::<f32>(&graph, &outputs, &seeds, 4);
     for step in 0..6 {
         pull(&mut whole, &graph, &outputs, &seeds);

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Block, Figure, Made, Mood, Page, Section, Tile, Verdict};
+use super::{Block, Callout, Figure, Made, Mood, Page, Section, Tile};
 use crate::chart::CHART_STYLE;
 use crate::inline::{prose, slug, visible};
 
@@ -86,7 +86,7 @@ fn render_block(block: &Block, numbers: &mut Numbers) -> Markup {
     match block {
         Block::Prose(text) => html! { p { (inline(text)) } },
         Block::Note(text) => html! { p.note { (inline(text)) } },
-        Block::Verdict(verdict) => callout(verdict),
+        Block::Callout(one) => callout(one),
         Block::Tiles(list) => tiles(list),
         Block::List(points) => html! { ul { @for point in points { li { (inline(point)) } } } },
         Block::Code { label, text } => html! {
@@ -117,9 +117,9 @@ fn render_figure(figure: &Figure, number: usize) -> Markup {
     }
 }
 
-fn callout(verdict: &Verdict) -> Markup {
+fn callout(callout: &Callout) -> Markup {
     // A sign and a word carry the mood for readers who do not see the colour.
-    let (class, sign, word) = match verdict.mood {
+    let (class, sign, word) = match callout.mood {
         Mood::Good => ("good", "✓", "Good"),
         Mood::Neutral => ("neutral", "–", "Neutral"),
         Mood::Bad => ("bad", "!", "Bad"),
@@ -128,8 +128,8 @@ fn callout(verdict: &Verdict) -> Markup {
         div class={ "verdict " (class) } role="note" {
             span.sign role="img" aria-label=(word) { (sign) }
             div {
-                p.says { (inline(&verdict.says)) }
-                @if !verdict.because.is_empty() { p { (inline(&verdict.because)) } }
+                p.says { (inline(&callout.says)) }
+                @if !callout.because.is_empty() { p { (inline(&callout.because)) } }
             }
         }
     }

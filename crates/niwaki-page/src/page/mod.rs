@@ -88,7 +88,7 @@ pub struct Section {
 enum Block {
     Prose(String),
     Note(String),
-    Verdict(Verdict),
+    Callout(Callout),
     Tiles(Vec<Tile>),
     List(Vec<String>),
     Code { label: Option<String>, text: String },
@@ -119,8 +119,8 @@ impl Section {
     }
 
     /// Adds a callout.
-    pub fn verdict(self, verdict: Verdict) -> Self {
-        self.with(Block::Verdict(verdict))
+    pub fn callout(self, callout: Callout) -> Self {
+        self.with(Block::Callout(callout))
     }
 
     /// Adds a row of key numbers.
@@ -161,7 +161,7 @@ impl Section {
 
 /// A callout: a judgement in plain words and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Callout {
     mood: Mood,
     says: String,
     because: String,
@@ -174,7 +174,7 @@ enum Mood {
     Bad,
 }
 
-impl Verdict {
+impl Callout {
     /// All is well.
     pub fn good(says: impl Into<String>, because: impl Into<String>) -> Self {
         Self { mood: Mood::Good, says: says.into(), because: because.into() }

@@ -6,7 +6,7 @@ use niwaki_policies::{Draw, Observed, PointerPolicy, PointerShape, Rollout, Samp
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, verify};
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, Drawn, Reading, Shop, ShopPool, Source, construct};
+use niwaki_tasks::{Construction, Generator, Reading, Shop, ShopPool, Source, construct};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const TWO_ORDERS: Shop = Shop::TwoOrders { both: true, slack: None };
 /// Eight instances, five of them to learn from.
 pub(crate) fn instances(shop: Shop, jobs: usize, machines: usize) -> Vec<Instance> {
     let size = Size { jobs, machines };
-    let drawn = Drawn { shop, size, training: 5, validation: 3, seed: 4 };
-    let (source, reading) = (Source::Drawn(drawn), Reading::default());
+    let drawn = Generator { shop, size, training: 5, validation: 3, seed: 4 };
+    let (source, reading) = (Source::Generated(drawn), Reading::default());
     ShopPool { source, patience: Duration::ZERO, reading }.instances().unwrap().0
 }
 

@@ -35,4 +35,4 @@ pub use check::Parts;
 pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
 pub use solve::{Answer, Past, Progress, solve};
-pub use verify::{Verdict, verify};
+pub use verify::{Verification, verify};

@@ -4,7 +4,7 @@ use super::anneal::anneal;
 use super::bounds::{self, Heads};
 use super::construct::best_of_rules;
 use super::list::{Flat, Pass};
-use super::{Shop, Verdict, verify};
+use super::{Shop, Verification, verify};
 use crate::optimum;
 use crate::{Error, Limits, Result, Schedule};
 
@@ -32,7 +32,7 @@ pub struct Answer {
     /// The schedule.
     pub schedule: Schedule,
     /// What the checker found out about it.
-    pub verdict: Verdict,
+    pub verdict: Verification,
     /// No schedule has a smaller value of that sum.
     pub bounds: Vec<u64>,
 }

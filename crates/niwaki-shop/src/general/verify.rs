@@ -8,7 +8,7 @@ use crate::{Error, Placed, Result, Schedule};
 
 /// What the checker found out about a correct schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Verification {
     /// When each job ends.
     pub ends: Vec<u32>,
     /// The value of each measure, in the order of [`Measure::ALL`].
@@ -17,7 +17,7 @@ pub struct Verdict {
     pub values: Vec<u64>,
 }
 
-impl Verdict {
+impl Verification {
     /// One measure's value.
     #[must_use]
     pub fn of(&self, measure: Measure) -> u64 {
@@ -38,7 +38,7 @@ fn fault<T>(what: String) -> Result<T> {
 ///
 /// # Errors
 /// The first constraint that does not hold, in one line.
-pub fn verify(shop: &Shop, schedule: &Schedule) -> Result<Verdict> {
+pub fn verify(shop: &Shop, schedule: &Schedule) -> Result<Verification> {
     let placed = collect(shop, schedule)?;
     for (number, here) in placed.iter().enumerate() {
         check_alone(shop, number, here)?;
@@ -70,7 +70,7 @@ pub fn verify(shop: &Shop, schedule: &Schedule) -> Result<Verdict> {
     }
     let setup_time = check_machines(shop, &placed)?;
     let ends = check_jobs(shop, &placed)?;
-    let mut verdict = Verdict { measures: [0; 7], values: Vec::new(), ends };
+    let mut verdict = Verification { measures: [0; 7], values: Vec::new(), ends };
     verdict.measures = measure(shop, &placed, &verdict.ends, setup_time);
     verdict.values = shop.objective().sums.iter().map(|sum| verdict.sum(sum)).collect();
     Ok(verdict)

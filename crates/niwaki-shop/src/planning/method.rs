@@ -2,7 +2,7 @@
 
 use crate::heuristics::{IteratedGreedy, jackson, johnson, johnson_with_lags, neh};
 use crate::optimum::{self, Watch};
-use crate::rules::{Dispatcher, Rule};
+use crate::rules::{DispatchRule, Dispatcher};
 use crate::{Bounds, Error, Instance, Limits, Optimum, Result, Schedule};
 use niwaki_stream::Key;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ impl FromStr for Method {
             _ => match text.strip_prefix("rule:") {
                 Some(rule) => Self::Rule(Dispatcher::parse(rule)?),
                 None => {
-                    let rules: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+                    let rules: Vec<_> = DispatchRule::ALL.iter().map(|rule| rule.name()).collect();
                     return Err(Error::Choice(format!(
                         "expected exact, neh, ig, johnson, jackson or rule:[active-]NAME[*SAMPLES] with NAME one of {}, \
                          got {text}",
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn methods_by_name() {
         assert_eq!("exact".parse::<Method>().unwrap(), Method::Exact);
-        let rule = Dispatcher { rule: Rule::Mwkr, active: true, samples: 20 };
+        let rule = Dispatcher { rule: DispatchRule::Mwkr, active: true, samples: 20 };
         assert_eq!("rule:active-mwkr*20".parse::<Method>().unwrap(), Method::Rule(rule));
         let line = "fast".parse::<Method>().unwrap_err().to_string();
         assert!(line.starts_with("expected exact, neh, ig") && line.ends_with("got fast"), "{line}");

@@ -2,7 +2,7 @@
 
 use super::Method;
 use crate::optimum::{Watch, single_machine};
-use crate::{Bounds, Error, Instance, Limits, Optimum, Result, Schedule, Verdict, verify};
+use crate::{Bounds, Error, Instance, Limits, Optimum, Result, Schedule, Verification, verify};
 
 /// One number that a schedule was judged by: its name says what is minimised, and proofs speak of it alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Solved {
     /// The schedule.
     pub schedule: Schedule,
     /// What the checker found out about it.
-    pub verdict: Verdict,
+    pub verdict: Verification,
     /// What it was judged by.
     pub score: Score,
     /// What is known of the makespan, whatever was minimised.

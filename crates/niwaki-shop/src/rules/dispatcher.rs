@@ -1,6 +1,6 @@
 //! Rules at work on every problem.
 
-use super::Rule;
+use super::DispatchRule;
 use super::rule::Candidate;
 use crate::construct::{FlexibleLanes, JobLanes, JobOrder, Lanes, Order, SequenceLanes, count, nth, pick};
 use crate::{Error, FlexibleShop, Instance, JobShop, Result, Schedule};
@@ -15,7 +15,7 @@ const BATCH: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dispatcher {
     /// The priority.
-    pub rule: Rule,
+    pub rule: DispatchRule,
     /// Build active schedules (Giffler and Thompson) rather than non-delay ones. For job shops, flexible or not: an order
     /// of a flow shop already gives the earliest schedule of that order.
     pub active: bool,
@@ -44,7 +44,7 @@ impl Dispatcher {
             Some(rule) => (rule, true),
             None => (name, false),
         };
-        Ok(Self { rule: Rule::named(rule)?, active, samples })
+        Ok(Self { rule: DispatchRule::named(rule)?, active, samples })
     }
 
     /// The best schedule that the rule builds.
@@ -291,7 +291,7 @@ mod tests {
         let times = (0..60).map(|_| 1 + stream.below(30) as u32).collect();
         let flow = Instance::Flow(FlowShop::new(12, 5, times).unwrap());
         for instance in [flow, job_shop()] {
-            for rule in Rule::ALL {
+            for rule in DispatchRule::ALL {
                 let run = |samples| {
                     Dispatcher { rule, active: false, samples }.run(&instance, 5).unwrap().makespan()
                 };

@@ -1,6 +1,6 @@
 //! Dispatching rules: at each decision, the candidate with the best priority.
 //!
-//! [`Rule`] is the priority, [`Dispatcher`] the way it is used: on non-delay or active schedules, once or in many
+//! [`DispatchRule`] is the priority, [`Dispatcher`] the way it is used: on non-delay or active schedules, once or in many
 //! randomised samples. Rules play the lanes of [`crate::construct`] like any policy would; this room must not know how
 //! schedules are built.
 
@@ -8,4 +8,4 @@ mod dispatcher;
 mod rule;
 
 pub use dispatcher::Dispatcher;
-pub use rule::Rule;
+pub use rule::DispatchRule;

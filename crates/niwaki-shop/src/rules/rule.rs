@@ -4,7 +4,7 @@ use crate::{Error, Result};
 
 /// A dispatching rule. Ties go to the lower numbered job, and within a job to the machine that is quicker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum DispatchRule {
     /// Shortest processing time.
     Spt,
     /// Longest processing time.
@@ -36,7 +36,7 @@ pub(super) struct Candidate {
     pub(super) operations: f64,
 }
 
-impl Rule {
+impl DispatchRule {
     /// All rules.
     pub const ALL: [Self; 7] =
         [Self::Spt, Self::Lpt, Self::Fifo, Self::Mwkr, Self::Lwkr, Self::Mopnr, Self::Random];
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for rule in Rule::ALL {
-            assert_eq!(Rule::named(rule.name()).unwrap(), rule);
+        for rule in DispatchRule::ALL {
+            assert_eq!(DispatchRule::named(rule.name()).unwrap(), rule);
         }
-        let line = Rule::named("best").unwrap_err().to_string();
+        let line = DispatchRule::named("best").unwrap_err().to_string();
         assert_eq!(line, "rule: expected one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, got best");
     }
 }

@@ -2,7 +2,7 @@
 //! schedules and on schedules with one thing wrong.
 
 use niwaki_shop::generate::{Size, Task, generate};
-use niwaki_shop::rules::{Dispatcher, Rule};
+use niwaki_shop::rules::{DispatchRule, Dispatcher};
 use niwaki_shop::{Instance, Placed, Schedule, verify};
 use niwaki_stream::{Key, Stream};
 
@@ -126,7 +126,7 @@ fn the_checker_agrees_with_its_twin() {
     for (round, task) in (0..12).flat_map(|round| Task::all().map(move |task| (round, task))) {
         let size = if task.fixed_machines() { task.size() } else { Size { jobs: 4, machines: 3 } };
         let instance = generate(task, size, 3, round).unwrap();
-        let dispatcher = Dispatcher { rule: Rule::Random, active: false, samples: 1 };
+        let dispatcher = Dispatcher { rule: DispatchRule::Random, active: false, samples: 1 };
         let schedule = dispatcher.run(&instance, stream.bits()).unwrap();
         assert!(
             plainly_correct(&instance, &schedule) && verify(&instance, &schedule).is_ok(),

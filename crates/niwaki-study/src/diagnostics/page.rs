@@ -18,7 +18,7 @@ pub fn study_page(
     let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
     let mut statements = Section::new("The paper beside this run")
         .id("claims")
-        .verdict(verdict(outcomes, agreeing))
+        .callout(verdict(outcomes, agreeing))
         .table(numbers_table("The paper's numbers, and what came out here", outcomes))
         .note(
             "SEMs apart: the difference, less half a unit of the paper's last printed digit, in standard errors \

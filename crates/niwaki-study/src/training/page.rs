@@ -109,7 +109,7 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Se
     let own = !of_the_paper(board, outcomes);
     let mut section = Section::new(if own { "Results" } else { "The paper beside this run" }).id("claims");
     if !outcomes.is_empty() {
-        section = section.verdict(verdict(outcomes, agreeing));
+        section = section.callout(verdict(outcomes, agreeing));
     } else if !own {
         section = section.prose("The paper proposes this study and prints no number of it.");
     }

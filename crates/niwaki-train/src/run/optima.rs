@@ -4,7 +4,7 @@ use super::check;
 use super::folder::{Folder, Identity, damaged, disk};
 use crate::{Error, Recipe};
 use niwaki_shop::Bounds;
-use niwaki_tasks::Sought;
+use niwaki_tasks::OptimaProgress;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::{fs, io};
@@ -37,9 +37,13 @@ pub fn known(folder: &Path, identity: &Identity) -> Result<Option<Vec<Bounds>>, 
 }
 
 /// The recipe with the optima that the folder holds, or that are sought now.
-pub(super) fn prepared(recipe: &Recipe, folder: &Folder, sought: Sought<'_>) -> Result<Recipe, Error> {
+pub(super) fn prepared(
+    recipe: &Recipe,
+    folder: &Folder,
+    progress: OptimaProgress<'_>,
+) -> Result<Recipe, Error> {
     let mut recipe = recipe.clone();
-    recipe.prepare(known(folder.path(), folder.identity())?, sought)?;
+    recipe.prepare(known(folder.path(), folder.identity())?, progress)?;
     Ok(recipe)
 }
 

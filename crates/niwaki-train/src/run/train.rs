@@ -6,7 +6,7 @@ use super::runs::Runs;
 use super::summary::Summary;
 use super::{EVENTS, finished, optima};
 use crate::{Device, Error, Recipe, Record};
-use niwaki_tasks::Sought;
+use niwaki_tasks::OptimaProgress;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,7 +33,7 @@ pub enum Told<'a> {
 
 /// Trains a recipe in a folder, from its beginning or from where an earlier call was stopped or killed.
 ///
-/// `sought` is told of the optima of shops, which an earlier call may have left in the folder. `tell` sees each
+/// `progress` is told of the optima of shops, which an earlier call may have left in the folder. `tell` sees each
 /// iteration. Once `stop` is true, the iteration in hand is finished and saved.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ pub fn train(
     device: &Device,
     folder: &Path,
     stop: &AtomicBool,
-    sought: Sought<'_>,
+    progress: OptimaProgress<'_>,
     mut tell: impl FnMut(Told<'_>),
 ) -> Result<Ending, Error> {
     let folder = Folder::open(folder, recipe, Occupied::Refuse)?;
@@ -55,7 +55,7 @@ pub fn train(
         mended.then_some(Told::Mended(&path)).into_iter().for_each(&mut tell);
         return Ok(Ending::Done(Box::new(done.summary)));
     }
-    let recipe = optima::prepared(recipe, &folder, sought)?;
+    let recipe = optima::prepared(recipe, &folder, progress)?;
     let (iterations, every) = (recipe.spec.iterations, recipe.spec.checkpoint.every);
     let mut runs = Runs::open(vec![folder], vec![recipe], device)?;
     runs.last(0).map(Told::Record).into_iter().for_each(&mut tell);

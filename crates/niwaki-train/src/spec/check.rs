@@ -3,7 +3,7 @@
 use super::{AdvantageKind, OptimiserKind, Played, RateSchedule, Spec};
 use crate::Error;
 use niwaki_correction::surrogate::Mean;
-use niwaki_correction::{Clip, Correction, Phase, Schedule, Surrogate};
+use niwaki_correction::{Clip, Correction, Phase, ReuseSchedule, Surrogate};
 use niwaki_nn::{Optimiser, optimiser};
 use niwaki_tasks::Sequence;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub struct Recipe {
     /// What is played.
     pub task: Played,
     /// Correction and reuse over the iterations.
-    pub schedule: Schedule,
+    pub schedule: ReuseSchedule,
     /// The clip of the objective.
     pub clip: Option<Clip>,
     /// The optimiser.
     pub optimiser: Optimiser,
     /// The learning rate over the optimiser's steps.
-    pub rate: optimiser::Schedule,
+    pub rate: optimiser::LearningRate,
     /// Whether the strength of the warmup's correction and that of the rest is measured before training; until then
     /// the schedule has PPO in its place.
     pub measured: [bool; 2],
@@ -105,7 +105,7 @@ impl Spec {
         let early = self.warmup.correction.as_deref().unwrap_or(&self.update.correction);
         let first = phase("warmup.correction", early, self.warmup.reuse.unwrap_or(self.update.reuse))?;
         let measured = [self.warmup.iterations > 0 && early == MEASURED, self.update.correction == MEASURED];
-        let schedule = Schedule { warmup: self.warmup.iterations, first, rest };
+        let schedule = ReuseSchedule { warmup: self.warmup.iterations, first, rest };
         let update = &self.update;
         let clip = (update.clip > 0.0).then(|| Clip {
             low: update.clip,
@@ -117,16 +117,16 @@ impl Spec {
             OptimiserKind::Sgd => Optimiser::sgd(),
             OptimiserKind::Adam => Optimiser::adam(),
         };
-        if let optimiser::Rule::Adam { decay, .. } = &mut optimiser.rule {
+        if let optimiser::StepRule::Adam { decay, .. } = &mut optimiser.rule {
             *decay = self.optimiser.decay;
         }
         optimiser.clip = self.optimiser.clip_norm;
         let steps = (schedule.epochs(self.iterations) * self.update.minibatches) as u64;
         let peak = self.optimiser.rate;
         let rate = match self.optimiser.schedule {
-            RateSchedule::Constant => optimiser::Schedule::Constant(peak),
-            RateSchedule::Linear => optimiser::Schedule::Linear { from: peak, to: 0.0, steps },
-            RateSchedule::Cosine => optimiser::Schedule::Cosine { peak, floor: 0.0, warmup: 0, steps },
+            RateSchedule::Constant => optimiser::LearningRate::Constant(peak),
+            RateSchedule::Linear => optimiser::LearningRate::Linear { from: peak, to: 0.0, steps },
+            RateSchedule::Cosine => optimiser::LearningRate::Cosine { peak, floor: 0.0, warmup: 0, steps },
         };
         Ok(Recipe { spec: self.resolved(&task), task, schedule, clip, optimiser, rate, measured })
     }

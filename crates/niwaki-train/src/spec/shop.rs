@@ -5,7 +5,10 @@ use super::{Played, Recipe, Spec, TaskKind};
 use crate::Error;
 use niwaki_shop::Bounds;
 use niwaki_shop::generate::Size;
-use niwaki_tasks::{Construction, Drawn, Given, Payment, Reading, Shop, ShopPool, Sought, Source, construct};
+use niwaki_tasks::{
+    Construction, Generator, InstanceFolder, OptimaProgress, Payment, Reading, Shop, ShopPool, Source,
+    construct,
+};
 use niwaki_words::nearest;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,12 +48,12 @@ impl Recipe {
     ///
     /// # Errors
     /// If the instances cannot be drawn, or `known` bounds are not those of the instances.
-    pub fn prepare(&mut self, known: Option<Vec<Bounds>>, sought: Sought<'_>) -> Result<(), Error> {
+    pub fn prepare(&mut self, known: Option<Vec<Bounds>>, progress: OptimaProgress<'_>) -> Result<(), Error> {
         if let Played::Shops(shops) = &mut self.task
             && shops.built.is_none()
         {
             let (instances, training) = shops.pool.instances()?;
-            let bounds = known.unwrap_or_else(|| shops.pool.seek(&instances, sought));
+            let bounds = known.unwrap_or_else(|| shops.pool.seek(&instances, progress));
             shops.built = Some(construct(instances, bounds, training, shops.pool.reading)?);
         }
         Ok(())
@@ -103,8 +106,8 @@ impl Spec {
         }
         let payment = self.payment(shop)?;
         let source = match &self.task.folder {
-            Some(folder) => Source::Given(Arc::new(self.given(folder, shop)?)),
-            None => Source::Drawn(self.drawn(shop)?),
+            Some(folder) => Source::Folder(Arc::new(self.given(folder, shop)?)),
+            None => Source::Generated(self.drawn(shop)?),
         };
         let (patience, reading) = (Duration::from_secs_f64(seconds), self.reading_of(shop)?);
         let pool = ShopPool { source, patience, reading };
@@ -184,12 +187,12 @@ impl Spec {
         }
     }
 
-    fn drawn(&self, shop: Shop) -> Result<Drawn, Error> {
+    fn drawn(&self, shop: Shop) -> Result<Generator, Error> {
         let task = &self.task;
         if task.digest.is_some() {
             return Err(refuse("task.digest", "it belongs to task.folder; leave it out".to_owned()));
         }
-        Ok(Drawn {
+        Ok(Generator {
             shop,
             size: self.size(shop),
             training: task.training.unwrap_or(256),
@@ -198,7 +201,7 @@ impl Spec {
         })
     }
 
-    fn given(&self, folder: &Path, shop: Shop) -> Result<Given, Error> {
+    fn given(&self, folder: &Path, shop: Shop) -> Result<InstanceFolder, Error> {
         let task = &self.task;
         for (key, given) in [
             ("task.training", task.training.is_some()),
@@ -211,7 +214,7 @@ impl Spec {
                 return Err(refuse(key, reason.to_owned()));
             }
         }
-        let given = Given::read(folder, shop, task.validation)
+        let given = InstanceFolder::read(folder, shop, task.validation)
             .map_err(|error| refuse("task.folder", error.to_string()))?;
         let first = &given.instances()[0];
         for (key, said, came) in
@@ -237,7 +240,7 @@ impl Spec {
     /// The spec with what its folder of instances says: so its hash names their content.
     pub(super) fn resolved(&self, task: &Played) -> Self {
         let mut spec = self.clone();
-        if let Played::Shops(Shops { pool: ShopPool { source: Source::Given(given), .. }, .. }) = task {
+        if let Played::Shops(Shops { pool: ShopPool { source: Source::Folder(given), .. }, .. }) = task {
             let first = &given.instances()[0];
             spec.task.jobs = Some(first.jobs());
             spec.task.machines = Some(first.machines());

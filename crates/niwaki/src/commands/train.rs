@@ -59,9 +59,9 @@ impl Args {
         } else {
             terminal::progress(spec.iterations as u64, "training")
         };
-        let sought = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
+        let progress = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
         let mut mended = Vec::new();
-        let ending = run::train(&recipe, &device, &folder, &stop, &sought, |told| match told {
+        let ending = run::train(&recipe, &device, &folder, &stop, &progress, |told| match told {
             Told::Record(record) => show(&bar, record),
             Told::Mended(path) => mended.push(path.to_owned()),
         });

@@ -6,7 +6,7 @@ use crate::cuda::{Cuda, Options, Precision};
 use crate::engine::{Choosing, Engine};
 use crate::graph::{Graph, Value};
 use crate::ops::Activation;
-use crate::optimiser::{Optimiser, Rule};
+use crate::optimiser::{Optimiser, StepRule};
 use crate::{Init, Result};
 
 const MEMBERS: usize = 5;
@@ -71,11 +71,11 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
     };
     let mut outcomes = Vec::new();
 
-    let turned: Vec<usize> = order.iter().rev().copied().collect();
-    let permuted = pulled(&graph, &outputs, &turned, options)?;
+    let reversed: Vec<usize> = order.iter().rev().copied().collect();
+    let permuted = pulled(&graph, &outputs, &reversed, options)?;
     let (mut out, mut gradient) = (0.0, 0.0);
     for member in 0..MEMBERS {
-        let (o, g) = between(&permuted, member, &crowd, turned[member])?;
+        let (o, g) = between(&permuted, member, &crowd, reversed[member])?;
         (out, gradient) = (worst(out, o), worst(gradient, g));
     }
     let name = "law: permuting members permutes results".to_owned();
@@ -115,7 +115,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
         (
             "adamw, clipped",
             Optimiser {
-                rule: Rule::Adam { first: 0.8, second: 0.9, epsilon: 1e-3, decay: 0.1 },
+                rule: StepRule::Adam { first: 0.8, second: 0.9, epsilon: 1e-3, decay: 0.1 },
                 clip: Some(1.0),
             },
         ),

@@ -16,7 +16,7 @@
 // A head's columns, padded with zeros; rows of keys are four apart so that lanes read them from different banks.
 #define HEAD (8 * STEPS)
 #define PITCH (H * HEAD + 4)
-// Room to turn 16 rows of two sets of columns: eight banks from row to row.
+// Room to transpose 16 rows of two sets of columns: eight banks from row to row.
 #define STAGE_FOR(columns) (((columns) + 23) / 32 * 32 + 8)
 
 // An operand of a product: what tf32 keeps, and what it loses.
@@ -212,7 +212,7 @@ template <int N> __device__ __forceinline__ void put_away(const float (&c)[N][4]
 }
 
 // A right operand of eight of this warp's rows, from a column of the stage on.
-__device__ __forceinline__ void take_turned(const float* stage, int pitch, int k, int column, Piece (&b)[2]) {
+__device__ __forceinline__ void take_transposed(const float* stage, int pitch, int k, int column, Piece (&b)[2]) {
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   const float* at = stage + (8 * k + t) * pitch + column + g;
   b[0] = piece(at[0]);
@@ -241,7 +241,7 @@ __device__ __forceinline__ void add_products(const float (&left)[L][4], const fl
 #pragma unroll
       for (int n = 0; n < R; ++n) {
         Piece b[2];
-        take_turned(stage, pitch, k, behind + 8 * n, b);
+        take_transposed(stage, pitch, k, behind + 8 * n, b);
         multiply(sums[m][n], a, b);
       }
     }

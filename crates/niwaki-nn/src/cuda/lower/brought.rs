@@ -1,6 +1,6 @@
 //! Kernels that a caller brings.
 
-use super::{Ground, Lowered, Lowering, Tools};
+use super::{Addresses, Lowered, Lowering, Tools};
 use crate::Result;
 use crate::cuda::tape::Arguments;
 use crate::extension::{Argument, Extension};
@@ -21,8 +21,12 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// If an op's shape is beyond the kernels, or an argument names what is not there.
-    pub(crate) fn extended(tools: Tools<'a>, ground: &Ground, brought: &Brought<'_>) -> Result<Lowered> {
-        let mut lowering = Self::new(tools, ground, None);
+    pub(crate) fn extended(
+        tools: Tools<'a>,
+        addresses: &Addresses,
+        brought: &Brought<'_>,
+    ) -> Result<Lowered> {
+        let mut lowering = Self::new(tools, addresses, None);
         for &position in tools.plan.forward() {
             lowering.op_forward(position)?;
         }
@@ -31,12 +35,12 @@ impl<'a> Lowering<'a> {
         for &argument in arguments {
             packed = match argument {
                 Argument::Value(value) => packed.with(lowering.base(value)?),
-                Argument::Index(index) => packed.with(ground.indices[index.position()]),
-                Argument::Mask(mask) => packed.with(ground.masks[mask.position()]),
+                Argument::Index(index) => packed.with(addresses.indices[index.position()]),
+                Argument::Mask(mask) => packed.with(addresses.masks[mask.position()]),
                 Argument::Param(param) => packed.with(lowering.param(param)),
                 Argument::Stride => packed.with(lowering.length()),
-                Argument::Items => packed.with(ground.items),
-                Argument::Given(place) => packed.with(brought.given[place]),
+                Argument::Items => packed.with(addresses.items),
+                Argument::HostArray(place) => packed.with(brought.given[place]),
                 Argument::Answer(place) => packed.with(brought.answers[place]),
                 Argument::Null => packed.with(0_usize),
                 Argument::Integer(number) => packed.with(number),

@@ -37,7 +37,7 @@ pub(crate) fn padded(graph: &Graph) -> usize {
 
 /// Addresses of one pass: everything starts at the pass's first member.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ground {
+pub(crate) struct Addresses {
     /// Members of the pass.
     pub(crate) members: usize,
     /// Items per member.
@@ -57,7 +57,7 @@ pub(crate) struct Ground {
     /// Partial sums, one op's at a time.
     pub(crate) scratch: u64,
     /// Transposed weights.
-    pub(crate) turned: u64,
+    pub(crate) transposed: u64,
 }
 
 /// What an engine lends to all its passes.
@@ -86,14 +86,14 @@ pub(crate) struct View {
 /// Writes the tape of one pass.
 pub(crate) struct Lowering<'a> {
     pub(crate) tools: Tools<'a>,
-    pub(crate) ground: Ground,
+    pub(crate) addresses: Addresses,
     pub(crate) row: Option<usize>,
-    /// Whether all rows stand on one tape, which then turns weights once for all of them.
+    /// Whether all rows stand on one tape, which then transposes weights once for all of them.
     pub(crate) rows_together: bool,
     pub(crate) tape: Tape,
     scratch: usize,
-    pub(crate) turned: BTreeMap<usize, usize>,
-    pub(crate) turned_bytes: usize,
+    pub(crate) transposed: BTreeMap<usize, usize>,
+    pub(crate) transposed_bytes: usize,
     /// Parameters whose gradient already holds a part.
     written: Vec<bool>,
     /// Values whose cotangent was already multiplied by the slope of the activation that made them.
@@ -112,20 +112,20 @@ pub(crate) struct Lowered {
     /// Bytes of scratch that the tape needs.
     pub(crate) scratch: usize,
     /// Bytes of transposed weights that the tape needs.
-    pub(crate) turned: usize,
+    pub(crate) transposed: usize,
 }
 
 impl<'a> Lowering<'a> {
-    fn new(tools: Tools<'a>, ground: &Ground, row: Option<usize>) -> Self {
+    fn new(tools: Tools<'a>, addresses: &Addresses, row: Option<usize>) -> Self {
         Self {
             tools,
-            ground: ground.clone(),
+            addresses: addresses.clone(),
             row,
             rows_together: false,
             tape: Tape::default(),
             scratch: 0,
-            turned: BTreeMap::new(),
-            turned_bytes: 0,
+            transposed: BTreeMap::new(),
+            transposed_bytes: 0,
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
@@ -135,15 +135,15 @@ impl<'a> Lowering<'a> {
     }
 
     fn finish(self) -> Lowered {
-        Lowered { tape: self.tape, scratch: self.scratch, turned: self.turned_bytes }
+        Lowered { tape: self.tape, scratch: self.scratch, transposed: self.transposed_bytes }
     }
 
     /// The forward pass of all rows.
     ///
     /// # Errors
     /// If an op's shape is beyond the kernels.
-    pub(crate) fn forward(tools: Tools<'a>, ground: &Ground) -> Result<Lowered> {
-        let mut lowering = Self::new(tools, ground, None);
+    pub(crate) fn forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
+        let mut lowering = Self::new(tools, addresses, None);
         for &position in tools.plan.forward() {
             lowering.op_forward(position)?;
         }
@@ -156,11 +156,11 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn forward_row(
         tools: Tools<'a>,
-        ground: &Ground,
+        addresses: &Addresses,
         row: usize,
         places: &[u64],
     ) -> Result<Lowered> {
-        let mut lowering = Self::new(tools, ground, Some(row));
+        let mut lowering = Self::new(tools, addresses, Some(row));
         for &position in tools.plan.forward() {
             lowering.op_forward(position)?;
         }
@@ -178,11 +178,11 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn choosing(
         tools: Tools<'a>,
-        ground: &Ground,
+        addresses: &Addresses,
         choosing: Choosing,
         uniforms: u64,
     ) -> Result<Lowered> {
-        let mut lowering = Self { rows_together: true, ..Self::new(tools, ground, None) };
+        let mut lowering = Self { rows_together: true, ..Self::new(tools, addresses, None) };
         let Shape { rows, width } = lowering.shape(choosing.logits);
         for row in 0..rows {
             lowering.row = Some(row);
@@ -192,8 +192,8 @@ impl<'a> Lowering<'a> {
             let arguments = super::tape::arguments![
                 lowering.base(choosing.logits)?,
                 uniforms,
-                ground.indices[choosing.actions.position()],
-                ground.indices[choosing.tokens.position()],
+                addresses.indices[choosing.actions.position()],
+                addresses.indices[choosing.tokens.position()],
                 row,
                 rows,
                 lowering.items(),
@@ -209,8 +209,8 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// If an op's shape is beyond the kernels.
-    pub(crate) fn backward(tools: Tools<'a>, ground: &Ground) -> Result<Lowered> {
-        let mut lowering = Self::new(tools, ground, None);
+    pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
+        let mut lowering = Self::new(tools, addresses, None);
         for step in tools.plan.backward() {
             lowering.op_backward(step)?;
         }
@@ -233,7 +233,7 @@ impl<'a> Lowering<'a> {
 
     /// Items of the pass.
     pub(crate) fn items(&self) -> usize {
-        self.ground.members * self.ground.items
+        self.addresses.members * self.addresses.items
     }
 
     /// Scalars from one member's parameters to the next one's.
@@ -243,10 +243,10 @@ impl<'a> Lowering<'a> {
 
     /// Where a value starts.
     pub(crate) fn base(&self, value: Value) -> Result<u64> {
-        match self.ground.inputs[value.position()] {
+        match self.addresses.inputs[value.position()] {
             0 => {
                 let region = self.tools.plan.value(value).ok_or_else(|| unplanned("a value"))?;
-                Ok(self.ground.arena + (region.offset * self.items() * SCALAR) as u64)
+                Ok(self.addresses.arena + (region.offset * self.items() * SCALAR) as u64)
             }
             input => Ok(input),
         }
@@ -260,8 +260,8 @@ impl<'a> Lowering<'a> {
             None => (base, width, rows),
             Some(row) => (base + (row * width * SCALAR) as u64, rows * width, 1),
         };
-        let rows_per_member = self.ground.items * per_item;
-        Ok(View { at, pitch, rows: rows_per_member * self.ground.members, rows_per_member, width })
+        let rows_per_member = self.addresses.items * per_item;
+        Ok(View { at, pitch, rows: rows_per_member * self.addresses.members, rows_per_member, width })
     }
 
     /// First row and step from row to row, for kernels that look rows up in integers.
@@ -274,7 +274,7 @@ impl<'a> Lowering<'a> {
 
     pub(crate) fn saved(&self, op: usize) -> Option<u64> {
         let region = self.tools.plan.saved(op)?;
-        Some(self.ground.arena + (region.offset * self.items() * SCALAR) as u64)
+        Some(self.addresses.arena + (region.offset * self.items() * SCALAR) as u64)
     }
 
     pub(crate) fn must_saved(&self, op: usize) -> Result<u64> {
@@ -283,7 +283,7 @@ impl<'a> Lowering<'a> {
 
     pub(crate) fn maybe_cotangent(&self, value: Value) -> Option<u64> {
         let region = self.tools.plan.cotangent(value)?;
-        Some(self.ground.arena + (region.offset * self.items() * SCALAR) as u64)
+        Some(self.addresses.arena + (region.offset * self.items() * SCALAR) as u64)
     }
 
     pub(crate) fn cotangent(&self, value: Value) -> Result<u64> {
@@ -296,28 +296,28 @@ impl<'a> Lowering<'a> {
     }
 
     pub(crate) fn param(&self, param: Param) -> u64 {
-        self.ground.parameters + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64
+        self.addresses.parameters + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64
     }
 
     /// Where a parameter's gradient lies, and whether it already holds a part; it does from now on.
     pub(crate) fn gradient(&mut self, param: Param) -> (u64, bool) {
         let add = std::mem::replace(&mut self.written[param.0], true);
-        let at = self.ground.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
+        let at = self.addresses.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
         (at, add)
     }
 
     /// Scratch for one op's partial sums.
     pub(crate) fn scratch(&mut self, scalars: usize) -> u64 {
         self.scratch = self.scratch.max(scalars * SCALAR);
-        self.ground.scratch
+        self.addresses.scratch
     }
 
     pub(crate) fn integers(&self, index: Index) -> u64 {
-        self.ground.indices[index.position()]
+        self.addresses.indices[index.position()]
     }
 
     pub(crate) fn mask(&self, mask: Option<Mask>) -> Option<u64> {
-        mask.map(|mask| self.ground.masks[mask.position()])
+        mask.map(|mask| self.addresses.masks[mask.position()])
     }
 
     /// Rows of a value in the whole pass.

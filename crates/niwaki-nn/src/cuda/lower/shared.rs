@@ -82,7 +82,7 @@ impl Lowering<'_> {
         };
         let arguments =
             arguments![partial, blocks, pitch, columns, at, other, split, self.length(), add, add_other];
-        let grid = (columns.div_ceil(128), self.ground.members, 1);
+        let grid = (columns.div_ceil(128), self.addresses.members, 1);
         self.launch(label, (ROWWISE, "gather_partials"), grid, 128, 0, arguments)
     }
 
@@ -171,11 +171,11 @@ impl Lowering<'_> {
     /// All rows of a value, without a place.
     fn view_shape(&self, value: Value) -> View {
         let shape = self.shape(value);
-        let rows_per_member = self.ground.items * shape.rows;
+        let rows_per_member = self.addresses.items * shape.rows;
         View {
             at: 0,
             pitch: shape.width,
-            rows: rows_per_member * self.ground.members,
+            rows: rows_per_member * self.addresses.members,
             rows_per_member,
             width: shape.width,
         }

@@ -95,7 +95,7 @@ pub(crate) fn pitch(heads: usize, depth: usize) -> usize {
     heads * depth.next_multiple_of(8) + 4
 }
 
-/// Scalars that a warp of those kernels needs to turn its rows of two sets of columns.
+/// Scalars that a warp of those kernels needs to transpose its rows of two sets of columns.
 pub(crate) fn stage(left: usize, right: usize) -> usize {
     ROWS * ((left.next_multiple_of(ROWS) + right.next_multiple_of(8) + 23) / 32 * 32 + 8)
 }
@@ -146,7 +146,7 @@ impl Lowering<'_> {
     /// Where the mask lies, where there is one.
     fn mask_of(&self, a: &Attention) -> Option<u64> {
         match a.visible {
-            Visible::Masked(mask) => Some(self.ground.masks[mask.position()]),
+            Visible::Masked(mask) => Some(self.addresses.masks[mask.position()]),
             Visible::All | Visible::Causal => None,
         }
     }

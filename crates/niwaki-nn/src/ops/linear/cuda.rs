@@ -128,14 +128,14 @@ impl Lowering<'_> {
                 x.width,
                 y.width
             ];
-            let grid = (x.rows_per_member.div_ceil(ROWS_PER_SUM), self.ground.members, 1);
+            let grid = (x.rows_per_member.div_ceil(ROWS_PER_SUM), self.addresses.members, 1);
             let (name, outs) = if y.width <= 4 { ("narrow_forward_4", 4) } else { ("narrow_forward_8", 8) };
             let shared = (x.width * outs * SCALAR) as u32;
             return self.launch("linear", (UNIT, name), grid, 256, shared, arguments);
         }
         let saved = if linear.activation.keeps_slope() { self.saved(position) } else { None };
         if self.is_hopper(y.width, x.width) && linear.activation == Activation::Gelu {
-            let right = self.turned(linear)?;
+            let right = self.transposed(linear)?;
             let halves = self.pair_behind(linear.output).is_some();
             return self.tensor_product("linear", x, right, y, Ending::Gelu { bias, saved, halves });
         }
@@ -169,20 +169,20 @@ impl Lowering<'_> {
     }
 
     /// The weight as `[out, in]` rounded to tf32: transposed once per pass where it is stored the other way.
-    pub(super) fn turned(&mut self, linear: &Linear) -> Result<Right> {
+    pub(super) fn transposed(&mut self, linear: &Linear) -> Result<Right> {
         let (rows, columns) = (self.shape(linear.input).width, self.shape(linear.output).width);
         if linear.transposed {
             return Ok(Right { at: self.param(linear.weight), stride: self.length() });
         }
         let stride = rows * columns;
-        let members = self.ground.members;
-        if let Some(&offset) = self.turned.get(&linear.weight.0) {
-            return Ok(Right { at: self.ground.turned + offset as u64, stride });
+        let members = self.addresses.members;
+        if let Some(&offset) = self.transposed.get(&linear.weight.0) {
+            return Ok(Right { at: self.addresses.transposed + offset as u64, stride });
         }
-        let offset = self.turned_bytes;
-        self.turned.insert(linear.weight.0, offset);
-        self.turned_bytes += (stride * members * SCALAR).next_multiple_of(256);
-        let at = self.ground.turned + offset as u64;
+        let offset = self.transposed_bytes;
+        self.transposed.insert(linear.weight.0, offset);
+        self.transposed_bytes += (stride * members * SCALAR).next_multiple_of(256);
+        let at = self.addresses.transposed + offset as u64;
         let arguments = arguments![self.param(linear.weight), self.length(), at, stride, rows, columns];
         let grid = (columns.div_ceil(32), rows.div_ceil(32), members);
         self.launch("transpose", (UNIT, "transpose"), grid, 256, 0, arguments)?;
@@ -226,7 +226,7 @@ impl Lowering<'_> {
             out.width,
             a.width,
         ];
-        let grid = (out.width.div_ceil(TILE), a.rows_per_member.div_ceil(TILE), self.ground.members);
+        let grid = (out.width.div_ceil(TILE), a.rows_per_member.div_ceil(TILE), self.addresses.members);
         self.launch(label, (HOPPER, name), grid, 256, HOPPER_SHARED, arguments)
     }
 
@@ -238,7 +238,7 @@ impl Lowering<'_> {
         onto: Onto,
         bias: Option<(u64, usize)>,
     ) -> Result<()> {
-        let (precision, members) = (self.tools.precision, self.ground.members);
+        let (precision, members) = (self.tools.precision, self.addresses.members);
         let (operands, places) = match precision {
             Precision::Bf16 => self.rounded(operands, places)?,
             Precision::F32 | Precision::Tf32 => (operands, places),
@@ -254,7 +254,7 @@ impl Lowering<'_> {
         (left, right, out): (Operand, Operand, Operand),
         places: Places,
     ) -> Result<((Operand, Operand, Operand), Places)> {
-        let members = self.ground.members;
+        let members = self.addresses.members;
         // Two bf16 to a scalar of scratch; the second operand starts on 256 bytes.
         let room =
             |operand: Operand| (operand.rows * operand.columns * members).div_ceil(2).next_multiple_of(64);

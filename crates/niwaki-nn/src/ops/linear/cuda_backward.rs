@@ -46,9 +46,9 @@ impl Lowering<'_> {
             Some(_) if sloped || self.totalled[linear.output.position()] => Ok(()),
             Some(bias) => {
                 let blocks = dy.rows_per_member.div_ceil(ROWS_PER_SUM);
-                let partial = self.scratch(self.ground.members * blocks * dy.width);
+                let partial = self.scratch(self.addresses.members * blocks * dy.width);
                 let arguments = arguments![kind, dy.at, kept, partial, dy.rows_per_member, dy.width];
-                let grid = (blocks, self.ground.members, dy.width.div_ceil(128));
+                let grid = (blocks, self.addresses.members, dy.width.div_ceil(128));
                 self.launch("linear'", (ROWWISE, "column_sums"), grid, 128, 0, arguments)?;
                 self.gather_partials(
                     "linear'",
@@ -101,7 +101,7 @@ impl Lowering<'_> {
             let saved = self.must_saved(position)?;
             let blocks = x.rows_per_member.div_ceil(TILE);
             let partial = match inner.bias {
-                Some(_) => Some(self.scratch(self.ground.members * blocks * x.width)),
+                Some(_) => Some(self.scratch(self.addresses.members * blocks * x.width)),
                 None => None,
             };
             self.tensor_product("linear'", dy, right, dx, Ending::Slope { saved, partial })?;
@@ -127,16 +127,16 @@ impl Lowering<'_> {
         let (gradient, add) = self.gradient(linear.weight);
         let out = self.weight_operand(linear, false);
         let (left, right) = if linear.transposed { (dy, x) } else { (x, dy) };
-        let turned = Operand { transposed: true, ..operand(left) };
+        let transposed = Operand { transposed: true, ..operand(left) };
         let onto = if add { Onto::Matrix } else { Onto::Nothing };
         let places = Places { left: left.at, right: right.at, onto: gradient, out: gradient };
-        self.library_product("weight'", (turned, operand(right), out), places, onto, None)
+        self.library_product("weight'", (transposed, operand(right), out), places, onto, None)
     }
 
     fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {
         let blocks = x.rows_per_member.div_ceil(ROWS_PER_SUM);
         let columns = x.width * dy.width + dy.width;
-        let partial = self.scratch(self.ground.members * blocks * columns);
+        let partial = self.scratch(self.addresses.members * blocks * columns);
         let dx = match write {
             Some(_) => Some(self.cotangent(linear.input)?),
             None => None,
@@ -154,7 +154,7 @@ impl Lowering<'_> {
             x.width,
             dy.width,
         ];
-        let grid = (blocks, self.ground.members, 1);
+        let grid = (blocks, self.addresses.members, 1);
         let name = if dy.width <= 4 { "narrow_backward_4" } else { "narrow_backward_8" };
         self.launch("linear'", (UNIT, name), grid, 128, 0, arguments)?;
         let weights = (linear.weight, x.width * dy.width);

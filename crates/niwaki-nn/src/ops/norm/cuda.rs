@@ -106,7 +106,7 @@ impl Lowering<'_> {
             _ => None,
         };
         // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone.
-        let partial = self.scratch(self.ground.members * blocks * 3 * x.width);
+        let partial = self.scratch(self.addresses.members * blocks * 3 * x.width);
         let dx = match step.writes[0] {
             Some(_) => Some(self.cotangent(norm.input)?),
             None => None,
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         let kernel = (unit(norm.name(), x.width)?, "norm_backward_rows");
         let shared = (8 * x.width * SCALAR) as u32;
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
-        self.launch(label, kernel, (blocks, self.ground.members, 1), 256, shared, arguments)?;
+        self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
         let sums = Partial { blocks, pitch: 3 * x.width, columns: 2 * x.width };
         self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
         if let Some(bias) = behind {

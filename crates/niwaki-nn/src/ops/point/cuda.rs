@@ -152,7 +152,7 @@ fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -
 }
 
 /// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward
-/// pass turns its rows in.
+/// pass transposes its rows in.
 fn room(key: Shape, heads: usize, context: Option<usize>) -> (usize, usize) {
     let depth = key.width / heads;
     let made = context.map_or(0, |context| (context + 1).next_multiple_of(8) + key.rows + 2);
@@ -183,18 +183,18 @@ impl Lowering<'_> {
                 none,
                 none,
                 self.length(),
-                self.ground.items,
+                self.addresses.items,
             ]);
         };
         Ok(arguments![
             none,
             self.base(known)?,
-            self.ground.indices[last.position()],
+            self.addresses.indices[last.position()],
             self.base(context)?,
             self.param(weight),
             self.param(bias),
             self.length(),
-            self.ground.items,
+            self.addresses.items,
         ])
     }
 
@@ -206,7 +206,7 @@ impl Lowering<'_> {
             .queries(point, making)?
             .with(self.base(point.glimpse)?)
             .with(self.base(point.key)?)
-            .with(self.ground.masks[point.open.position()])
+            .with(self.addresses.masks[point.open.position()])
             .with(self.base(output)?)
             .with(rows)
             .with(point.bound as f32);
@@ -244,7 +244,7 @@ impl Lowering<'_> {
             .queries(point, making)?
             .with(self.base(point.glimpse)?)
             .with(self.base(point.key)?)
-            .with(self.ground.masks[point.open.position()])
+            .with(self.addresses.masks[point.open.position()])
             .with(self.base(output)?)
             .with(self.cotangent(output)?)
             .with(dquery)
@@ -261,7 +261,7 @@ impl Lowering<'_> {
         let kernel = (unit(graph, outputs, point, self.tools.precision)?, "point_backward");
         self.launch("point'", kernel, (self.items(), 1, 1), 32 * point.heads as u32, shared, arguments)?;
         let Some(Making { weight, bias, .. }) = making else { return Ok(()) };
-        let sums = Partial::dense(self.ground.items, columns);
+        let sums = Partial::dense(self.addresses.items, columns);
         self.gather_partials("point'", partial, sums, (weight, columns - key.width), Some(bias))
     }
 }

@@ -7,9 +7,9 @@
 #define STATE_STEPS ((STATES + 7) / 8)
 #define STATE_BANDS ((STATES + 15) / 16)
 #define KNOWN_BANDS ((KEYS + 16) / 16)  // of a row for each key, and one for none
-#define TURNED_KEYS STAGE_FOR(16 * BANDS + 8 * TILES)
-#define TURNED_STATES (POINT_CONTEXT ? STAGE_FOR(16 * STATE_BANDS + 8 * STEPS) : 0)
-#define STAGE (TURNED_KEYS > TURNED_STATES ? TURNED_KEYS : TURNED_STATES)
+#define TRANSPOSED_KEYS STAGE_FOR(16 * BANDS + 8 * TILES)
+#define TRANSPOSED_STATES (POINT_CONTEXT ? STAGE_FOR(16 * STATE_BANDS + 8 * STEPS) : 0)
+#define STAGE (TRANSPOSED_KEYS > TRANSPOSED_STATES ? TRANSPOSED_KEYS : TRANSPOSED_STATES)
 // Blocks of the backward pass that share a multiprocessor: 16 warps where their sums leave registers for that many.
 #define CROWD (KEYS <= 24 && H <= 16 ? 16 / H : 1)
 // Where what makes queries begins in shared memory: behind keys, values and pointer keys.
@@ -161,7 +161,7 @@ __device__ __forceinline__ void add_by_last(const int (&last)[2], const float* s
 #pragma unroll
       for (int n = 0; n < STEPS; ++n) {
         Piece b[2];
-        take_turned(stage, STAGE, k, 16 * STATE_BANDS + 8 * n, b);
+        take_transposed(stage, STAGE, k, 16 * STATE_BANDS + 8 * n, b);
         multiply(sums[m][n], a, b);
       }
     }

@@ -58,13 +58,13 @@ pub(crate) struct Operands<'a, F> {
 }
 
 /// The keys, values and pointer keys of an item, `[width, keys]` each: what a lane of queries is multiplied by.
-struct Turned<'a, F> {
+struct Transposed<'a, F> {
     keys: &'a [F],
     values: &'a [F],
     pointer: &'a [F],
 }
 
-impl<'a, F: Real> Turned<'a, F> {
+impl<'a, F: Real> Transposed<'a, F> {
     #[inline(always)]
     fn new(sizes: &Sizes, item: &Operands<'_, F>, room: &'a mut [F]) -> Self {
         let Sizes { keys, width, .. } = *sizes;
@@ -82,16 +82,16 @@ impl<'a, F: Real> Turned<'a, F> {
     }
 }
 
-/// A tile's room and an item's turned keys.
+/// A tile's room and an item's transposed keys.
 #[inline(always)]
 fn split<'a, F: Real>(
     sizes: &Sizes,
     item: &Operands<'_, F>,
     scratch: &'a mut [F],
-) -> (Tile<'a, F>, Turned<'a, F>) {
-    let (tile, turned) = scratch.split_at_mut(LANES * sizes.tile());
-    let turned = &mut turned[..3 * sizes.keys * sizes.width];
-    (Tile::new(sizes, tile.as_chunks_mut().0), Turned::new(sizes, item, turned))
+) -> (Tile<'a, F>, Transposed<'a, F>) {
+    let (tile, transposed) = scratch.split_at_mut(LANES * sizes.tile());
+    let transposed = &mut transposed[..3 * sizes.keys * sizes.width];
+    (Tile::new(sizes, tile.as_chunks_mut().0), Transposed::new(sizes, item, transposed))
 }
 
 /// The room of a tile.
@@ -124,7 +124,7 @@ impl<'a, F: Real> Tile<'a, F> {
     }
 }
 
-/// Turns rows `first..` of a matrix into lanes by column; rows that are not there count as zero.
+/// Transposes rows `first..` of a matrix into lanes by column; rows that are not there count as zero.
 #[inline(always)]
 fn turn_in<F: Real>(rows: &[F], width: usize, to: &mut [Lane<F>]) {
     let count = (rows.len() / width).min(LANES);
@@ -138,7 +138,7 @@ fn turn_in<F: Real>(rows: &[F], width: usize, to: &mut [Lane<F>]) {
     }
 }
 
-/// Turns lanes by column into rows; adds where asked.
+/// Transposes lanes by column into rows; adds where asked.
 #[inline(always)]
 fn turn_out<F: Real>(from: &[Lane<F>], width: usize, rows: &mut [F], accumulate: bool) {
     for (lane, row) in rows.chunks_exact_mut(width).take(LANES).enumerate() {
@@ -273,7 +273,7 @@ fn add<F: Real>(from: &[Lane<F>], to: &mut [Lane<F>]) {
 fn look<F: Real>(
     sizes: &Sizes,
     item: &Operands<'_, F>,
-    turned: &Turned<'_, F>,
+    transposed: &Transposed<'_, F>,
     first: usize,
     tile: &mut Tile<'_, F>,
 ) {
@@ -290,7 +290,7 @@ fn look<F: Real>(
     for head in 0..sizes.heads {
         let columns = head * head_width..(head + 1) * head_width;
         let weights = &mut tile.weights[head * keys..(head + 1) * keys];
-        let matrix = Matrix { data: &turned.keys[columns.start * keys..], stride: keys };
+        let matrix = Matrix { data: &transposed.keys[columns.start * keys..], stride: keys };
         mix(&tile.query[columns.clone()], matrix, weights);
         let mut highest = [F::LOWEST; LANES];
         for (weight, closed) in weights.iter_mut().zip(&*tile.closed) {
@@ -326,13 +326,13 @@ vectorised! {
     pub(crate) fn point<F: Real>(sizes: &Sizes, item: &Operands<'_, F>, scratch: &mut [F], out: &mut [F]) {
         let Sizes { keys, width, bound, .. } = *sizes;
         let (bound, scale) = (F::from_f64(bound), F::from_f64(1.0 / (width as f64).sqrt()));
-        let (mut tile, turned) = split(sizes, item, scratch);
+        let (mut tile, transposed) = split(sizes, item, scratch);
         for first in (0..item.query.len() / width).step_by(LANES) {
-            look(sizes, item, &turned, first, &mut tile);
+            look(sizes, item, &transposed, first, &mut tile);
             if sizes.residual {
                 add(tile.query, tile.glimpse);
             }
-            mix(tile.glimpse, Matrix { data: turned.pointer, stride: keys }, tile.scores);
+            mix(tile.glimpse, Matrix { data: transposed.pointer, stride: keys }, tile.scores);
             for score in &mut *tile.scores {
                 for l in 0..LANES {
                     score[l] = bound * (scale * score[l]).tangent();
@@ -368,11 +368,11 @@ vectorised! {
         let head_width = sizes.head_width();
         let inner = F::from_f64(1.0 / (head_width as f64).sqrt());
         let rate = F::ONE / bound;
-        let (mut tile, turned) = split(sizes, item, scratch);
+        let (mut tile, transposed) = split(sizes, item, scratch);
         let rows = item.query.len() / width;
         for first in (0..rows).step_by(LANES) {
             let rows = LANES.min(rows - first);
-            look(sizes, item, &turned, first, &mut tile);
+            look(sizes, item, &transposed, first, &mut tile);
             turn_in(&out[first * keys..], keys, tile.scores);
             turn_in(&d_out[first * keys..], keys, tile.d_scores);
             for (out, d) in tile.scores.iter().zip(&mut *tile.d_scores) {
@@ -404,7 +404,7 @@ vectorised! {
                         centre[l] = glimpse[l].fused(d[l], centre[l]);
                     }
                 }
-                let matrix = Matrix { data: &turned.values[columns.start * keys..], stride: keys };
+                let matrix = Matrix { data: &transposed.values[columns.start * keys..], stride: keys };
                 mix(d_glimpse, matrix, tile.scores);
                 for (weight, d) in weights.iter().zip(&mut *tile.scores) {
                     for l in 0..LANES {

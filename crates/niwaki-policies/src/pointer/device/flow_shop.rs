@@ -1,7 +1,7 @@
 //! Permutation flow shops on the device: `flow_shop.cu`.
 
 use super::Dynamics;
-use niwaki_nn::Given;
+use niwaki_nn::HostArray;
 
 /// The dynamics of flow shops. Shapes: `times [item, candidate, station]`; `whole [item]` and `unit [item]` are what states
 /// are measured in.
@@ -16,9 +16,9 @@ pub(in crate::pointer) fn flow_shop<'a>(
         source: concat!(include_str!("construct.cu"), "\n", include_str!("flow_shop.cu")),
         kernel: "construct_flow_shop",
         tables: vec![
-            (times.len() / whole.len().max(1), Given::Integers(times)),
-            (1, Given::Scalars(whole)),
-            (1, Given::Scalars(unit)),
+            (times.len() / whole.len().max(1), HostArray::Integers(times)),
+            (1, HostArray::Scalars(whole)),
+            (1, HostArray::Scalars(unit)),
         ],
         numbers: vec![stations],
         room: stations,

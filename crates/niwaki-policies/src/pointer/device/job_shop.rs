@@ -1,7 +1,7 @@
 //! Job shops on the device: `job_shop.cu`.
 
 use super::Dynamics;
-use niwaki_nn::Given;
+use niwaki_nn::HostArray;
 use niwaki_shop::construct::{JobOrder, Order};
 
 /// The number that the kernel knows an order by; nothing where it does not know it.
@@ -30,9 +30,9 @@ pub(in crate::pointer) fn job_shop<'a>(
         source: concat!(include_str!("construct.cu"), "\n", include_str!("job_shop.cu")),
         kernel: "construct_job_shop",
         tables: vec![
-            (steps.len() / items, Given::Integers(steps)),
-            (starts.len() / items, Given::Integers(starts)),
-            (1, Given::Scalars(unit)),
+            (steps.len() / items, HostArray::Integers(steps)),
+            (starts.len() / items, HostArray::Integers(starts)),
+            (1, HostArray::Scalars(unit)),
         ],
         numbers: vec![machines, jobs, number(order)?],
         room: machines + 2 * jobs,

@@ -11,7 +11,7 @@ mod tables;
 pub(super) use tables::Tables;
 
 use super::program::PointerShape;
-use niwaki_nn::{Answer, Argument, Extension, Given, Index, Param, Point, Value};
+use niwaki_nn::{Answer, Argument, Extension, HostArray, Index, Param, Point, Value};
 
 /// Trajectories of an item that are built side by side, a warp each.
 const MOST_WARPS: usize = 16;
@@ -49,7 +49,7 @@ pub(super) struct Dynamics<'a> {
     /// numbers.
     kernel: &'static str,
     /// Entries per item, and those of all items.
-    tables: Vec<(usize, Given<'a>)>,
+    tables: Vec<(usize, HostArray<'a>)>,
     numbers: Vec<usize>,
     /// Scalars of shared memory that a trajectory keeps.
     room: usize,
@@ -57,9 +57,9 @@ pub(super) struct Dynamics<'a> {
 
 impl<'a> Dynamics<'a> {
     /// The arrays of a run; without uniforms the likeliest candidates are taken.
-    pub(super) fn given(&self, uniforms: Option<&'a [f64]>) -> Vec<Given<'a>> {
+    pub(super) fn given(&self, uniforms: Option<&'a [f64]>) -> Vec<HostArray<'a>> {
         let tables = self.tables.iter().map(|(_, table)| *table);
-        tables.chain(uniforms.map(Given::Doubles)).collect()
+        tables.chain(uniforms.map(HostArray::Doubles)).collect()
     }
 }
 
@@ -77,7 +77,7 @@ impl Pointing {
             Argument::Param(self.weight),
             Argument::Param(self.bias),
             Argument::Stride,
-            if sampled { Argument::Given(tables) } else { Argument::Null },
+            if sampled { Argument::HostArray(tables) } else { Argument::Null },
             Argument::Answer(0),
             Argument::Index(self.last),
             Argument::Value(self.context),
@@ -89,7 +89,7 @@ impl Pointing {
             Argument::Integer(context),
             Argument::Scalar(self.point.bound as f32),
         ];
-        arguments.extend((0..tables).map(Argument::Given));
+        arguments.extend((0..tables).map(Argument::HostArray));
         arguments.push(Argument::Answer(1));
         arguments.extend(shop.numbers.iter().map(|&number| Argument::Integer(number)));
         // Rows of keys are padded by a quad.

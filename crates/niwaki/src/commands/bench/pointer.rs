@@ -9,7 +9,7 @@ use niwaki_policies::{Draw, Observed, PointerPolicy, PointerShape, Rollout, Samp
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Size;
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, Drawn, Reading, Shop, ShopPool, Source};
+use niwaki_tasks::{Construction, Generator, Reading, Shop, ShopPool, Source};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,16 +24,16 @@ const JOBS: usize = 20;
 
 fn hard_task() -> Result<Arc<dyn Construction>> {
     let size = Size { machines: 7, jobs: JOBS };
-    let drawn = Drawn { shop: Shop::Flow, size, training: 48, validation: 1, seed: 5 };
-    let (source, reading) = (Source::Drawn(drawn), Reading::default());
+    let drawn = Generator { shop: Shop::Flow, size, training: 48, validation: 1, seed: 5 };
+    let (source, reading) = (Source::Generated(drawn), Reading::default());
     let pool = ShopPool { source, patience: Duration::from_secs(10), reading };
     Ok(pool.build(&|_, _| {})?)
 }
 
 /// The paper's job shop under an order.
 fn job_task(order: JobOrder) -> Result<Arc<dyn Construction>> {
-    let drawn = Drawn { shop: Shop::Job, size: Shop::Job.size(), training: 48, validation: 1, seed: 5 };
-    let (source, reading) = (Source::Drawn(drawn), Reading { order, hidden: false });
+    let drawn = Generator { shop: Shop::Job, size: Shop::Job.size(), training: 48, validation: 1, seed: 5 };
+    let (source, reading) = (Source::Generated(drawn), Reading { order, hidden: false });
     Ok(ShopPool { source, patience: Duration::from_secs(10), reading }.build(&|_, _| {})?)
 }
 

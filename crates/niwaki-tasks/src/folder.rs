@@ -13,14 +13,14 @@ const ENDINGS: [&str; 3] = ["txt", "fjs", "json"];
 
 /// Instances from files, in the order of their names; the last ones are held out to be judged on.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct InstanceFolder {
     names: Vec<String>,
     instances: Vec<Instance>,
     training: usize,
     digest: String,
 }
 
-impl Given {
+impl InstanceFolder {
     /// Reads the instances of a folder; the last `validation` of them are held out, a third where absent.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ fn words(instance: &Instance) -> String {
 }
 
 fn refuse(path: &Path, reason: String) -> Error {
-    Error::Given { path: path.to_owned(), reason }
+    Error::Instances { path: path.to_owned(), reason }
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     fn files_are_read_by_name_and_the_last_are_held_out() {
         let files = [("b.txt", OTHER), ("a.txt", TWO), ("c", TWO), ("notes.md", "no"), (".d.txt", "no")];
         let folder = folder(&files);
-        let read = |validation| Given::read(folder.path(), Shop::Flow, validation).unwrap();
+        let read = |validation| InstanceFolder::read(folder.path(), Shop::Flow, validation).unwrap();
         let given = read(None);
         // A third of three is one.
         assert_eq!(
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(read(Some(2)).training(), 1);
         assert!(matches!(&given.instances()[1], Instance::Flow(shop) if shop.time(0, 0) == 5));
         // Read as job shops, all routes are 0, 1.
-        let jobs = Given::read(folder.path(), Shop::Job, None).unwrap();
+        let jobs = InstanceFolder::read(folder.path(), Shop::Job, None).unwrap();
         assert!(matches!(&jobs.instances()[1], Instance::Job(shop) if shop.route(0)[0].time == 5));
         fs::write(folder.path().join("c"), OTHER).unwrap();
         assert_ne!(read(None).digest(), given.digest());
@@ -169,7 +169,7 @@ mod tests {
     fn what_cannot_be_played_is_named() {
         let refused = |files: &[(&str, &str)], shop, validation| {
             let folder = folder(files);
-            let line = Given::read(folder.path(), shop, validation).unwrap_err().to_string();
+            let line = InstanceFolder::read(folder.path(), shop, validation).unwrap_err().to_string();
             line.replace(&folder.path().display().to_string(), "F")
         };
         assert_eq!(
