@@ -3,8 +3,14 @@
 | module | what it answers |
 |---|---|
 | `niwaki.correction` | objective, exact cotangent, two channels and diagnostics of any loss of the family, on NumPy arrays |
+| `niwaki.oracle` | any loss measured exactly, without sampling, on a process small enough to enumerate |
+| `niwaki.advise` | whether stale data costs a run its signal: from arrays, DataFrames, files or a live run |
+| `niwaki.stats` | paired comparisons, exact sign tests, bootstrap intervals, rliable's aggregates |
+| `niwaki.shop` | shops: read, generate, solve, verify, draw |
 | `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
+| `niwaki.jax` | the same as a JAX function |
 | `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup |
+| `niwaki.gym` | flow shops under construction as a Gymnasium `VectorEnv` |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
 """
@@ -17,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import correction, torch, trl
+    from . import advise, correction, gym, jax, oracle, shop, stats, torch, trl
 
-_MODULES = ("correction", "torch", "trl")
+_MODULES = ("advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch", "trl")
 
 __all__ = ["__version__", *_MODULES]
 

@@ -73,6 +73,21 @@ class Correction:
     name: str
     label: str
     rule: Rule
+    own: bool = False
+    """Whether the rule is a user's own rather than a member's."""
+
+    @classmethod
+    def custom(cls, name: str, rule: Rule) -> Correction:
+        """A rule of your own under a name of your own; every loss of this package takes it like a member.
+
+        >>> half = Correction.custom("half-window", Rule(reads="window", window=4, strength=0.5, high=math.log(2)))
+        >>> half.name, half.rule.window
+        ('half-window', 4)
+
+        Raises ValueError where the name is taken or the rule is no point of the normal form.
+        """
+        _native.check_rule(name, rule)
+        return cls(name, name, rule, own=True)
 
     @classmethod
     def parse(cls, text: str | Correction) -> Correction:
@@ -309,7 +324,7 @@ def evaluate(
     values = {"logprobs": logprobs, "old_logprobs": old_logprobs, "advantages": advantages}
     values |= {"mask": mask, "behaviour_logprobs": behaviour_logprobs, "weights": weights}
     batch, back = _batch(values, offsets, bool(densities))
-    surrogate = _native.Surrogate(member.name, clip_range(clip), bool(routing), mean == "trajectories")
+    surrogate = _native.Surrogate(member, clip_range(clip), bool(routing), mean == "trajectories")
     run = surrogate.evaluate_f32 if batch.logprobs.dtype == np.float32 else surrogate.evaluate_f64
     objective, cotangent, own, routed, rule, diagnostics = run(batch)
     return Evaluation(objective, back(cotangent), back(own), back(routed), Rule(**rule), Diagnostics(**diagnostics))

@@ -6,7 +6,7 @@ import niwaki
 import numpy as np
 import pytest
 from niwaki import correction
-from niwaki.correction import Correction, evaluate
+from niwaki.correction import Correction, Rule, evaluate
 
 OLD = np.array([[-1.2, -0.7, -0.3], [-0.9, -1.1, -0.4]])
 NEW = np.array([[-1.1, -0.8, -0.2], [-1.0, -1.0, -0.5]])
@@ -116,6 +116,30 @@ def test_an_adaptive_member_says_the_strength_it_took():
     found = evaluate(new, old, advantages, correction="adaptive:0.95")
     assert found.rule.ess_floor is None and 0 < found.rule.strength < 1
     assert found.diagnostics.ess == pytest.approx(0.95, abs=1e-6)
+
+
+def test_a_rule_of_ones_own():
+    new, old, advantages = draw(8, 6)
+    for text in ALL:
+        member = Correction.parse(text)
+        same = Correction.custom("mine", member.rule)
+        assert evaluate(new, old, advantages, correction=same).objective == (
+            evaluate(new, old, advantages, correction=member).objective
+        ), text
+    refused = [
+        (("ppo", Rule()), "a member of the family has that name"),
+        (("a b", Rule()), "one word"),
+        (("mine", Rule(strength=float("nan"))), "the strength must be finite"),
+        (("mine", Rule(low=1.0, high=0.0)), "the lower one first"),
+        (("mine", Rule(reads="window")), "window is missing"),
+        (("mine", Rule(window=3)), "window goes with reads='window'"),
+        (("mine", Rule(reads="suffix")), "reads is 'suffix'"),
+        (("mine", Rule(form="add")), "form is 'add'"),
+        (("mine", Rule(beyond="fall")), "beyond is 'fall'"),
+    ]
+    for arguments, word in refused:
+        with pytest.raises(ValueError, match=word):
+            Correction.custom(*arguments)
 
 
 def refusal(**changes):

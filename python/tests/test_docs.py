@@ -8,8 +8,8 @@ import pytest
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "python"
 # What a page or a module needs beside NumPy.
-NEEDS = {"torch": ["torch"]}
-MODULES = ["correction", "torch"]
+NEEDS = {"torch": ["torch"], "jax": ["jax"], "gym": ["gymnasium"]}
+MODULES = ["advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch"]
 
 
 def need(name):
@@ -22,7 +22,7 @@ def test_page(page):
     need(page.stem)
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert failed == 0
-    # These show scripts, not sessions; test_trl.py runs what the page says.
+    # These show scripts, not sessions; test_trl.py runs what they say.
     assert tried > 0 or page.stem in ("README", "trl")
 
 

@@ -19,6 +19,12 @@ pub(crate) fn parse<'py>(py: Python<'py>, text: &str) -> PyResult<(String, Strin
     Ok((correction.to_string(), correction.label(), rule::to_python(py, &correction.rule())?))
 }
 
+/// Refuses a rule of a user's own that is no point of the normal form, or whose name is taken.
+#[pyfunction]
+pub(crate) fn check_rule(name: &str, rule: rule::Fields) -> PyResult<()> {
+    Correction::custom(name, rule.rule()?).map(|_| ()).map_err(refuse)
+}
+
 /// Name, summary, formula and parameters (name, default) of a member.
 type Told = (&'static str, &'static str, &'static str, Vec<(&'static str, Option<f64>)>);
 
@@ -74,12 +80,12 @@ type Found<'py, F> = (
 impl Surrogate {
     #[new]
     fn new(
-        correction: &str,
+        correction: rule::Given,
         clip: Option<(f64, f64, Option<f64>)>,
         routing: bool,
         trajectories: bool,
     ) -> PyResult<Self> {
-        let correction: Correction = correction.parse().map_err(refuse)?;
+        let correction = correction.correction()?;
         let clip = clip.map(|(low, high, dual)| Clip { low, high, dual });
         let mean = if trajectories { Mean::Trajectories } else { Mean::Steps };
         Ok(Self { inner: niwaki_correction::Surrogate { correction, clip, routing, mean } })

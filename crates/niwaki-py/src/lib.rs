@@ -6,16 +6,40 @@
 //! | module | what belongs there |
 //! |---|---|
 //! | `correction` | the family by name, objective, cotangent, channels and diagnostics of a batch |
-//! | `rule` | a member's normal form on its way to and from Python |
+//! | `oracle` | losses measured exactly on an enumerable process |
+//! | `advise` | dumps as arrays or files: measurements, verdict, summary |
+//! | `stats` | paired comparisons, intervals and aggregates |
+//! | `shop` | instances, schedules, solvers, charts |
+//! | `lanes` | flow shops under construction, for Gymnasium |
+//! | `waiting` | long calls that end on Ctrl-C |
+//! | `rule` | members and rules of a user's own on their way to and from Python |
 
+mod advise;
 mod correction;
+mod lanes;
+mod oracle;
 mod rule;
+mod shop;
+mod stats;
+mod waiting;
 
 /// The compiled half of the `niwaki` package.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::correction::{Surrogate, alpha_for_drift, members, parse};
+    use crate::advise::{Advisor, advise_files};
+    #[pymodule_export]
+    use crate::correction::{Surrogate, alpha_for_drift, check_rule, members, parse};
+    #[pymodule_export]
+    use crate::lanes::FlowLanes;
+    #[pymodule_export]
+    use crate::oracle::{horizon_of, measure, rewards, testbed};
+    #[pymodule_export]
+    use crate::shop::{Instance, draw_gantt, generate, read_instance, tasks};
+    #[pymodule_export]
+    use crate::stats::{
+        aggregate, auc, bca, correlation, paired, probability_of_improvement, profile, sign_test,
+    };
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -1,9 +1,87 @@
-//! A member's normal form on its way to and from Python.
+//! Members and rules of a user's own on their way to and from Python.
 
-use niwaki_correction::Rule;
 use niwaki_correction::family::{Bound, Form, Reads};
+use niwaki_correction::{Correction, Rule};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+/// `niwaki.correction.Correction`.
+#[derive(FromPyObject)]
+pub(crate) struct Given {
+    name: String,
+    own: bool,
+    rule: Fields,
+}
+
+/// `niwaki.correction.Rule`.
+#[derive(FromPyObject)]
+pub(crate) struct Fields {
+    reads: String,
+    window: Option<usize>,
+    strength: f64,
+    low: f64,
+    high: f64,
+    beyond: String,
+    form: String,
+    self_normalised: bool,
+    growing_clip: bool,
+    ess_floor: Option<f64>,
+}
+
+impl Given {
+    /// The member of the name, or the user's rule under it.
+    pub(crate) fn correction(&self) -> PyResult<Correction> {
+        let found =
+            if self.own { Correction::custom(&self.name, self.rule.rule()?) } else { self.name.parse() };
+        found.map_err(|error| PyValueError::new_err(format!("correction: {error}")))
+    }
+}
+
+impl Fields {
+    /// The rule, where every word is one of the normal form's.
+    pub(crate) fn rule(&self) -> PyResult<Rule> {
+        let refuse = |field: &str, came: &str, known: &str| {
+            PyValueError::new_err(format!("rule: {field} is '{came}'; write {known}"))
+        };
+        let reads = match (self.reads.as_str(), self.window) {
+            ("prefix", None) => Reads::Prefix,
+            ("window", Some(window)) => Reads::Window(window),
+            ("minimum", None) => Reads::Minimum,
+            ("step", None) => Reads::Step,
+            ("sequence-mean", None) => Reads::SequenceMean,
+            ("sequence-sum", None) => Reads::SequenceSum,
+            ("window", None) => return Err(PyValueError::new_err("rule: window is missing")),
+            (_, Some(_)) => {
+                return Err(PyValueError::new_err("rule: window goes with reads='window'; leave it out"));
+            }
+            (other, _) => {
+                let known = "prefix, window, minimum, step, sequence-mean or sequence-sum";
+                return Err(refuse("reads", other, known));
+            }
+        };
+        let bound = match self.beyond.as_str() {
+            "hold" => Bound::Clamp(self.low, self.high),
+            "drop" => Bound::Drop(self.low, self.high),
+            other => return Err(refuse("beyond", other, "hold or drop")),
+        };
+        let form = match self.form.as_str() {
+            "multiply" => Form::Multiply,
+            "replace" => Form::Replace,
+            "weigh" => Form::Weigh,
+            other => return Err(refuse("form", other, "multiply, replace or weigh")),
+        };
+        Ok(Rule {
+            reads,
+            strength: self.strength,
+            bound,
+            form,
+            self_normalised: self.self_normalised,
+            growing_clip: self.growing_clip,
+            ess_floor: self.ess_floor,
+        })
+    }
+}
 
 /// The fields of `niwaki.correction.Rule`, by name.
 pub(crate) fn to_python<'py>(py: Python<'py>, rule: &Rule) -> PyResult<pyo3::Bound<'py, PyDict>> {

@@ -1,0 +1,202 @@
+//! What the log-probs of any run say about stale data: batches as arrays, or files.
+
+use crate::waiting;
+use niwaki_advise::measure::{Measure, Measured, Settings};
+use niwaki_advise::schema::{Field, Naming};
+use niwaki_advise::trajectory::{Against, Baselines, Came, Chunk, Record, key_of_number, key_of_text};
+use niwaki_advise::verdict::Verdict;
+use niwaki_advise::{Error, Question, advise, text, verl};
+use niwaki_correction::Clip;
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// Columns of a summary in plain text.
+const WIDTH: usize = 100;
+
+/// Settings as Python hands them over, checked there.
+#[derive(FromPyObject)]
+pub(crate) struct Given {
+    clip: (f64, f64),
+    ess_floor: f64,
+    batch: Option<f64>,
+    rollout_is: String,
+    rollout_is_threshold: f64,
+    behaviour: bool,
+}
+
+impl Given {
+    fn settings(&self) -> PyResult<Settings> {
+        let level = self.rollout_is.parse().map_err(PyValueError::new_err::<String>)?;
+        Ok(Settings {
+            clip: Clip { low: self.clip.0, high: self.clip.1, dual: None },
+            ess_floor: self.ess_floor,
+            batch: self.batch,
+            verl: verl::Settings { level, threshold: self.rollout_is_threshold },
+        })
+    }
+
+    fn against(&self) -> Against {
+        if self.behaviour { Against::Behaviour } else { Against::Old }
+    }
+}
+
+/// A batch of trajectories: flat arrays, where each trajectory's steps start, one value of the rest for each.
+#[derive(FromPyObject)]
+struct Trajectories<'py> {
+    offsets: PyReadonlyArray1<'py, usize>,
+    old_log_prob: Option<PyReadonlyArray1<'py, f64>>,
+    new_log_prob: PyReadonlyArray1<'py, f64>,
+    behaviour_log_prob: Option<PyReadonlyArray1<'py, f64>>,
+    /// Of each step, or of each trajectory.
+    advantage: Option<PyReadonlyArray1<'py, f64>>,
+    reward: Option<PyReadonlyArray1<'py, f64>>,
+    mask: Option<PyReadonlyArray1<'py, f64>>,
+    group: Option<Vec<Key>>,
+    iteration: Vec<i64>,
+    weight: Option<PyReadonlyArray1<'py, f64>>,
+}
+
+/// What trajectories of one group share.
+#[derive(FromPyObject)]
+enum Key {
+    Number(f64),
+    Text(String),
+}
+
+/// Running sums over batches, and what they say.
+#[pyclass]
+pub(crate) struct Advisor {
+    measure: Measure,
+    against: Against,
+}
+
+#[pymethods]
+impl Advisor {
+    #[new]
+    fn new(given: Given) -> PyResult<Self> {
+        Ok(Self { measure: Measure::new(given.settings()?), against: given.against() })
+    }
+
+    /// Adds a batch; a fault leaves what was measured before as it was.
+    fn add(&mut self, py: Python<'_>, batch: Trajectories<'_>) -> PyResult<()> {
+        let chunk = batch.chunk(self.against)?;
+        let measure = &mut self.measure;
+        py.detach(|| measure.add(&chunk));
+        Ok(())
+    }
+
+    /// Whether nothing was added yet.
+    fn is_empty(&self) -> bool {
+        self.measure.is_empty()
+    }
+
+    /// Verdict and numbers as JSON, and the summary as text.
+    fn report(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let measure = &self.measure;
+        py.detach(|| {
+            let measured = measure.finish();
+            told(&measured, &Verdict::new(&measured))
+        })
+        .map_err(PyValueError::new_err::<String>)
+    }
+}
+
+/// Verdict and numbers of files as JSON, and the summary as text.
+#[pyfunction]
+pub(crate) fn advise_files(
+    py: Python<'_>,
+    files: Vec<PathBuf>,
+    names: Vec<(String, String)>,
+    given: Given,
+) -> PyResult<(String, String)> {
+    let mut naming = Naming::default();
+    for (field, name) in names {
+        let field: Field = field.parse().map_err(|why| PyValueError::new_err(format!("names: {why}")))?;
+        naming = naming.with(field, name);
+    }
+    let question = Question { settings: given.settings()?, naming, against: given.against() };
+    let found = waiting::run(py, move |_| {
+        let advice = advise(&files, question, &mut |_, _| {})?;
+        Ok(told(&advice.measured, &advice.verdict))
+    })?;
+    let told = found.map_err(|error: Error| match &error {
+        Error::File { file, source } => match source.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, source.to_string(), file.clone())),
+            None => PyOSError::new_err(format!("{error}: {source}")),
+        },
+        _ => PyValueError::new_err(error.to_string()),
+    })?;
+    told.map_err(PyValueError::new_err::<String>)
+}
+
+fn told(measured: &Measured, verdict: &Verdict) -> Result<(String, String), String> {
+    let all = serde_json::json!({ "verdict": verdict, "measured": measured });
+    let json = serde_json::to_string(&all).map_err(|error| error.to_string())?;
+    Ok((json, text::summary(measured, verdict, WIDTH).trim_end().to_owned()))
+}
+
+impl Trajectories<'_> {
+    /// The batch as the readers of files would have found it, with the same checks.
+    fn chunk(&self, against: Against) -> PyResult<Chunk> {
+        let offsets = self.offsets.as_slice()?;
+        let lanes = offsets.len().saturating_sub(1);
+        let steps = self.new_log_prob.as_slice()?.len();
+        let lists = [
+            (Field::OldLogProb, self.old_log_prob.as_ref()),
+            (Field::NewLogProb, Some(&self.new_log_prob)),
+            (Field::BehaviourLogProb, self.behaviour_log_prob.as_ref()),
+            (Field::Advantage, self.advantage.as_ref()),
+            (Field::Mask, self.mask.as_ref()),
+        ];
+        let mut flat = Vec::new();
+        for (field, values) in lists {
+            if let Some(values) = values {
+                flat.push((field, values.as_slice()?));
+            }
+        }
+        let reward = self.reward.as_ref().map(|values| values.as_slice()).transpose()?;
+        let weight = self.weight.as_ref().map(|values| values.as_slice()).transpose()?;
+        let fill = |record: &mut Record, lane: usize| {
+            record.clear();
+            for &(field, values) in &flat {
+                // One advantage per trajectory, unless each has one step.
+                if field == Field::Advantage && values.len() == lanes && lanes != steps {
+                    record.fill(field, Came::One).push(values[lane]);
+                } else {
+                    let row = offsets[lane]..offsets[lane + 1];
+                    record.fill(field, Came::Many).extend_from_slice(&values[row]);
+                }
+            }
+            if let Some(reward) = reward {
+                record.fill(Field::Reward, Came::One).push(reward[lane]);
+            }
+            record.group = self.group.as_ref().map(|group| match &group[lane] {
+                Key::Number(number) => key_of_number(*number),
+                Key::Text(text) => key_of_text(text.as_bytes()),
+            });
+            record.iteration = self.iteration.get(lane).copied();
+            record.weight = weight.map(|weight| weight[lane]);
+        };
+        let refuse = |lane: usize, fault: niwaki_advise::Fault| {
+            PyValueError::new_err(format!("trajectory {lane}: {fault}"))
+        };
+        let mut record = Record::default();
+        let mut baselines = None;
+        if self.advantage.is_none() {
+            let mut sums = Baselines::default();
+            for lane in 0..lanes {
+                fill(&mut record, lane);
+                sums.add(&record).map_err(|fault| refuse(lane, fault))?;
+            }
+            baselines = Some(sums);
+        }
+        let mut chunk = Chunk::new(against);
+        for lane in 0..lanes {
+            fill(&mut record, lane);
+            chunk.push(&record, baselines.as_ref()).map_err(|fault| refuse(lane, fault))?;
+        }
+        Ok(chunk)
+    }
+}

@@ -1,0 +1,78 @@
+//! Any policy loss, measured exactly on an enumerable process.
+
+use crate::{rule, waiting};
+use niwaki_correction::family::TESTBED;
+use niwaki_correction::{Clip, Surrogate};
+use niwaki_exact::diagnostics::{Grid, Policies, oracle, to_json};
+use niwaki_exact::{Payoff, Process, Reward};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Standard deviation of a drawn rollout policy's logits, as the paper's diagnostics draw it.
+const ROLLOUT_SCALE: f64 = 0.1;
+
+/// The question as Python hands it over.
+#[derive(FromPyObject)]
+pub(crate) struct Question<'py> {
+    rewards: Vec<(String, Option<PyReadonlyArray1<'py, f64>>)>,
+    vocab: usize,
+    horizon: usize,
+    drifts: Vec<f64>,
+    seeds: Vec<u64>,
+    /// `[prefixes, vocab]` each: the policy that sampled, and the one being updated.
+    logits: Option<(PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>)>,
+    losses: Vec<rule::Given>,
+    clip: Option<(f64, f64, Option<f64>)>,
+    routing: bool,
+}
+
+fn refuse(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Names of the rewards that have one.
+#[pyfunction]
+pub(crate) fn rewards() -> Vec<&'static str> {
+    Reward::LADDER.iter().map(|reward| reward.name()).collect()
+}
+
+/// The losses that are measured where none are named.
+#[pyfunction]
+pub(crate) fn testbed() -> Vec<&'static str> {
+    TESTBED.to_vec()
+}
+
+/// The steps of a process whose tables of logits have so many rows.
+#[pyfunction]
+pub(crate) fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
+    if vocab < 2 { None } else { Process::horizon_of(prefixes, vocab) }
+}
+
+/// Every loss on every reward and drift over the seeds, as the JSON that `niwaki oracle --format json` prints.
+#[pyfunction]
+pub(crate) fn measure(py: Python<'_>, question: Question<'_>) -> PyResult<String> {
+    let process = Process::new(question.vocab, question.horizon).map_err(refuse)?;
+    let mut rewards = Vec::new();
+    for (name, table) in &question.rewards {
+        let payoff = match table {
+            Some(table) => Payoff::from_table(process, table.as_slice()?.to_vec()),
+            None => name.parse::<Reward>().and_then(|reward| reward.payoff(process)),
+        };
+        rewards.push((name.clone(), payoff.map_err(|error| refuse(format!("reward: {error}")))?));
+    }
+    let clip = question.clip.map(|(low, high, dual)| Clip { low, high, dual });
+    let mut losses = Vec::new();
+    for loss in &question.losses {
+        let correction = loss.correction()?;
+        losses.push(Surrogate { clip, routing: question.routing, ..Surrogate::new(correction) });
+    }
+    let policies = match &question.logits {
+        Some((old, new)) => Policies::Given { old: old.as_slice()?.to_vec(), new: new.as_slice()?.to_vec() },
+        None => Policies::Drawn { rollout_scale: ROLLOUT_SCALE, seeds: question.seeds.clone() },
+    };
+    let drifts = question.drifts.clone();
+    let grid = Grid { process, rewards, drifts, policies, losses, memory: Process::MEMORY };
+    let found = waiting::run(py, move |_| oracle(&grid, false, &|_| {}).map(|found| to_json(&found.league)))?;
+    found.map_err(refuse)
+}

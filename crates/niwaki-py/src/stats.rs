@@ -1,0 +1,181 @@
+//! Paired comparisons, intervals and aggregates on NumPy arrays.
+
+use niwaki_stats::{Bootstrap, Error, Interval, Paired, Profile, Scores, SignTest};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+type Ends = (f64, f64, f64);
+type Resampling = (u64, usize, f64);
+type Values<'py> = PyReadonlyArray1<'py, f64>;
+type Matrix<'py> = PyReadonlyArray2<'py, f64>;
+
+/// Wins, losses, ties, then the exact p-values: greater, less, two-sided.
+type Signs = (u64, u64, u64, f64, f64, f64);
+
+/// Differences, mean, standard error, normal and BCa interval, sign test.
+type Compared<'py> = (Bound<'py, PyArray1<f64>>, f64, f64, Ends, Ends, Signs);
+
+fn refuse(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+const fn ends(interval: Interval) -> Ends {
+    (interval.low, interval.high, interval.level)
+}
+
+const fn bootstrap((seed, resamples, level): Resampling) -> Bootstrap {
+    Bootstrap { seed, resamples, level }
+}
+
+fn signs(test: SignTest) -> Signs {
+    (test.wins, test.losses, test.ties, test.greater(), test.less(), test.two_sided())
+}
+
+fn scores<'a>(values: &'a Matrix<'_>) -> PyResult<Scores<'a>> {
+    let (runs, tasks) = (values.shape()[0], values.shape()[1]);
+    Scores::new(values.as_slice()?, runs, tasks).map_err(refuse)
+}
+
+/// Two arms that share seeds.
+#[pyfunction]
+pub(crate) fn paired<'py>(
+    py: Python<'py>,
+    first: Values<'py>,
+    second: Values<'py>,
+    resampling: Resampling,
+) -> PyResult<Compared<'py>> {
+    let (first, second) = (first.as_slice()?, second.as_slice()?);
+    let found = py.detach(|| {
+        let paired = Paired::new(first, second)?;
+        let (sem, normal) = (paired.sem()?, paired.normal_interval(resampling.2)?);
+        let bca = paired.bca_interval(&bootstrap(resampling))?;
+        Ok((paired, sem, normal, bca))
+    });
+    let (paired, sem, normal, bca) = found.map_err(refuse)?;
+    let differences = PyArray1::from_slice(py, paired.differences());
+    Ok((differences, paired.mean(), sem, ends(normal), ends(bca), signs(paired.sign_test())))
+}
+
+/// Wins, losses, ties and exact p-values of pairs.
+#[pyfunction]
+pub(crate) fn sign_test(first: Values<'_>, second: Values<'_>) -> PyResult<Signs> {
+    SignTest::of_pairs(first.as_slice()?, second.as_slice()?).map(signs).map_err(refuse)
+}
+
+/// BCa interval of the mean or the median of a sample.
+#[pyfunction]
+pub(crate) fn bca(
+    py: Python<'_>,
+    sample: Values<'_>,
+    median: bool,
+    resampling: Resampling,
+) -> PyResult<Ends> {
+    let (sample, bootstrap) = (sample.as_slice()?, bootstrap(resampling));
+    let middle = |values: &[f64]| niwaki_stats::median(values).unwrap_or(f64::NAN);
+    let mean = |values: &[f64]| niwaki_stats::mean(values).unwrap_or(f64::NAN);
+    py.detach(|| if median { bootstrap.bca(sample, middle) } else { bootstrap.bca(sample, mean) })
+        .map(ends)
+        .map_err(refuse)
+}
+
+/// An aggregate of runs × tasks with its stratified interval.
+#[pyfunction]
+pub(crate) fn aggregate(
+    py: Python<'_>,
+    values: Matrix<'_>,
+    name: &str,
+    target: f64,
+    resampling: Resampling,
+) -> PyResult<(f64, Ends)> {
+    let scores = scores(&values)?;
+    let of = match name {
+        "mean" => |scores: Scores<'_>, _: f64| scores.mean(),
+        "median" => |scores: Scores<'_>, _: f64| scores.median(),
+        "iqm" => |scores: Scores<'_>, _: f64| scores.iqm(),
+        "optimality_gap" => |scores: Scores<'_>, target: f64| scores.optimality_gap(target),
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "aggregate is '{other}'; write mean, median, iqm or optimality_gap"
+            )));
+        }
+    };
+    let interval = py.detach(|| scores.interval(&bootstrap(resampling), |scores| of(scores, target)));
+    Ok((of(scores, target), ends(interval.map_err(refuse)?)))
+}
+
+/// The probability that a run of the first arm beats one of the second, with its interval.
+#[pyfunction]
+pub(crate) fn probability_of_improvement(
+    py: Python<'_>,
+    first: Matrix<'_>,
+    second: Matrix<'_>,
+    pairs: bool,
+    resampling: Resampling,
+) -> PyResult<(f64, Ends)> {
+    let (first, second, bootstrap) = (scores(&first)?, scores(&second)?, bootstrap(resampling));
+    let found = py.detach(|| {
+        if pairs {
+            let value = niwaki_stats::paired_probability_of_improvement(first, second)?;
+            Ok((value, niwaki_stats::paired_probability_of_improvement_interval(first, second, &bootstrap)?))
+        } else {
+            let value = niwaki_stats::probability_of_improvement(first, second)?;
+            Ok((value, niwaki_stats::probability_of_improvement_interval(first, second, &bootstrap)?))
+        }
+    });
+    found.map(|(value, interval)| (value, ends(interval))).map_err(refuse)
+}
+
+/// Shares of scores above each threshold, with lower and upper ends of their band.
+#[pyfunction]
+pub(crate) fn profile(
+    py: Python<'_>,
+    values: Matrix<'_>,
+    thresholds: Values<'_>,
+    task_means: bool,
+    resampling: Resampling,
+) -> PyResult<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+    let (scores, thresholds) = (scores(&values)?, thresholds.as_slice()?);
+    let kind = if task_means { Profile::TaskMeans } else { Profile::RunScores };
+    let found = py.detach(|| {
+        Ok((kind.of(scores, thresholds)?, kind.band(scores, thresholds, &bootstrap(resampling))?))
+    });
+    let (shares, band): (Vec<f64>, Vec<Interval>) = found.map_err(refuse)?;
+    Ok((shares, band.iter().map(|at| at.low).collect(), band.iter().map(|at| at.high).collect()))
+}
+
+/// Mean of a learning curve by the trapezoid rule, over its own index or over `x`.
+#[pyfunction]
+#[pyo3(signature = (curve, x=None))]
+pub(crate) fn auc(curve: Values<'_>, x: Option<Values<'_>>) -> PyResult<f64> {
+    match x {
+        None => niwaki_stats::auc(curve.as_slice()?).map_err(refuse),
+        Some(x) => niwaki_stats::auc_over(x.as_slice()?, curve.as_slice()?).map_err(refuse),
+    }
+}
+
+/// Pearson's or Spearman's correlation, or Pearson's within groups, with Fisher's interval.
+#[pyfunction]
+pub(crate) fn correlation(
+    x: Values<'_>,
+    y: Values<'_>,
+    groups: Option<Vec<usize>>,
+    ranks: bool,
+    level: f64,
+) -> PyResult<(f64, Ends)> {
+    let (x, y) = (x.as_slice()?, y.as_slice()?);
+    let (found, controls) = match groups {
+        Some(groups) => {
+            let mut names = groups.clone();
+            names.sort_unstable();
+            names.dedup();
+            (niwaki_stats::pearson_within(x, y, &groups), names.len() - 1)
+        }
+        None if ranks => (niwaki_stats::spearman(x, y), 0),
+        None => (niwaki_stats::pearson(x, y), 0),
+    };
+    let r = found.map_err(refuse)?;
+    niwaki_stats::fisher_interval(r, x.len(), controls, level)
+        .map(|interval| (r, ends(interval)))
+        .map_err(refuse)
+}

@@ -1,0 +1,172 @@
+"""The corrected surrogate as a JAX function: differentiable, and free to be jitted and vmapped.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from niwaki.jax import surrogate
+    >>> old = jnp.array([[-1.2, -0.7, -0.3], [-0.9, -1.1, -0.4]])
+    >>> loss = lambda new: surrogate(new, old, jnp.array([0.5, -0.5]), correction="tempered:0.1")[0]
+    >>> jax.jit(jax.grad(loss))(old + 0.1).shape
+    (2, 3)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ._surrogate import Ops, bounds, ratios, scales
+from .correction import Clip, Correction, clip_range
+
+__all__ = ["surrogate"]
+
+
+def _tempered(ell: Array, strength: float) -> Array:
+    return ell + strength * (jnp.cumsum(ell, 1) - ell)
+
+
+def _minimum_before(ell: Array, own: Array) -> Array:
+    held = jax.lax.stop_gradient(jnp.where(own, ell, math.inf))
+    # The first of equal values attains the minimum, as in the kernel.
+    lowest = jax.lax.cummin(held, 1)
+    before = jnp.concatenate([jnp.full_like(lowest[:, :1], math.inf), lowest[:, :-1]], 1)
+    at = jax.lax.cummax(jnp.where(held < before, jnp.arange(ell.shape[1])[None, :], 0), 1)
+    at = jnp.concatenate([jnp.zeros_like(at[:, :1]), at[:, :-1]], 1)
+    return jnp.where(before < math.inf, jnp.take_along_axis(ell, at, 1), 0.0)
+
+
+def _clip(x: Array, low: Any, high: Any) -> Array:
+    # A value on its bound is live, as in the kernel; `jnp.clip` would halve its gradient.
+    return jnp.where(x < low, low, jnp.where(x > high, high, x))
+
+
+_OPS = Ops(
+    exp=jnp.exp,
+    log=jnp.log,
+    where=jnp.where,
+    clip=_clip,
+    constant=jax.lax.stop_gradient,
+    tempered=_tempered,
+    running_sum=lambda x: jnp.cumsum(x, 1),
+    minimum_before=_minimum_before,
+    take=lambda x, index: jnp.take_along_axis(x, index, 1),
+    place=lambda x, index: jnp.zeros((x.shape[0], x.shape[1] + 1), x.dtype)
+    .at[jnp.arange(x.shape[0])[:, None], index]
+    .add(x),
+    whole=lambda x: x.astype(jnp.int32),
+    floats=lambda x, like: x.astype(like.dtype),
+    maximum=jnp.maximum,
+    column_maximum=lambda x: x.max(0, keepdims=True),
+)
+
+
+def surrogate(
+    logprobs: Array,
+    old_logprobs: Array,
+    advantages: Array,
+    mask: Array | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+    mean: Literal["steps", "trajectories"] = "steps",
+    behaviour_logprobs: Array | None = None,
+    weights: Array | None = None,
+) -> tuple[Array, dict[str, Array]]:
+    """The loss (−objective, to be minimised) and a dict of measurements without gradients.
+
+    Shapes:
+        logprobs, old_logprobs, behaviour_logprobs: `[trajectories, steps]`; gradients flow to `logprobs` alone.
+        advantages: `[trajectories, steps]`, `[trajectories, 1]` or `[trajectories]`.
+        mask: `[trajectories, steps]`, nonzero at the policy's own steps; what lies elsewhere is never looked at.
+        weights: `[trajectories]`.
+
+    `correction`, `clip`, `routing` and `mean` are as in `niwaki.correction.evaluate` and static under `jit`.
+
+    Raises:
+        TypeError, ValueError: with a sentence that names the argument. Values are not looked at.
+    """
+    if mean not in ("steps", "trajectories"):
+        raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
+    member, edges = Correction.parse(correction), clip_range(clip)
+    rule = member.rule
+    new = _logprobs(logprobs)
+    old = _like(new, "old_logprobs", old_logprobs)
+    advantage = _advantages(new, advantages)
+    own = jnp.ones(new.shape, bool) if mask is None else _array("mask", mask) != 0
+    if own.shape != new.shape:
+        raise ValueError(f"mask has shape {own.shape} where logprobs has {new.shape}")
+    weight = None if weights is None else _constant(new, "weights", weights)
+    if weight is not None and weight.shape != new.shape[:1]:
+        raise ValueError(f"weights has shape {weight.shape}; one per trajectory is ({new.shape[0]},)")
+    # Both sides before the difference: a gradient through what is not finite under the mask would be none.
+    ell = jnp.where(own, new, 0.0) - jnp.where(own, old, 0.0)
+    engines = None
+    if behaviour_logprobs is not None:
+        engines = jnp.where(own, old - _like(new, "behaviour_logprobs", behaviour_logprobs), 0.0)
+    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
+    low, high, dual = bounds(_OPS, own, ell, rule, edges, rule.form == "weigh" and engines is None)
+    weighed = jnp.where(own, advantage if outside is None else advantage * outside, 0.0)
+    gain = weighed > 0
+    ratio = jnp.exp(inside)
+    clipped = _clip(ratio, jnp.where(gain, 0.0, low), jnp.where(gain, high, dual))
+    term = clipped * weighed
+    loss = -(term * scales(_OPS, own, term, mean == "trajectories", weight)).sum()
+    flat = (clipped != ratio) & (weighed != 0) | (own & (advantage != 0) & (weighed == 0))
+    return loss, _measured(rule.form == "multiply", ell, inside, flat, own)
+
+
+def _measured(multiplies: bool, ell: Array, inside: Array, flat: Array, own: Array) -> dict[str, Array]:
+    """Measurements of a batch under the names of `niwaki.correction.Diagnostics`."""
+    ell, inside = jax.lax.stop_gradient((ell, inside))
+    count = jnp.maximum(own.sum(), 1)
+    mean = lambda values: jnp.where(own, values, 0.0).sum() / count
+    found = {
+        "kl_k1": -mean(ell),
+        "kl_k3": mean(jnp.exp(ell)) - 1.0 - mean(ell),
+        "clip_fraction": flat.sum() / count,
+    }
+    if multiplies:
+        factor = jnp.exp(inside - ell)
+        found["ess"] = mean(factor) ** 2 / jnp.maximum(mean(factor**2), 1e-37)
+    return found
+
+
+def _array(name: str, value: Any) -> Array:
+    try:
+        return jnp.asarray(value)
+    except TypeError as error:
+        raise TypeError(f"{name} is {type(value).__name__}, no array of numbers: {error}") from None
+
+
+def _logprobs(value: Any) -> Array:
+    new = _array("logprobs", value)
+    if not jnp.issubdtype(new.dtype, jnp.floating):
+        raise TypeError(f"logprobs is {new.dtype}; pass floating-point log-probabilities")
+    if new.ndim != 2:
+        raise ValueError(f"logprobs has shape {new.shape}; pass [trajectories, steps]")
+    if new.size == 0:
+        raise ValueError(f"logprobs is empty (shape {new.shape}): there is nothing to evaluate")
+    return new.astype(jnp.float32) if new.dtype in (jnp.bfloat16, jnp.float16) else new
+
+
+def _constant(new: Array, name: str, value: Any) -> Array:
+    return jax.lax.stop_gradient(_array(name, value).astype(new.dtype))
+
+
+def _like(new: Array, name: str, value: Any) -> Array:
+    found = _constant(new, name, value)
+    if found.shape != new.shape:
+        raise ValueError(f"{name} has shape {found.shape} where logprobs has {new.shape}")
+    return found
+
+
+def _advantages(new: Array, value: Any) -> Array:
+    found = _constant(new, "advantages", value)
+    shape = found.shape
+    found = found[:, None] if found.ndim == 1 else found
+    if found.shape not in (new.shape, (new.shape[0], 1)):
+        raise ValueError(f"advantages has shape {shape} where logprobs has {new.shape} or ({new.shape[0]},)")
+    return found

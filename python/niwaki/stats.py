@@ -1,0 +1,198 @@
+"""Paired comparisons, exact sign tests, bootstrap intervals and rliable's aggregates: NumPy in, dataclasses out.
+
+    >>> from niwaki.stats import paired
+    >>> found = paired([0.61, 0.66, 0.58, 0.70], [0.55, 0.60, 0.59, 0.62])
+    >>> round(found.mean, 4), found.sign_test.wins, found.sign_test.two_sided
+    (0.0475, 3, 0.625)
+
+A bootstrap is a pure function of its data and its seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from . import _native
+from ._arrays import floats
+
+__all__ = [
+    "Estimate",
+    "Interval",
+    "Paired",
+    "Profile",
+    "SignTest",
+    "aggregate",
+    "auc",
+    "bca",
+    "correlation",
+    "paired",
+    "probability_of_improvement",
+    "profile",
+    "sign_test",
+]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval at its nominal level."""
+
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class SignTest:
+    """Wins, losses and ties of pairs, with exact p-values (ties are left out)."""
+
+    wins: int
+    losses: int
+    ties: int
+    greater: float
+    less: float
+    two_sided: float
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Two arms that share seeds: first − second, pair by pair."""
+
+    differences: np.ndarray
+    mean: float
+    sem: float
+    normal: Interval
+    """By the normal quantile of the standard error."""
+    bca: Interval
+    """By the bias-corrected and accelerated bootstrap."""
+    sign_test: SignTest
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The share of scores above each threshold, with its pointwise band."""
+
+    thresholds: np.ndarray
+    shares: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def paired(first: Any, second: Any, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Paired:
+    """Compares two arms run on the same seeds. Shapes: `[seeds]` each."""
+    found = _native.paired(_values("first", first), _values("second", second), (seed, resamples, level))
+    differences, mean, sem, normal, accelerated, signs = found
+    return Paired(differences, mean, sem, Interval(*normal), Interval(*accelerated), SignTest(*signs))
+
+
+def sign_test(first: Any, second: Any) -> SignTest:
+    """The exact sign test of pairs. Shapes: `[pairs]` each."""
+    return SignTest(*_native.sign_test(_values("first", first), _values("second", second)))
+
+
+def bca(
+    sample: Any,
+    statistic: Literal["mean", "median"] = "mean",
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Interval:
+    """The BCa interval of a sample's mean or median. Shapes: `[n]`."""
+    if statistic not in ("mean", "median"):
+        raise ValueError(f"statistic is {statistic!r}; write 'mean' or 'median'")
+    return Interval(*_native.bca(_values("sample", sample), statistic == "median", (seed, resamples, level)))
+
+
+def aggregate(
+    scores: Any,
+    name: Literal["mean", "median", "iqm", "optimality_gap"] = "iqm",
+    *,
+    target: float = 1.0,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Estimate:
+    """An aggregate of runs × tasks with its stratified interval, as rliable's. Shapes: `[runs, tasks]`."""
+    value, interval = _native.aggregate(_matrix("scores", scores), name, target, (seed, resamples, level))
+    return Estimate(value, Interval(*interval))
+
+
+def probability_of_improvement(
+    first: Any, second: Any, *, pairs: bool = False, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Estimate:
+    """How likely a run of the first arm beats one of the second; `pairs` where runs share seeds.
+
+    Shapes: `[runs, tasks]` each.
+    """
+    arms = _matrix("first", first), _matrix("second", second)
+    value, interval = _native.probability_of_improvement(*arms, pairs, (seed, resamples, level))
+    return Estimate(value, Interval(*interval))
+
+
+def profile(
+    scores: Any,
+    thresholds: Any,
+    *,
+    task_means: bool = False,
+    level: float = 0.95,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Profile:
+    """The performance profile: the share of scores above each threshold.
+
+    Shapes: scores `[runs, tasks]`, thresholds `[k]`.
+    """
+    at = _values("thresholds", thresholds)
+    shares, low, high = _native.profile(_matrix("scores", scores), at, task_means, (seed, resamples, level))
+    return Profile(at, np.array(shares), np.array(low), np.array(high))
+
+
+def auc(curve: Any, x: Any = None) -> float:
+    """The mean height of a learning curve, over its own index or over `x`. Shapes: `[n]`."""
+    return _native.auc(_values("curve", curve), None if x is None else _values("x", x))
+
+
+def correlation(
+    x: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    ranks: bool = False,
+    level: float = 0.95,
+) -> Estimate:
+    """Pearson's correlation (Spearman's with `ranks`, within groups with `groups`) with Fisher's interval.
+
+    Shapes: `[n]` each.
+    """
+    if groups is not None and ranks:
+        raise ValueError("groups and ranks do not go together; choose one")
+    names = None
+    if groups is not None:
+        names = np.unique(np.asarray(groups), return_inverse=True)[1].tolist()
+    value, interval = _native.correlation(_values("x", x), _values("y", y), names, ranks, level)
+    return Estimate(value, Interval(*interval))
+
+
+def _values(name: str, value: Any) -> np.ndarray:
+    found = floats(name, value).astype(np.float64, copy=False)
+    if found.ndim != 1:
+        raise ValueError(f"{name} has shape {found.shape}; pass one axis")
+    return found
+
+
+def _matrix(name: str, value: Any) -> np.ndarray:
+    found = floats(name, value).astype(np.float64, copy=False)
+    if found.ndim != 2:
+        raise ValueError(f"{name} has shape {found.shape}; pass [runs, tasks]")
+    return found

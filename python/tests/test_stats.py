@@ -1,0 +1,84 @@
+"""niwaki.stats: values by hand, and beside SciPy and rliable where they are installed."""
+
+import numpy as np
+import pytest
+from niwaki import stats
+
+A = np.array([0.61, 0.66, 0.58, 0.70, 0.64, 0.59, 0.73, 0.62])
+B = np.array([0.55, 0.60, 0.59, 0.62, 0.64, 0.51, 0.70, 0.60])
+
+
+def test_paired_by_hand():
+    found = stats.paired(A, B)
+    assert found.mean == pytest.approx((A - B).mean(), abs=1e-15)
+    assert found.sem == pytest.approx((A - B).std(ddof=1) / np.sqrt(8), abs=1e-15)
+    assert (found.sign_test.wins, found.sign_test.losses, found.sign_test.ties) == (6, 1, 1)
+    # 7 untied pairs, 6 wins: P(X ≥ 6) = (7 + 1) / 128.
+    assert found.sign_test.greater == 8 / 128 and found.sign_test.two_sided == 16 / 128
+    assert found.bca.low < found.mean < found.bca.high and found.normal.level == 0.95
+    assert stats.paired(A, B) .bca == found.bca
+    assert stats.sign_test(A, B) == found.sign_test
+
+
+def test_aggregates_by_hand():
+    scores = np.arange(16.0).reshape(8, 2)
+    # The middle half of 0 … 15 is 4 … 11, mean 7.5.
+    assert stats.aggregate(scores, "iqm").value == 7.5
+    assert stats.aggregate(scores, "mean").value == 7.5
+    assert stats.aggregate(scores / 15, "optimality_gap").value == pytest.approx(0.5)
+    both = stats.probability_of_improvement(scores + 1, scores, pairs=True)
+    assert both.value == 1.0 and both.interval.low == 1.0
+    shape = stats.profile(scores, [-1.0, 7.0, 20.0])
+    assert shape.shares.tolist() == [1.0, 0.5, 0.0] and (shape.low <= shape.shares).all()
+    assert stats.auc([0.0, 1.0, 2.0]) == stats.auc([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]) == 1.0
+
+
+def test_correlations_by_hand():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    y = np.array([1.0, 4.0, 9.0, 16.0, 30.0])
+    assert stats.correlation(x, y, ranks=True).value == pytest.approx(1.0)
+    assert stats.correlation(x, y).value == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-14)
+
+
+def test_beside_scipy():
+    scipy = pytest.importorskip("scipy.stats", reason="scipy is not installed; python/test-extras.sh runs this")
+    found = stats.paired(A, B)
+    assert found.sign_test.two_sided == pytest.approx(scipy.binomtest(6, 7).pvalue, abs=1e-15)
+    theirs = scipy.bootstrap(((A - B),), np.mean, n_resamples=20_000, method="BCa", rng=1).confidence_interval
+    assert found.bca.low == pytest.approx(theirs.low, abs=2e-3) and found.bca.high == pytest.approx(theirs.high, abs=2e-3)
+    assert stats.correlation(A, B).value == pytest.approx(scipy.pearsonr(A, B).statistic, abs=1e-14)
+    assert stats.correlation(A, B, ranks=True).value == pytest.approx(scipy.spearmanr(A, B).statistic, abs=1e-14)
+    ends = scipy.pearsonr(A, B).confidence_interval(0.95)
+    assert stats.correlation(A, B).interval.low == pytest.approx(ends.low, abs=1e-12)
+
+
+def test_beside_rliable():
+    metrics = pytest.importorskip("rliable.metrics", reason="rliable is not installed; python/test-extras.sh runs this")
+    scores = np.random.default_rng(0).random((10, 6))
+    assert stats.aggregate(scores, "iqm").value == pytest.approx(metrics.aggregate_iqm(scores), abs=1e-14)
+    assert stats.aggregate(scores, "median").value == pytest.approx(metrics.aggregate_median(scores), abs=1e-14)
+    assert stats.aggregate(scores, "optimality_gap").value == pytest.approx(
+        metrics.aggregate_optimality_gap(scores), abs=1e-14
+    )
+    other = np.random.default_rng(1).random((10, 6))
+    assert stats.probability_of_improvement(scores, other).value == pytest.approx(
+        metrics.probability_of_improvement(scores, other), abs=1e-14
+    )
+
+
+def test_refusals_name_the_argument():
+    refused = [
+        (lambda: stats.paired(A, B[:3]), "second"),
+        (lambda: stats.paired([], []), "first"),
+        (lambda: stats.paired([np.nan, 1.0], [1.0, 2.0]), "first"),
+        (lambda: stats.paired(A.astype(np.float16), B), "first is float16"),
+        (lambda: stats.paired(A[::2], B[::2]), "first is not contiguous"),
+        (lambda: stats.aggregate(A), "scores has shape"),
+        (lambda: stats.aggregate(A[:, None], "best"), "aggregate is 'best'"),
+        (lambda: stats.bca(A, "mode"), "statistic is 'mode'"),
+        (lambda: stats.bca(A, level=2.0), "level"),
+        (lambda: stats.correlation(A, B, ranks=True, groups=[0] * 8), "groups and ranks"),
+    ]
+    for call, word in refused:
+        with pytest.raises((TypeError, ValueError), match=word):
+            call()
