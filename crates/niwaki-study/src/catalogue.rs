@@ -1,26 +1,11 @@
-//! The studies that ship with the program, by the paper's labels.
+//! What study files say, and which of those that ship with the program answer for a label of the paper.
 
 use crate::Error;
 use crate::diagnostics::Diagnostics;
-use crate::training::{Plan, Training};
+use crate::shipped::{Kind, Study, studies, unknown};
+use crate::training::{self, Plan, Training};
 use niwaki_train::spec::strictly;
-
-/// A study file: a new one is a TOML under `studies/` and a line in [`studies`].
-#[derive(Clone, Copy, Debug)]
-pub struct Study {
-    /// The label of the paper.
-    pub label: &'static str,
-    /// What it does.
-    kind: Kind,
-    /// The file's text.
-    pub text: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Diagnostics,
-    Training,
-}
+use serde::Deserialize;
 
 /// What a study file says.
 #[derive(Clone, Debug)]
@@ -29,54 +14,6 @@ pub enum Contents {
     Diagnostics(Box<Diagnostics>),
     /// Runs to train.
     Training(Box<Training>),
-}
-
-/// Every study, in the paper's order.
-#[must_use]
-pub const fn studies() -> &'static [Study] {
-    macro_rules! study {
-        ($kind:ident, $label:literal, $file:literal) => {
-            Study {
-                label: $label,
-                kind: Kind::$kind,
-                text: include_str!(concat!("../../../studies/", $file)),
-            }
-        };
-    }
-    &[
-        study!(Diagnostics, "tab:diag-summary", "tab-diag-summary.toml"),
-        study!(Diagnostics, "fig:diag-mse-alpha", "fig-diag-mse-alpha.toml"),
-        study!(Diagnostics, "app:diagnostics", "app-diagnostics.toml"),
-        study!(Diagnostics, "app:diagnostics-null-controls", "app-diagnostics-null-controls.toml"),
-        study!(Training, "tab:results-summary", "tab-results-summary.toml"),
-        study!(
-            Training,
-            "app:diagnostics-null-controls+training",
-            "app-diagnostics-null-controls-training.toml"
-        ),
-        study!(Training, "tab:g-detail", "tab-g-detail.toml"),
-        study!(Training, "tab:h-detail", "tab-h-detail.toml"),
-        study!(Training, "tab:i-detail", "tab-i-detail.toml"),
-        study!(Training, "tab:i-aggressive", "tab-i-aggressive.toml"),
-        study!(Training, "app:opt-ablation", "app-opt-ablation.toml"),
-        study!(Training, "tab:sched-null+transformer", "tab-sched-null-transformer.toml"),
-        study!(Training, "tab:sched-win+warmup", "tab-sched-win-warmup.toml"),
-        study!(Training, "tab:sched-win+easy", "tab-sched-win-easy.toml"),
-        study!(Training, "tab:sched-win+hard", "tab-sched-win-hard.toml"),
-        study!(Training, "tab:sched-win+confirm", "sched-win-confirm.toml"),
-        study!(Training, "tab:sched-win+job", "tab-sched-win-job.toml"),
-        study!(Training, "tab:sched-horizon", "tab-sched-horizon.toml"),
-        study!(Training, "tab:sched-horizon+calibrated", "tab-sched-horizon-calibrated.toml"),
-        study!(Training, "fig:wincorr", "fig-wincorr.toml"),
-        study!(Training, "fig:ktol", "fig-ktol.toml"),
-        study!(Training, "fig:2order", "fig-2order.toml"),
-        study!(Training, "app:sched-boundary+lags", "app-sched-boundary.toml"),
-        study!(Training, "tab:envladder", "tab-envladder.toml"),
-        study!(Training, "tab:envladder+calibration", "tab-envladder-calibration.toml"),
-        study!(Training, "tab:envladder+rungs", "tab-envladder-rungs.toml"),
-        study!(Training, "eq:peak-advantage", "eq-peak-advantage.toml"),
-        study!(Training, "sec:disc+shop", "sec-disc.toml"),
-    ]
 }
 
 /// Every study that answers for this label: the blocks of one table may be studies of their own.
@@ -91,8 +28,7 @@ pub fn answering(label: &str) -> Result<Vec<Study>, Error> {
         }
     }
     if found.is_empty() {
-        let known = studies().iter().map(|study| study.label).collect::<Vec<_>>().join(", ");
-        return Err(Error::UnknownLabel { came: label.to_owned(), known });
+        return Err(unknown(label));
     }
     Ok(found)
 }
@@ -112,11 +48,7 @@ impl Study {
     /// # Errors
     /// Where a key is unknown or missing, or the file claims another label.
     pub fn read(&self) -> Result<Contents, Error> {
-        let name = format!("study {}", self.label);
-        let contents = match self.kind {
-            Kind::Diagnostics => Contents::Diagnostics(Box::new(strictly(&name, self.text)?)),
-            Kind::Training => Contents::Training(Box::new(strictly(&name, self.text)?)),
-        };
+        let contents = Contents::read(&self.name(), self.text)?;
         let label = match &contents {
             Contents::Diagnostics(study) => &study.label,
             Contents::Training(study) => &study.label,
@@ -159,14 +91,33 @@ impl Study {
     /// # Errors
     /// As [`Study::read`].
     pub fn also(&self) -> Result<Vec<String>, Error> {
-        match self.kind {
-            Kind::Diagnostics => Ok(Vec::new()),
-            Kind::Training => Ok(self.training()?.also),
-        }
+        Ok(match self.read()? {
+            Contents::Diagnostics(_) => Vec::new(),
+            Contents::Training(study) => study.also,
+        })
     }
 }
 
+/// What decides how the rest of a file is read.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: Kind,
+}
+
 impl Contents {
+    /// Reads a study file: its kind first, then that kind's own strict table.
+    ///
+    /// # Errors
+    /// Where a key is unknown or missing; the error begins with `name`.
+    pub fn read(name: &str, text: &str) -> Result<Self, Error> {
+        let head: Head = strictly(name, text)?;
+        Ok(match head.kind {
+            Kind::Diagnostics => Self::Diagnostics(Box::new(strictly(name, text)?)),
+            Kind::Training => Self::Training(Box::new(strictly(name, text)?)),
+        })
+    }
+
     /// The study's title.
     #[must_use]
     pub fn title(&self) -> &str {
@@ -184,10 +135,7 @@ impl Contents {
                 let (values, bounds) = (study.value.len() + study.bound.len(), study.order.len());
                 values + bounds + study.lowest.len() + study.falling.len() + study.margin.len()
             }
-            Self::Training(study) => {
-                let numbers = study.value.len() + study.lead.len() + study.correlation.len();
-                numbers + study.order.len() + study.trend.len() + usize::from(study.feasible.is_some())
-            }
+            Self::Training(study) => training::statements(study),
         }
     }
 

@@ -1,6 +1,10 @@
 //! What the paper printed, and how ours compares with it.
 
+use crate::Error;
 use std::fmt;
+
+/// The p-value that the paper's tests are read at.
+pub const LEVEL: f64 = 0.05;
 
 /// A number as the paper printed it: its value, and half a unit of its last digit.
 ///
@@ -24,6 +28,21 @@ impl Printed {
         let last = exponent - i32::try_from(decimals).ok()?;
         Some(Self { value, half_unit: 0.5 * 10_f64.powi(last) })
     }
+
+    /// What the file of a study says that the paper printed.
+    ///
+    /// # Errors
+    /// Where that is no number.
+    pub fn of(study: &str, text: &str) -> Result<Self, Error> {
+        Self::read(text).ok_or_else(|| no_number(study, text))
+    }
+}
+
+/// That the file of a study prints what is neither a number, a share nor a range.
+#[must_use]
+pub fn no_number(study: &str, text: &str) -> Error {
+    let mend = format!("'{text}' is neither a number, a share nor a range");
+    Error::Senseless { label: study.to_owned(), mend }
 }
 
 /// How one statement of the paper fared.
@@ -114,6 +133,13 @@ pub fn printed_range(text: &str) -> Option<(f64, f64)> {
     Some((low.value.min(high.value) - low.half_unit, low.value.max(high.value) + high.half_unit))
 }
 
+/// Reads `7/10` or `30-45`; nothing where the text is no such pair.
+#[must_use]
+pub fn whole_pair(text: &str, apart: char) -> Option<(u64, u64)> {
+    let (first, second) = text.split_once(apart)?;
+    Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
+}
+
 /// Whether a mean lies in a range, give or take two standard errors. An error that is not a number decides nothing.
 #[must_use]
 pub fn in_range((low, high): (f64, f64), mean: f64, sem: f64) -> Judgement {
@@ -179,5 +205,12 @@ mod tests {
         assert_eq!(compare(printed, None, 0.304, 0.0), (None, Judgement::Agrees));
         assert_eq!(compare(printed, None, 0.306, 0.0).1, Judgement::Differs);
         assert_eq!(compare(printed, Some(0.03), 0.3, f64::NAN), (None, Judgement::TooFewSeeds));
+    }
+    #[test]
+    fn shares_and_ranges_are_read() {
+        assert_eq!(whole_pair("7/10", '/'), Some((7, 10)));
+        assert_eq!(whole_pair("30-45", '-'), Some((30, 45)));
+        assert_eq!(whole_pair("0.961", '/'), None);
+        assert_eq!(whole_pair("-0.03", '-'), None);
     }
 }

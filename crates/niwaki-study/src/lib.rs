@@ -10,6 +10,8 @@
 //! | [`claim`] | what the paper printed, and how ours compares with it |
 //! | [`diagnostics`] | studies of the exact estimator diagnostics: statements and pages |
 //! | [`training`] | training studies: plan, runner, results, endpoints, comparisons, pages |
+//! | `report` | what is asked of a study, and what comes back |
+//! | `shipped` | the study files as they were when the program was built |
 //! | [`verdict`] | the paper's statements beside ours, for both |
 //! | [`reproduce`] | the door: a study re-run and reported |
 
@@ -17,10 +19,14 @@ pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;
 mod error;
+mod report;
 mod reproduce;
+mod shipped;
 pub mod training;
 pub mod verdict;
 
-pub use catalogue::{Contents, Study, answering, find, studies};
+pub use catalogue::{Contents, answering, find};
 pub use error::Error;
-pub use reproduce::{Asked, Progress, Report, reproduce};
+pub use report::{Asked, Progress, Report};
+pub use reproduce::reproduce;
+pub use shipped::{Study, studies};

@@ -61,14 +61,15 @@ impl Board<'_> {
             .ok_or_else(|| self.senseless(format!("nothing is measured under the name '{measure}'")))
     }
 
-    fn printed(&self, text: &str) -> Result<Printed, Error> {
-        Printed::read(text).ok_or_else(|| self.senseless(format!("'{text}' is not a number")))
-    }
-
     fn value(&self, claim: &ValueClaim) -> Result<Outcome, Error> {
         let ours = self.spread(&claim.measure, &claim.reward, claim.drift, &claim.loss)?;
-        let printed = self.printed(&claim.paper)?;
-        let sem = claim.sem.as_deref().map(|text| self.printed(text)).transpose()?.map(|sem| sem.value);
+        let printed = Printed::of(&self.study.label, &claim.paper)?;
+        let sem = claim
+            .sem
+            .as_deref()
+            .map(|text| Printed::of(&self.study.label, text))
+            .transpose()?
+            .map(|sem| sem.value);
         let (sems, judgement) = compare(printed, sem, ours.mean, ours.sem);
         Ok(Outcome {
             group: format!("{}, {}, δ = {}", words(&claim.measure), claim.reward, claim.drift),
@@ -96,7 +97,7 @@ impl Board<'_> {
                 claim.reward,
                 claim.below
             ),
-            paper: Some(self.printed(&claim.paper)?.value),
+            paper: Some(Printed::of(&self.study.label, &claim.paper)?.value),
             paper_sem: None,
             ours: Ours::Number(worst, 0.0),
             sems: None,
@@ -198,7 +199,7 @@ impl Board<'_> {
         let share = 1.0 - best.mse.mean / ppo.mean;
         // First-order error of a ratio; the two are paired by seed, so this errs on the wide side.
         let sem = (best.mse.sem / best.mse.mean).hypot(ppo.sem / ppo.mean) * (1.0 - share);
-        let printed = claim.paper.as_deref().map(|text| self.printed(text)).transpose()?;
+        let printed = claim.paper.as_deref().map(|text| Printed::of(&self.study.label, text)).transpose()?;
         let (sems, judgement) = match printed {
             Some(printed) => compare(printed, None, share, sem),
             None => (None, Judgement::from(share > 0.0)),

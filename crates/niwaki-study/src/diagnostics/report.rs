@@ -2,7 +2,7 @@
 
 use super::{Diagnostics, study_page};
 use crate::Error;
-use crate::reproduce::{Asked, Progress, Report, conclusion};
+use crate::report::{Asked, Progress, Report, conclusion};
 use niwaki_exact::diagnostics::{league_table, summarise, to_csv, to_json};
 
 /// Measures every pair of a study and holds the paper's statements against them.

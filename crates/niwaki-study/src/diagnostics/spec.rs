@@ -1,6 +1,7 @@
 //! A study file of this kind: what to measure, and what the paper printed of it.
 
 use crate::Error;
+use crate::shipped::Kind;
 use niwaki_correction::Surrogate;
 use niwaki_exact::diagnostics::{Grid, Policies};
 use niwaki_exact::{Process, Reward};
@@ -13,6 +14,10 @@ use std::path::PathBuf;
 pub struct Diagnostics {
     /// The label of the paper.
     pub label: String,
+    /// What kind of study the file is.
+    pub kind: Kind,
+    /// Its place in the paper's order; the build reads it, and a study without one comes last.
+    pub place: Option<u32>,
     /// A title for the page.
     pub title: String,
     /// What the study asks, in a sentence or two.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `spec.rs`, `claims.rs` | a study file of this kind, and what the paper printed |
 //! | `pilot.rs` | runs of one arm that choose a setting of each cell first |
-//! | `strength.rs` | strengths by the rule, measured before anything is trained |
+//! | `strength.rs`, `settle.rs` | strengths by the rule, measured before anything is trained |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs` | files beside the runs, written whole |
 //! | `runner.rs` | from a plan to finished runs, on a device |
@@ -15,18 +15,13 @@
 //! | `endpoint.rs` | what is read off a curve |
 //! | `summary.rs` | an endpoint over the seeds of a cell, and paired comparisons |
 //! | `judge.rs` | the paper's numbers and statements held against them |
-//! | `anatomy.rs` | how runs fail |
-//! | `scaling.rs` | how an advantage scales with the axes of a grid |
-//! | `boundary.rs` | two orders: which share of the ways to run them is on time |
-//! | `dose.rs` | whether the lead follows the dose |
+//! | `analysis/` | what a study looks into beyond endpoints: the pilot, dose, scaling, failures and more |
 //! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | what the report shows |
 //! | `report.rs` | from the file to the report |
 
-mod anatomy;
-mod boundary;
+mod analysis;
 mod charts;
 mod claims;
-mod dose;
 mod endpoint;
 mod figures;
 mod fisher;
@@ -37,26 +32,26 @@ mod plan;
 mod report;
 mod results;
 mod runner;
-mod scaling;
+mod settle;
 mod spec;
 mod store;
 mod strength;
 mod summary;
 mod table;
 
-pub use boundary::Feasible;
+pub use crate::report::{Speed, Workplace};
+pub use analysis::{Correlated, DosePoint, correlation, dose_points, partialled};
 pub use claims::Half;
-pub use dose::{Correlated, DosePoint, correlation, partialled};
 pub use endpoint::Endpoint;
 pub use fisher::fisher_exact;
+pub use judge::judge;
+pub(crate) use judge::statements;
 pub use page::training_page;
-pub use pilot::{Calibration, Choice, Pilot, Tried};
 pub use plan::{Plan, Planned};
-pub use report::Workplace;
 pub(crate) use report::report;
 pub use results::{Results, Run};
-pub use runner::{Runner, Speed};
-pub use spec::Training;
+pub use runner::Runner;
+pub use spec::{Calibration, Choice, Feasible, Pilot, Training, Tried};
 pub use strength::Strength;
 pub use summary::{Board, Comparison, Estimate};
 pub use table::{comparisons_table, endpoints_csv, endpoints_table};

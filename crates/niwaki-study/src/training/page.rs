@@ -1,12 +1,12 @@
 //! The page of a training study.
 
-use super::claims::Half;
-use super::table::{
-    anatomy_table, calibration_table, comparisons_table, dose_table, endpoints_table, scaling_table,
-};
-use super::{Board, Calibration, Comparison, Speed, Strength};
+use super::analysis::{ANALYSES, Place};
+use super::table::{comparisons_table, endpoints_table};
+use super::{Board, Comparison, charts, figures};
 use crate::Error;
 use crate::claim::{Judgement, Outcome};
+use crate::report::Speed;
+use crate::shipped;
 use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
 use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
 use std::collections::BTreeSet;
@@ -46,33 +46,16 @@ pub fn training_page(
         );
     }
     page = page.section(claims(board, outcomes, agreeing)?);
-    if let Some(calibration) = &study.chosen {
-        page = page.section(chosen(calibration));
-    }
-    if !board.plan.strengths.is_empty() {
-        let words = board.plan.strengths.iter().map(Strength::words).collect::<Vec<_>>();
-        let prose = "Before anything was trained, one update without correction of each seed's initial policy said how far \
-                     it drifts; the median of an arm and cell licenses min(1, 1/σ²T) for all of its seeds.";
-        page = page.section(Section::new("Strengths by the rule").id("strengths").prose(prose).list(words));
-    }
+    page = analysed(page, board, Place::Settings)?;
     if !study.chart.is_empty() {
         let mut section = Section::new("Figures").id("figures");
         for wanted in &study.chart {
             let bars = "Bars: two standard errors either side; of a median, 95% of resampled seeds.";
-            section = section.figure(Figure::new(&board.against(wanted)?).caption(bars));
+            section = section.figure(Figure::new(&charts::against(board, wanted)?).caption(bars));
         }
         page = page.section(section);
     }
-    if let Some(feasible) = &study.feasible {
-        let chart = feasible.chart(&feasible.shares()?);
-        let caption =
-            format!("Every one of {} drawn pairs is run both ways; nothing is trained.", feasible.pairs);
-        let figure = Figure::new(&chart).caption(caption);
-        page = page.section(Section::new("Feasible shares").id("feasible").figure(figure));
-    }
-    if study.dose.is_some() {
-        page = page.section(dose(board)?);
-    }
+    page = analysed(page, board, Place::Findings)?;
     if !comparisons.is_empty() {
         page = page.section(leads(board, comparisons)?);
     }
@@ -81,18 +64,16 @@ pub fn training_page(
             if board.plan.cells.len() == 1 { "Curves".to_owned() } else { format!("Curves, {name}") };
         let mut section = Section::new(heading)
             .id(format!("curves-{cell}"))
-            .figure(Figure::new(&board.curves(cell)).caption(
+            .figure(Figure::new(&figures::curves(board, cell)).caption(
                 "Bold lines are means over seeds; with more than two arms the ribbons are two standard errors either side.",
             ));
-        if let Some(grid) = board.seeds(cell) {
+        if let Some(grid) = figures::seeds(board, cell) {
             section = section
                 .figure(Figure::new(&grid).caption("Each seed is a thin line, the mean of them bold."));
         }
         page = page.section(section);
     }
-    if study.anatomy {
-        page = page.section(failures(board));
-    }
+    page = analysed(page, board, Place::Runs)?;
     if let Some(speed) = &results.speed {
         page = page.section(Section::new("Speed").id("speed").prose(speed_line(speed)));
     }
@@ -101,7 +82,7 @@ pub fn training_page(
 
 /// Whether a study is about the paper: it ships with the program, or says what the paper printed.
 fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
-    !outcomes.is_empty() || crate::find(&board.plan.study.label).is_ok()
+    !outcomes.is_empty() || shipped::find(&board.plan.study.label).is_some()
 }
 
 fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Section, Error> {
@@ -147,76 +128,25 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Se
     Ok(section)
 }
 
-/// What the pilot measured and chose.
-fn chosen(calibration: &Calibration) -> Section {
-    let band = calibration.within.map_or_else(String::new, |[low, high]| {
-        format!(", accepted only from {low} to {high}; a cell without such a value is left out")
-    });
-    Section::new("The pilot")
-        .id("pilot")
-        .prose(format!(
-            "Before any other arm ran, {} alone chose {} for each cell: the value whose {} is nearest to the aim{band}.",
-            calibration.arm, calibration.key, calibration.endpoint
-        ))
-        .table(calibration_table("What was tried", calibration))
-}
-
-/// Leads against the dose.
-fn dose(board: &Board<'_>) -> Result<Section, Error> {
-    let points = board.dose_points()?;
-    let mut section = Section::new("Lead and dose").id("dose");
-    if points.is_empty() {
-        return Ok(section.prose("No seed has all three arms yet."));
-    }
-    for half in [Half::First, Half::Second] {
-        section = section.figure(
-            Figure::new(&board.dose_scatter(&points, half))
-                .caption("A point is a seed of a cell: the dose is of the arm without correction, the lead of the one with it."),
-        );
-    }
-    if let Some(grid) = board.correlations(&points) {
-        section =
-            section.figure(Figure::new(&grid).caption("Solid: first half of training; dashed: second half."));
-    }
-    Ok(section.table(dose_table("Correlation of dose and lead over seeds", board, &points)))
+/// The sections that analyses have at a place of the page.
+fn analysed(page: Page, board: &Board<'_>, place: Place) -> Result<Page, Error> {
+    ANALYSES.iter().try_fold(page, |page, analysis| {
+        Ok(match analysis.section(place, board)? {
+            Some(section) => page.section(section),
+            None => page,
+        })
+    })
 }
 
 fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Section, Error> {
     let mut section = Section::new("Paired comparisons").id("comparisons");
-    if let Some(chart) = board.leads(comparisons) {
+    if let Some(chart) = figures::leads(board, comparisons) {
         section = section.figure(Figure::new(&chart).caption("Bars: 95% of resampled pairs."));
     }
-    if board.plan.study.scaling {
-        for arm in 0..board.plan.study.arm.len() {
-            let asked = comparisons.iter().any(|found| found.arm == arm);
-            if let Some(map) = board.lead_map(arm, comparisons).filter(|_| asked) {
-                section = section.figure(Figure::new(&map).caption("Mean lead over seeds in each cell."));
-            }
-        }
-        let scalings = board.scalings(comparisons)?;
-        if !scalings.is_empty() {
-            let caption = "Power laws fitted to the leads that are positive";
-            section = section.table(scaling_table(caption, board, &scalings));
-        }
+    for analysis in ANALYSES {
+        section = analysis.beside_leads(section, board, comparisons)?;
     }
     Ok(section.table(comparisons_table("All comparisons", board, comparisons)))
-}
-
-fn failures(board: &Board<'_>) -> Section {
-    let mut section = Section::new("How runs fail").id("failures");
-    let Some(table) = anatomy_table("Failed runs (final η at most a half)", board) else {
-        return section.prose("No run failed.");
-    };
-    for (cell, name) in board.plan.cells.iter().enumerate() {
-        if let Some(chart) = board.dead_starts(cell) {
-            let caption = match board.plan.cells.len() {
-                1 => "All arms; thin lines are single runs, at most 80 of each kind.".to_owned(),
-                _ => format!("{name}, all arms; thin lines are single runs, at most 80 of each kind."),
-            };
-            section = section.figure(Figure::new(&chart).caption(caption));
-        }
-    }
-    section.table(table)
 }
 
 fn speed_line(speed: &Speed) -> String {

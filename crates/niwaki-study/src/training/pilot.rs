@@ -3,84 +3,10 @@
 //! The pilot is a study of its own, with its own folder and seeds; what it chose is written beside the results of the
 //! study that asked for it, and only then can that one be planned. The rule sees one arm and knows no other.
 
-use super::spec::Cell;
-use super::{Board, Endpoint, Training, store};
+use super::spec::{Calibration, Cell, Choice, Pilot, Training, Tried};
+use super::{Board, store};
 use crate::Error;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// A pilot as a study's file has it.
-///
-/// Paper: `app:sched-win`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pilot {
-    /// The arm that runs.
-    pub arm: String,
-    /// The key that is chosen, with dots.
-    pub key: String,
-    /// What it may be.
-    pub values: Vec<f64>,
-    /// What is measured.
-    pub endpoint: Endpoint,
-    /// What it should be nearest to; a cell may have an aim of its own, and one without any is left as it is.
-    pub aim: Option<f64>,
-    /// The band in which it is accepted; a cell with nothing in it is left out.
-    pub within: Option<[f64; 2]>,
-    /// Seeds of the pilot.
-    pub seeds: u64,
-    /// The first of them.
-    #[serde(default)]
-    pub first_seed: u64,
-    /// Keys of the run that only the pilot sets.
-    #[serde(default)]
-    pub set: toml::Table,
-}
-
-/// What a pilot chose.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Calibration {
-    /// The key that was chosen.
-    pub key: String,
-    /// The arm that ran.
-    pub arm: String,
-    /// What was measured.
-    pub endpoint: String,
-    /// The band in which it was accepted.
-    pub within: Option<[f64; 2]>,
-    /// One per cell that had an aim.
-    pub cells: Vec<Choice>,
-}
-
-/// What a pilot chose for a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Choice {
-    /// The cell.
-    pub cell: String,
-    /// What the endpoint should be nearest to.
-    pub aim: f64,
-    /// Every value with the mean endpoint over seeds and how many there were.
-    pub tried: Vec<Tried>,
-    /// The value, where one was accepted.
-    pub chosen: Option<f64>,
-}
-
-/// A value that was tried.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tried {
-    /// The value.
-    pub value: f64,
-    /// The mean endpoint.
-    pub came: f64,
-    /// Its standard error; nothing of one seed.
-    #[serde(default)]
-    pub sem: Option<f64>,
-    /// Over so many seeds.
-    pub seeds: usize,
-}
 
 /// The name of a pilot's cell: that of the study's cell, and the value.
 fn cell_of(cell: &str, value: f64) -> String {

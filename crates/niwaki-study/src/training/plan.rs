@@ -285,7 +285,7 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                     let mend = format!("cell {} is borrowed, so it can set nothing of its own", cell.name);
                     return Err(senseless(mend));
                 }
-                let other = crate::find(&borrow.study)?.training()?;
+                let other = Training::shipped(&borrow.study)?;
                 let found = self::sources(&other)?.into_iter().find(|source| source.name == borrow.cell);
                 let found = found.ok_or_else(|| {
                     senseless(format!("study {} has no cell '{}'", borrow.study, borrow.cell))

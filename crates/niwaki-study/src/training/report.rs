@@ -2,20 +2,10 @@
 
 use super::{
     Board, Calibration, Plan, Results, Runner, Strength, Training, comparisons_table, endpoints_csv,
-    endpoints_table, training_page,
+    endpoints_table, judge, training_page,
 };
 use crate::Error;
-use crate::reproduce::{Asked, Progress, Report, conclusion};
-use niwaki_train::Device;
-
-/// Where runs are trained.
-#[derive(Clone, Debug)]
-pub struct Workplace {
-    /// Where networks train; tables always train on the processor.
-    pub device: Device,
-    /// Most members of a cohort on a GPU; see [`Runner::members`].
-    pub members: Option<usize>,
-}
+use crate::report::{Asked, Progress, Report, Workplace, conclusion};
 
 /// Trains what is missing of a study and holds the paper's statements against it; where it has a pilot, that first, so
 /// that its cells are settled before any arm runs.
@@ -40,7 +30,7 @@ pub(crate) fn report(
     make(&plan, asked, watch)?;
     let results = Results::read(&plan, asked.out)?;
     let board = Board { plan: &plan, results: &results };
-    let (outcomes, comparisons) = (board.judge()?, board.comparisons()?);
+    let (outcomes, comparisons) = (judge(&board)?, board.comparisons()?);
     let page = training_page(&board, &outcomes, &comparisons, asked.made.clone())?;
     let mut tables = vec![endpoints_table(&plan.study.title, &board)?];
     if !comparisons.is_empty() {

@@ -1,7 +1,8 @@
 //! The finished runs of a plan, read from disk.
 
-use super::{Plan, Speed};
+use super::Plan;
 use crate::Error;
+use crate::report::Speed;
 use niwaki_train::Record;
 use niwaki_train::run::Finished;
 use std::fs;

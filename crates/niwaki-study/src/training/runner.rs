@@ -4,12 +4,12 @@
 
 use super::{Plan, Planned, store};
 use crate::Error;
+use crate::report::Speed;
 use niwaki_shop::Bounds;
 use niwaki_train::run::{self, Claim, Folder, Occupied, Runs};
 use niwaki_train::spec::{Played, PolicyKind, cohort_of};
 use niwaki_train::{Device, Recipe, Spec};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
@@ -35,32 +35,6 @@ pub struct Runner<'a> {
     pub members: Option<usize>,
     /// Called with the run-iterations that have just been done.
     pub tick: &'a (dyn Fn(u64) + Sync),
-}
-
-/// How fast a study was made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Speed {
-    /// Runs that were trained.
-    pub runs: u64,
-    /// Their iterations together.
-    pub run_iterations: u64,
-    /// Seconds from the start to the end.
-    pub seconds: f64,
-    /// Seconds until the first iteration of a cohort was done.
-    pub start_up_seconds: f64,
-    /// Where they ran.
-    pub device: String,
-    /// Threads of the processor.
-    pub threads: usize,
-}
-
-impl Speed {
-    /// Run-iterations per second, start-up included.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
-        self.run_iterations as f64 / self.seconds
-    }
 }
 
 /// The clock and counters of one call.

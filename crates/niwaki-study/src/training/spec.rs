@@ -1,13 +1,14 @@
 //! A study file of this kind: what to train, and what the paper printed of it.
 
 use super::Endpoint;
-use super::boundary::Feasible;
 use super::claims::{
     CorrelationClaim, LeadClaim, OrderClaim, RatioClaim, TrendClaim, TriedClaim, ValueClaim,
 };
-use super::pilot::{Calibration, Pilot};
+use crate::Error;
+use crate::shipped::{self, Kind};
 use niwaki_train::Spec;
-use serde::Deserialize;
+use niwaki_train::spec::strictly;
+use serde::{Deserialize, Serialize};
 
 /// A training study as its file has it.
 ///
@@ -17,6 +18,11 @@ use serde::Deserialize;
 pub struct Training {
     /// The label of the paper.
     pub label: String,
+    /// What kind of study the file is.
+    #[serde(default)]
+    pub kind: Kind,
+    /// Its place in the paper's order; the build reads it, and a study without one comes last.
+    pub place: Option<u32>,
     /// Further labels that this study answers for.
     #[serde(default)]
     pub also: Vec<String>,
@@ -94,6 +100,17 @@ pub struct Training {
     /// Correlations of lead and dose.
     #[serde(default)]
     pub correlation: Vec<CorrelationClaim>,
+}
+
+impl Training {
+    /// A training study that ships with the program.
+    ///
+    /// # Errors
+    /// Where none has this label, or its file does not read.
+    pub(super) fn shipped(label: &str) -> Result<Self, Error> {
+        let study = shipped::find(label).ok_or_else(|| shipped::unknown(label))?;
+        Ok(strictly(&study.name(), study.text)?)
+    }
 }
 
 /// Which return a study follows.
@@ -232,4 +249,93 @@ pub struct DoseStudy {
     pub of: String,
     /// Over how many first iterations.
     pub iterations: usize,
+}
+
+/// `[feasible]`: the shares to be measured, as a study's file has it.
+///
+/// Paper: `fig:2order`, `app:sched-boundary`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feasible {
+    /// Units of time between the earliest possible end of an order and its due date.
+    pub slacks: Vec<u32>,
+    /// Pairs of orders to draw.
+    pub pairs: usize,
+    /// The depth of the trap that no slack is said to give.
+    pub avoids: f64,
+    /// The share that the first slack beyond that depth is said to give.
+    pub lands: Option<f64>,
+}
+
+/// A pilot as a study's file has it.
+///
+/// Paper: `app:sched-win`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pilot {
+    /// The arm that runs.
+    pub arm: String,
+    /// The key that is chosen, with dots.
+    pub key: String,
+    /// What it may be.
+    pub values: Vec<f64>,
+    /// What is measured.
+    pub endpoint: Endpoint,
+    /// What it should be nearest to; a cell may have an aim of its own, and one without any is left as it is.
+    pub aim: Option<f64>,
+    /// The band in which it is accepted; a cell with nothing in it is left out.
+    pub within: Option<[f64; 2]>,
+    /// Seeds of the pilot.
+    pub seeds: u64,
+    /// The first of them.
+    #[serde(default)]
+    pub first_seed: u64,
+    /// Keys of the run that only the pilot sets.
+    #[serde(default)]
+    pub set: toml::Table,
+}
+
+/// What a pilot chose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The key that was chosen.
+    pub key: String,
+    /// The arm that ran.
+    pub arm: String,
+    /// What was measured.
+    pub endpoint: String,
+    /// The band in which it was accepted.
+    pub within: Option<[f64; 2]>,
+    /// One per cell that had an aim.
+    pub cells: Vec<Choice>,
+}
+
+/// What a pilot chose for a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The cell.
+    pub cell: String,
+    /// What the endpoint should be nearest to.
+    pub aim: f64,
+    /// Every value with the mean endpoint over seeds and how many there were.
+    pub tried: Vec<Tried>,
+    /// The value, where one was accepted.
+    pub chosen: Option<f64>,
+}
+
+/// A value that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    /// The value.
+    pub value: f64,
+    /// The mean endpoint.
+    pub came: f64,
+    /// Its standard error; nothing of one seed.
+    #[serde(default)]
+    pub sem: Option<f64>,
+    /// Over so many seeds.
+    pub seeds: usize,
 }

@@ -9,7 +9,7 @@ use niwaki_exact::diagnostics::{Grid, Policies, Row, summarise};
 use niwaki_study::claim::{Judgement, Ours};
 use niwaki_study::diagnostics::Diagnostics;
 use niwaki_study::find;
-use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, training_page};
+use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, judge, training_page};
 use niwaki_train::{Device, run as run_folder};
 use std::collections::HashSet;
 use std::path::Path;
@@ -255,7 +255,7 @@ fn a_report_is_a_function_of_its_folder() {
     let page = || {
         let results = Results::read(&plan, folder.path()).unwrap();
         let board = Board { plan: &plan, results: &results };
-        let outcomes = board.judge().unwrap();
+        let outcomes = judge(&board).unwrap();
         assert_eq!(outcomes.len(), 1);
         // Three pairs are too few to say so.
         assert_eq!(outcomes[0].judgement, Judgement::TooFewSeeds);

@@ -2,7 +2,9 @@
 
 use niwaki_page::Made;
 use niwaki_study::claim::Ours;
-use niwaki_study::training::{Board, Calibration, Endpoint, Plan, Results, Training, training_page};
+use niwaki_study::training::{
+    Board, Calibration, Endpoint, Plan, Results, Training, dose_points, judge, training_page,
+};
 use niwaki_study::{answering, find, studies};
 use std::path::Path;
 
@@ -80,7 +82,7 @@ fn every_study_goes_from_its_file_to_its_page() {
         let results = Results::read(&plan, folder.path()).unwrap();
         assert_eq!(results.runs.len(), plan.runs.len(), "{label}");
         let board = Board { plan: &plan, results: &results };
-        let outcomes = board.judge().unwrap();
+        let outcomes = judge(&board).unwrap();
         let study = &plan.study;
         // Two seeds are too few for a correlation; everything else is judged.
         let stated = study.value.len() + study.lead.len() + study.trend.len() + study.order.len();
@@ -192,7 +194,7 @@ fn dose_and_lead_are_paired_by_seed() {
     crate::run(&plan, folder.path());
     let results = Results::read(&plan, folder.path()).unwrap();
     let board = Board { plan: &plan, results: &results };
-    let points = board.dose_points().unwrap();
+    let points = dose_points(&board).unwrap();
     assert_eq!(points.len(), 3 * 4);
     let of = |arm: usize, cell: usize, seed: u64, endpoint: Endpoint| {
         let run = board.runs(arm, cell).into_iter().find(|run| run.seed == seed).unwrap();
@@ -206,7 +208,7 @@ fn dose_and_lead_are_paired_by_seed() {
         assert_eq!(point.lead[1], at(2, Endpoint::GreedySecondHalf) - at(0, Endpoint::GreedySecondHalf));
     }
     // The leads stand beside the paper's, with seeds and p.
-    let outcomes = board.judge().unwrap();
+    let outcomes = judge(&board).unwrap();
     let lead = outcomes.iter().find_map(|outcome| match &outcome.ours {
         Ours::Lead(lead) if lead.paper == "+0.087" => Some(lead),
         _ => None,

@@ -7,14 +7,13 @@ use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::training::Workplace;
 use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
-use niwaki_train::spec::strictly;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Re-run tables and figures of the paper.
 #[derive(Args)]
 pub(crate) struct Reproduce {
-    /// Labels of the paper, e.g. tab:diag-summary, `all` for every one, or training studies of your own as .toml files.
+    /// Labels of the paper, e.g. tab:diag-summary, `all` for every one, or studies of your own as .toml files.
     #[arg(value_name = "LABEL", required_unless_present = "list")]
     labels: Vec<String>,
     /// List the labels that exist so far, with what they cost.
@@ -117,10 +116,10 @@ fn named(error: niwaki_study::Error) -> anyhow::Error {
     }
 }
 
-/// A training study from a file.
+/// A study from a file.
 fn own(file: &str) -> anyhow::Result<Contents> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
-    Ok(Contents::Training(Box::new(strictly(file, &text)?)))
+    Ok(Contents::read(file, &text)?)
 }
 
 /// Prints what was measured, the paper's statements beside it, and where the page is.

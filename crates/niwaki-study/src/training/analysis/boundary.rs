@@ -2,12 +2,38 @@
 //!
 //! Nothing is trained for this: every drawn pair is run both ways.
 
-use super::Board;
+use super::{Analysis, Place};
 use crate::Error;
 use crate::claim::{Ours, Outcome};
-use niwaki_page::{Axis, Format, LineChart, Series};
+use crate::training::spec::Feasible;
+use crate::training::{Board, Training};
+use niwaki_page::{Axis, Figure, Format, LineChart, Section, Series};
 use niwaki_tasks::two_orders::feasible_by_slack;
-use serde::Deserialize;
+
+/// The analysis; a study asks for it with `[feasible]`.
+pub(super) struct Boundary;
+
+impl Analysis for Boundary {
+    fn statements(&self, study: &Training) -> usize {
+        study.feasible.as_ref().map_or(0, |feasible| 1 + usize::from(feasible.lands.is_some()))
+    }
+
+    fn outcomes(&self, board: &Board<'_>) -> Result<Vec<Outcome>, Error> {
+        let Some(feasible) = &board.plan.study.feasible else { return Ok(Vec::new()) };
+        let shares = feasible.shares()?;
+        Ok([Some(feasible.judge(&shares)), feasible.landing(&shares)].into_iter().flatten().collect())
+    }
+
+    fn section(&self, place: Place, board: &Board<'_>) -> Result<Option<Section>, Error> {
+        let Some(feasible) = board.plan.study.feasible.as_ref().filter(|_| place == Place::Findings) else {
+            return Ok(None);
+        };
+        let caption =
+            format!("Every one of {} drawn pairs is run both ways; nothing is trained.", feasible.pairs);
+        let figure = Figure::new(&feasible.chart(&feasible.shares()?)).caption(caption);
+        Ok(Some(Section::new("Feasible shares").id("feasible").figure(figure)))
+    }
+}
 
 /// How near to a depth a share must come to count as reaching it.
 const NEAR: f64 = 0.025;
@@ -15,33 +41,17 @@ const NEAR: f64 = 0.025;
 /// The seed of the pairs, which is that of the instances that are trained on.
 const SEED: u64 = 0;
 
-/// `[feasible]`: the shares to be measured, as a study's file has it.
-///
-/// Paper: `fig:2order`, `app:sched-boundary`
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Feasible {
-    /// Units of time between the earliest possible end of an order and its due date.
-    pub slacks: Vec<u32>,
-    /// Pairs of orders to draw.
-    pub pairs: usize,
-    /// The depth of the trap that no slack is said to give.
-    pub avoids: f64,
-    /// The share that the first slack beyond that depth is said to give.
-    pub lands: Option<f64>,
-}
-
 /// The share of ways that are on time at each slack.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shares {
+struct Shares {
     /// Where only the lag-critical order has a due date.
-    pub(super) one: Vec<(f64, f64)>,
+    one: Vec<(f64, f64)>,
     /// Where both have.
-    pub(super) both: Vec<(f64, f64)>,
+    both: Vec<(f64, f64)>,
 }
 
 impl Feasible {
-    pub(super) fn shares(&self) -> Result<Shares, Error> {
+    fn shares(&self) -> Result<Shares, Error> {
         let by_slack = |both: bool| -> Result<Vec<(f64, f64)>, Error> {
             let shares = feasible_by_slack(both, &self.slacks, self.pairs, SEED)?;
             Ok(self.slacks.iter().map(|&slack| f64::from(slack)).zip(shares).collect())
@@ -50,7 +60,7 @@ impl Feasible {
     }
 
     /// The curves with the depth that they are said to pass by.
-    pub(super) fn chart(&self, shares: &Shares) -> LineChart {
+    fn chart(&self, shares: &Shares) -> LineChart {
         LineChart::new("Share of the ways to run two orders that are on time, against slack")
             .x(Axis::linear("slack, units of time"))
             .y(Axis::linear("share on time").range(0.0, 1.0))
@@ -106,15 +116,6 @@ impl Feasible {
 
 fn said((slack, share): (f64, f64)) -> String {
     format!("{} at slack {slack}", Format::fixed(3).text(share))
-}
-
-impl Board<'_> {
-    /// What the study says of feasible shares, where it says anything.
-    pub(super) fn feasible(&self) -> Result<Vec<Outcome>, Error> {
-        let Some(feasible) = &self.plan.study.feasible else { return Ok(Vec::new()) };
-        let shares = feasible.shares()?;
-        Ok([Some(feasible.judge(&shares)), feasible.landing(&shares)].into_iter().flatten().collect())
-    }
 }
 
 #[cfg(test)]
