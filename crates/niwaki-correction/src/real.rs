@@ -1,4 +1,6 @@
 //! The two float types of the crate, with an exponential that the compiler can vectorise.
+//!
+//! The engine (`niwaki-nn`) has scalars and an exponential of its own; the head of its `cpu/real.rs` says why.
 
 use std::fmt::{Debug, Display};
 use std::iter::Sum;

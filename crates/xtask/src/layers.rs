@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-files", 0),
     ("niwaki-page", 0),
     ("niwaki-words", 0),
+    ("niwaki-simd", 0),
     ("niwaki-exact", 1),
     ("niwaki-shop", 1),
     ("niwaki-advise", 2),
@@ -26,7 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// Crates that must work without any dependency.
-const ALONE: &[&str] = &["niwaki-correction", "niwaki-stats", "niwaki-words"];
+const ALONE: &[&str] = &["niwaki-correction", "niwaki-stats", "niwaki-words", "niwaki-simd"];
 
 /// Dependencies that belong to one crate.
 const RESERVED: &[(&str, &str)] = &[

@@ -1,8 +1,8 @@
 //! Kernels over single scalars and columns: activations, sums, scaling.
 
 use super::Real;
-use super::simd::vectorised;
 use crate::ops::Activation;
+use niwaki_simd::vectorised;
 
 /// Accumulators of a sum: wide enough for one AVX-512 register of f32.
 pub(crate) const LANES: usize = 16;

@@ -17,7 +17,6 @@ pub(crate) mod panels;
 pub(crate) mod product;
 mod real;
 pub(crate) mod rows;
-pub(crate) mod simd;
 mod step;
 
 pub(crate) use block::{Block, accumulate, scale_range};

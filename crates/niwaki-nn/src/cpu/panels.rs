@@ -7,7 +7,7 @@
 
 use super::Real;
 use super::product::{Matrix, PANEL, product};
-use super::simd::{Level, level, vectorised};
+use niwaki_simd::{Level, level, vectorised};
 use std::hint::black_box;
 
 /// Scalars of a register of f32; f64 takes two.
@@ -21,11 +21,7 @@ const DEPTH: usize = 64;
 
 /// Whether this machine multiplies faster from panels.
 pub(crate) fn used() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    let used = level() == Level::Wide;
-    #[cfg(not(target_arch = "x86_64"))]
-    let used = false;
-    used
+    level() == Level::Avx512
 }
 
 /// Scalars that the panels of a `[k, n]` matrix take.

@@ -5,7 +5,7 @@
 //! axis is cut here into pieces of at most [`PANEL`], and the special cases are computed here with the same order.
 
 use super::Real;
-use super::simd::vectorised;
+use niwaki_simd::vectorised;
 
 /// Inner axes up to this length are summed in one run.
 pub(crate) const PANEL: usize = 512;

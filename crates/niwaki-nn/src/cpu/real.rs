@@ -2,6 +2,10 @@
 //!
 //! In f32 the functions are branch-free arithmetic that vectorises, accurate to a few units in the last place; in
 //! f64, which exists for laws, they are `libm`'s.
+//!
+//! `niwaki-correction` has a `Real` of its own. Its exponential is fused only on request, so that an oracle's numbers have
+//! the same bits on every machine; this one always is, which is faster, and recorded runs have its bits. One of them in
+//! both places would change numbers that users have.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};

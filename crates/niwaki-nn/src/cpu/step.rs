@@ -1,8 +1,8 @@
 //! One member's optimiser step over its flat buffers.
 
 use super::Real;
-use super::simd::vectorised;
 use crate::optimiser::{Optimiser, StepRule};
+use niwaki_simd::vectorised;
 
 vectorised! {
     /// `‖g‖₂`, summed in f64 in a fixed order.

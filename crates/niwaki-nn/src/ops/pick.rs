@@ -3,10 +3,10 @@
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
 use crate::cpu::kernels::{largest, sum};
-use crate::cpu::simd::vectorised;
 use crate::cpu::{Block, Real, accumulate};
 use crate::graph::{Graph, Index, Mask, Value, expect};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 /// Masked log-softmax of each row, the chosen entry's log-probability and the entropy.
 ///

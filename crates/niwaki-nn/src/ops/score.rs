@@ -3,10 +3,10 @@
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
 use crate::cpu::kernels::{add_scaled, dot};
-use crate::cpu::simd::vectorised;
 use crate::cpu::{Block, Real};
 use crate::graph::{Graph, Value, expect};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 /// `output[r, s] = scale · query[r] · key[s]`: a pointer's scores, `[query rows, key rows]`.
 #[derive(Clone, Copy, Debug, PartialEq)]

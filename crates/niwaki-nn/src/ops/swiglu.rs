@@ -2,10 +2,10 @@
 
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
-use crate::cpu::simd::vectorised;
 use crate::cpu::{Block, Real, accumulate, scale_range};
 use crate::graph::{Graph, Value};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 /// `output = gate · σ(gate) · up` element by element, equal shapes (SwiGLU), `σ(z) = 1 / (1 + e^{−z})`.
 ///

@@ -2,7 +2,7 @@
 
 use crate::cpu::Real;
 use crate::cpu::kernels::{LANES, add_scaled, dot, larger, largest, sum};
-use crate::cpu::simd::vectorised;
+use niwaki_simd::vectorised;
 use std::ops::Range;
 
 /// Columns of a value of one item: rows `stride` apart, the first column at `start`.

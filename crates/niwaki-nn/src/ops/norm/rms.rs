@@ -2,12 +2,12 @@
 
 use crate::Result;
 use crate::cpu::kernels::dot;
-use crate::cpu::simd::vectorised;
 use crate::cpu::{Block, Real, accumulate, scale_range};
 use crate::graph::{Graph, Value, expect};
 use crate::layout::Param;
 use crate::ops::{OnCpu, Operation, Reads, Rows};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 /// `output[r] = x[r] · s_r · gain`, `s_r = 1/√(mean(x[r]²) + epsilon)`.
 ///

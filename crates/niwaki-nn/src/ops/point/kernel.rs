@@ -4,7 +4,7 @@
 
 use crate::cpu::Real;
 use crate::cpu::kernels::LANES;
-use crate::cpu::simd::vectorised;
+use niwaki_simd::vectorised;
 
 /// One scalar of each of sixteen rows.
 type Lane<F> = [F; LANES];
