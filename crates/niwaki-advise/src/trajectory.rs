@@ -319,7 +319,7 @@ impl Chunk {
         pack(Field::NewLogProb, &mut self.new);
         check(Field::NewLogProb, log_prob, &self.new[start..])?;
         if self.against == Against::Behaviour {
-            // It is what the others are held against; there is no third.
+            // The behaviour's log-probs were read above, in the place of the rollout's.
         } else if record.came(Field::BehaviourLogProb) == Came::Absent {
             if !self.behaviour.is_empty() {
                 return Err(Fault::Missing { field: Field::BehaviourLogProb, near: None });

@@ -27,7 +27,7 @@ impl Moments {
 
     #[cold]
     fn add_far(&mut self, mass: f64, log: f64) {
-        // Upwards when a weight outgrows the rest, downwards only while there is no rest.
+        // The scale goes up when a weight is far larger than the sum, and down only while the sum is zero.
         if log > self.scale + ROOM || (self.first == 0.0 && log < self.scale - ROOM) {
             self.rescale(log);
         }

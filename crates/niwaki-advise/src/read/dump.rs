@@ -148,7 +148,7 @@ impl Dump {
         let (give, filled) = sync_channel::<Result<(Chunk, u64), Error>>(CHUNKS);
         let (hand_back, empty) = channel::<Chunk>();
         for _ in 0..=CHUNKS {
-            // The other end is in hand, so that nothing is lost.
+            // This cannot fail: `empty`, the receiving end, is still alive.
             let _ = hand_back.send(self.chunk());
         }
         std::thread::scope(|scope| {

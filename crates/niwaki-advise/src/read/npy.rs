@@ -69,7 +69,7 @@ impl Array {
         let header = Header::read(&mut reader)?;
         let name = header.kind.as_str();
         let size = |rest: &str| rest.parse::<usize>().ok().filter(|size| *size > 0);
-        // Kinds are plain ASCII: what is not has no size.
+        // Kinds are plain ASCII; any other text is refused below, because it has no size.
         let (order, rest) = name.split_at_checked(2).unwrap_or((name, ""));
         let kind = match (order, size(rest)) {
             ("<f" | "|f", Some(size @ (2 | 4 | 8))) => Kind::Float(size),
@@ -84,7 +84,7 @@ impl Array {
             return Err("is in Fortran order; save numpy.ascontiguousarray(x)".to_owned());
         }
         let mut array = Self { reader, kind, shape: Vec::new(), bytes: Vec::new() };
-        // The bytes that are there pay for the shape: nothing is taken on the header's word.
+        // The header's shape must fit the bytes of the file, so that it cannot ask for memory that nothing fills.
         let values = present.saturating_sub(header.length);
         let needed =
             header.shape.iter().try_fold(array.size() as u64, |bytes, &axis| bytes.checked_mul(axis));

@@ -84,7 +84,7 @@ impl Arrays {
         let shape = arrays[&lead].shape.clone();
         let flat = shape.len() == 1;
         let lanes = match (&shape[..], &extents) {
-            // Rows of nothing take no bytes, so that a header may claim any number of them.
+            // A row of no steps takes no bytes, so a header could claim any number of such rows.
             ([lanes, width], _) if *lanes > 0 && *width > 0 => *lanes,
             ([_, _], _) => return Err(refuse(kind(lead, "an array with steps", &shape))),
             ([_], Some(extents)) => extents.lanes(),

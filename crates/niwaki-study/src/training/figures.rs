@@ -23,7 +23,7 @@ fn y_axis(board: &Board<'_>, cell: usize) -> Axis {
     let name = if greedy(board) { "greedy success" } else { "η" };
     let share = |run: &Run| run.points(greedy(board)).iter().all(|point| (0.0..=1.0).contains(&point.1));
     let here = |run: &&Run| board.plan.covers(cell, run.cell);
-    // A makespan is no share of anything.
+    // Where the reward is a makespan, values are not shares and the axis is left open.
     if board.results.runs.iter().filter(here).all(share) {
         Axis::linear(name).range(0.0, 1.0)
     } else {

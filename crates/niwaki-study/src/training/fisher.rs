@@ -11,7 +11,7 @@ pub fn fisher_exact(k: u64, n: u64, l: u64, m: u64) -> f64 {
     let log_weight = |k: u64| log_choose(n, k) + log_choose(m, hits - k) - log_choose(n + m, hits);
     let seen = log_weight(k);
     let possible = hits.saturating_sub(m)..=hits.min(n);
-    // A hair of slack, so that tables of equal weight count as equal.
+    // Tables of equal weight must count as equal in spite of rounding.
     possible.map(log_weight).filter(|&weight| weight <= seen + 1e-9).map(f64::exp).sum::<f64>().min(1.0)
 }
 

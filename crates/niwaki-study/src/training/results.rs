@@ -60,7 +60,7 @@ impl Results {
         if runs.is_empty() {
             return Err(Error::NoResults { label: plan.study.label.clone(), folder });
         }
-        // How fast it was is the clock's, and no result: what does not read is left out.
+        // The speed is no result, so a file that does not read is left out.
         let speed = fs::read(folder.join("speed.json")).ok();
         let speed = speed.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         Ok(Self { runs, planned: plan.runs.len(), speed })

@@ -266,7 +266,7 @@ impl Runner<'_> {
             if let Some(missing) =
                 bounds.get_mut(&pool_of(&run.recipe.spec)?).filter(|found| found.is_empty())
             {
-                // What does not read is another run's, or is named when its own run is looked at.
+                // A file that does not read belongs to another run, or is reported when its own run is opened.
                 let known = run::known_optima(&self.out.join(&run.home), &run.identity());
                 *missing = known.ok().flatten().unwrap_or_default();
             }

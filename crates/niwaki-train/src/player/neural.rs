@@ -291,7 +291,7 @@ fn scores_of<'a>(outputs: &[&'a [f32]], heads: Heads) -> Scores<'a, f32> {
 fn cotangents_of<'a>(wanted: &'a mut [&mut [f32]], heads: Heads) -> Cotangents<'a, f32> {
     let mut wanted = wanted.iter_mut().map(|wanted| &mut **wanted);
     let (log_prob, entropy) = (wanted.next().unwrap_or_default(), wanted.next().unwrap_or_default());
-    // Those two stand first.
+    // Log-prob and entropy are the first two outputs.
     let value = heads.value_output().and_then(|output| wanted.nth(output - 2)).unwrap_or_default();
     Cotangents { log_prob, entropy, value }
 }

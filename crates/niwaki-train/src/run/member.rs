@@ -27,7 +27,7 @@ pub(super) struct Member {
 impl Member {
     /// Opens the files at an iteration and cuts off what follows.
     pub(super) fn open(folder: Folder, recipe: &Recipe, done: usize) -> Result<Self, Error> {
-        // Whatever says that this run is finished is of another one.
+        // This run is not finished, so a summary that is here belongs to another run.
         folder.remove(SUMMARY)?;
         let (lines, curve) = Lines::open::<Record>(&folder, CURVE, done)?;
         lines::check_numbers(&folder.file(CURVE), &curve)?;
@@ -87,7 +87,7 @@ impl Member {
         bounds: Option<&[Bounds]>,
     ) -> Result<Summary, Error> {
         if diverged {
-            // Whether one was saved on the way is the clock's doing, and it is no policy to keep.
+            // A checkpoint may have been saved on the way, depending on the clock; a diverged policy is not kept.
             self.folder.remove(CHECKPOINT)?;
         }
         let unproven = bounds.map(|bounds| bounds.iter().filter(|one| !one.proven()).count());

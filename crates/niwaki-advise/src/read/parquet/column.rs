@@ -33,7 +33,7 @@ pub(super) struct Column {
     left: u64,
     codec: i64,
     dictionary: Vec<f64>,
-    /// Decoded numbers; holes are not numbers.
+    /// Decoded numbers; nulls are NaN.
     numbers: Vec<f64>,
     /// Starts of the rows among them, and whether each row is there at all.
     starts: Vec<usize>,
@@ -86,7 +86,7 @@ impl Column {
     /// # Errors
     /// In words, where a page cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Option<&[f64]>>, String> {
-        // A row is whole once the next one has begun or its chunk has ended.
+        // A row is complete once the next one has begun or its chunk has ended.
         while self.row + 1 >= self.starts.len() {
             if self.page.left > 0 {
                 self.drop_given();
@@ -231,13 +231,13 @@ impl Column {
             }
         }
         let whole = leaf.value_level;
-        let holes = definitions.iter().filter(|&&level| level != whole).count();
-        // Without holes the numbers need no other place.
-        let direct = holes == 0;
+        let nulls = definitions.iter().filter(|&&level| level != whole).count();
+        // Without nulls the numbers can be decoded in place.
+        let direct = nulls == 0;
         let first = numbers.len();
         let into = if direct { &mut *numbers } else { &mut *found };
         let values = values.as_mut().ok_or(CUT)?;
-        values.take(bytes, leaf.physical, dictionary, size - holes, into)?;
+        values.take(bytes, leaf.physical, dictionary, size - nulls, into)?;
         let Some(element) = leaf.element_level else {
             if direct {
                 starts.extend(first..first + size);
@@ -268,7 +268,7 @@ impl Column {
             for (&level, &repetition) in definitions.iter().zip(&*repetitions) {
                 if repetition == 0 {
                     starts.push(numbers.len());
-                    // Below the level of an empty list there is no list.
+                    // A level below that of an empty list means that the list itself is null.
                     there.push(level + 1 >= element);
                 }
                 if level == whole {
