@@ -1,5 +1,6 @@
 //! Several files as one run.
 
+use super::records::{Pass, Records, shown};
 use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
@@ -13,34 +14,6 @@ const CHUNK_STEPS: usize = 1 << 16;
 
 /// Chunks that are read ahead.
 const CHUNKS: usize = 2;
-
-/// One layout's rows, in order.
-pub(super) trait Records: Send {
-    /// Fills the record with the next row; false at the end.
-    fn next(&mut self, record: &mut Record) -> Result<bool, Error>;
-    /// Where the row last read stands.
-    fn place(&self) -> Place;
-    /// Names that the schema does not know, for hints.
-    fn strangers(&self) -> Vec<String>;
-    /// About how many bytes of the file are done.
-    fn done(&self) -> u64;
-}
-
-/// What a pass needs of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pass {
-    /// Rewards, groups, iterations and weights.
-    Rewards,
-    /// Everything.
-    Whole,
-}
-
-impl Pass {
-    pub(super) fn wants(self, field: Field) -> bool {
-        let first = [Field::Reward, Field::Group, Field::Iteration, Field::Weight, Field::Advantage];
-        self == Self::Whole || first.contains(&field)
-    }
-}
 
 /// The trajectories of one or more files, chunk by chunk.
 pub struct Dump {
@@ -244,9 +217,4 @@ fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Box<dyn R
         "parquet" => Box::new(parquet::Table::open(file, size, naming, pass)?),
         _ => return Err(Error::Layout { file: shown(file), ending }),
     })
-}
-
-/// A file as users wrote it.
-pub(super) fn shown(file: &Path) -> String {
-    file.display().to_string()
 }

@@ -2,8 +2,8 @@
 //!
 //! Numbers go straight into the record's buffers; what the schema does not name is skipped unread.
 
-use super::dump::{Pass, Records, shown};
 use super::limits::LONGEST_LINE;
+use super::records::{Pass, Records, shown};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{FIELDS, Field, Naming};
 use crate::trajectory::{Came, Record, key_of_number, key_of_text};

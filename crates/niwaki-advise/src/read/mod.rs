@@ -3,6 +3,7 @@
 //! | file | what belongs there |
 //! |---|---|
 //! | `dump.rs` | several files as one run; the first pass over rewards; places of faults |
+//! | `records.rs` | what every layout gives: rows one by one |
 //! | `jsonl.rs` | one object per line |
 //! | `npz.rs`, `npy.rs`, `header.rs` | NumPy arrays, padded or flat |
 //! | `extents.rs` | lengths and offsets of an archive's trajectories |
@@ -17,6 +18,7 @@ pub(crate) mod limits;
 mod npy;
 mod npz;
 mod parquet;
+mod records;
 
 pub use dump::Dump;
 pub use npy::Numbers;

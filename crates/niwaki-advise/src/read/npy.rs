@@ -1,8 +1,8 @@
 //! One NumPy array as a stream of numbers.
 
-use super::dump::shown;
 use super::header::Header;
 use super::limits::BLOCK;
+use super::records::shown;
 use crate::error::Error;
 use crate::trajectory::key_of_text;
 use std::fs::File;

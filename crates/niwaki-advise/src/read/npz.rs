@@ -2,10 +2,10 @@
 //!
 //! Every array is read from a handle of its own, all in step, so that no array is ever held whole.
 
-use super::dump::{Pass, Records, shown};
 use super::extents::{Extents, Trouble};
 use super::limits::{DEFLATE, LONGEST};
 use super::npy::{Array, Kind};
+use super::records::{Pass, Records, shown};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
 use crate::trajectory::{Came, Record, key_of_number};

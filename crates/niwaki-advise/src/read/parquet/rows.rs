@@ -3,8 +3,8 @@
 use super::column::Column;
 use super::meta::{Leaf, Meta, Physical};
 use crate::error::{Error, Fault, Place};
-use crate::read::dump::{Pass, Records, shown};
 use crate::read::limits::{PER_BYTE, RUN};
+use crate::read::records::{Pass, Records, shown};
 use crate::schema::{Field, Naming};
 use crate::trajectory::{Came, Record, key_of_number};
 use std::collections::BTreeMap;
