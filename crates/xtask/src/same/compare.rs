@@ -65,6 +65,12 @@ fn contents(name: &str, old: &[u8], new: &[u8]) -> Result<Option<usize>, String>
         Change::Quotes => unquoted(old).eq(unquoted(new)),
         Change::Comments => text(old).zip(text(new)).is_some_and(|(old, new)| said(old).eq(said(new))),
         Change::Numbers => text(old).zip(text(new)).is_some_and(|(old, new)| worded(old).eq(worded(new))),
+        Change::Text(piece) => text(old)
+            .zip(text(new))
+            .is_some_and(|(old, new)| old.replace(piece, "") == new.replace(piece, "")),
+        Change::Columns(names) => {
+            text(old).zip(text(new)).is_some_and(|(old, new)| table(names, old) == table(names, new))
+        }
         Change::Notes => tensors(old).is_some_and(|old| Some(old) == tensors(new)),
         Change::Fields(fields) => without(fields, old).is_some_and(|old| Some(old) == without(fields, new)),
     });
@@ -94,6 +100,34 @@ fn said(text: &str) -> impl Iterator<Item = &str> {
 fn worded(text: &str) -> impl Iterator<Item = &str> {
     let number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     text.split_whitespace().map(move |word| if number(word) { "0.0" } else { word })
+}
+
+/// The cells of CSV without some columns, by the names of its first line.
+fn table(without: &[&str], text: &str) -> Vec<Vec<String>> {
+    let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
+    let heads = rows.first().cloned().unwrap_or_default();
+    let kept = |row: Vec<String>| {
+        let named = row.into_iter().zip(heads.iter().map(Some).chain(std::iter::repeat(None)));
+        named
+            .filter(|(_, head)| head.is_none_or(|head| !without.contains(&head.as_str())))
+            .map(|(cell, _)| cell)
+            .collect()
+    };
+    rows.into_iter().map(kept).collect()
+}
+
+/// The cells of a line of CSV, without their quotation marks.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
+        match (letter, quoted) {
+            ('"', _) => quoted = !quoted,
+            (',', false) => cells.push(String::new()),
+            _ => cells.last_mut().into_iter().for_each(|cell| cell.push(letter)),
+        }
+    }
+    cells
 }
 
 /// What a safetensors file says of its tensors, and their bytes; nothing where it is none.
@@ -186,6 +220,17 @@ mod tests {
         assert!(contents("oracle/printed.txt", b"drift 0.47", b"drift 0.48").is_err());
         assert!(contents("a/shops/b.txt", b"2 2\n", b"# flow shop\n2 2\n").is_ok());
         assert!(contents("a/shops/b.txt", b"2 2\n", b"# flow shop\n2 3\n").is_err());
+    }
+
+    #[test]
+    fn columns_may_change_and_no_others() {
+        let file = "pointer-study/x/endpoints.csv";
+        let old = b"arm,dose:2,auc\n\"a,b\",1,2\n";
+        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,b\",7,2\n").is_ok());
+        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,b\",1,3\n").is_err());
+        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,c\",1,2\n").is_err());
+        assert!(contents("advise-x/index.html", b"a,-1", b"a,%27-1").is_ok());
+        assert!(contents("advise-x/index.html", b"a,-1", b"a,%27-2").is_err());
     }
 
     #[test]
