@@ -9,7 +9,7 @@
 | `niwaki.shop` | shops: read, generate, solve, verify, draw |
 | `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
 | `niwaki.jax` | the same as a JAX function |
-| `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup |
+| `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup, and a callback that advises live |
 | `niwaki.gym` | flow shops under construction as a Gymnasium `VectorEnv` |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.

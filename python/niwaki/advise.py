@@ -294,6 +294,8 @@ def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: A
         flat = {name: _flat(name, value, lengths) for name, value in values.items()}
     else:
         flat = {name: _padded(name, value, shape) for name, value in values.items()}
+    if flat["mask"] is not None and not flat["mask"].any():
+        raise ValueError("mask leaves no step of the policy in the batch")
     each = {"rewards": rewards, "weights": weights}
     for name, value in each.items():
         if value is not None:

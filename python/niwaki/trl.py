@@ -1,9 +1,10 @@
-"""TRL's `GRPOTrainer` with the correction.
+"""TRL's `GRPOTrainer` with the correction, and a callback that says live whether stale data costs signal.
 
-    from niwaki.trl import GRPOTrainer
+    from niwaki.trl import AdviseCallback, GRPOTrainer
 
     trainer = GRPOTrainer(model, reward_funcs=…, args=…, train_dataset=…,
                           correction="tempered:0.1", warmup_iterations=50, warmup_reuse=4)
+    trainer.add_callback(AdviseCallback("runs/mine"))
 
 The loss alone changes, and in one place: the log of the correction factor is added to the log-probs that TRL's own loss
 reads, so `exp(log-prob − old)` becomes the corrected ratio with both channels of its gradient. Clipping, KL, aggregation,
@@ -12,29 +13,31 @@ entropy and metrics stay TRL's.
 
 from __future__ import annotations
 
-import importlib.metadata
+import json
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+from ._pinned import pinned
 
 TESTED = ("1.16.0",)
 """Versions of TRL that the tests ran with."""
 
-_found = importlib.metadata.version("trl")
-if _found not in TESTED:
-    raise ImportError(
-        f"niwaki.trl changes the inside of TRL's loss and was tested with trl {', '.join(TESTED)}; "
-        f"found {_found}: pip install trl=={TESTED[-1]}"
-    )
+pinned("niwaki.trl", "trl", TESTED)
 
 import torch  # noqa: E402
 import trl  # noqa: E402
+from torch import Tensor  # noqa: E402
 from torch.utils.data import Sampler  # noqa: E402
+from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.utils import RepeatSampler  # noqa: E402
 
+from .advise import Advice, Advisor  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import log_factor  # noqa: E402
 
-__all__ = ["GRPOTrainer"]
+__all__ = ["AdviseCallback", "GRPOTrainer"]
 
 _LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo")
 _FAR = 1 << 40
@@ -77,6 +80,7 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._read: dict[str, Any] | None = None
         self._generation = -1
         self._left = 0
+        self._pass = 0
         super().__init__(*args, **kwargs)
         self._reuse = self.num_iterations
         self._check()
@@ -92,6 +96,15 @@ class GRPOTrainer(trl.GRPOTrainer):
             raise ValueError("liger's fused loss has no place for a correction; leave use_liger_kernel out")
         if self._warmup_reuse is not None and isinstance(self.train_dataset, torch.utils.data.IterableDataset):
             raise ValueError("warmup_reuse needs a dataset with a length; an iterable one repeats as TRL decides")
+
+    def _watchers(self) -> list[AdviseCallback]:
+        return [callback for callback in self.callback_handler.callbacks if isinstance(callback, AdviseCallback)]
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        """Logs what TRL logs, and what the callbacks have measured."""
+        for watcher in self._watchers():
+            logs = logs | watcher.to_log()
+        super().log(logs, *args, **kwargs)
 
     def reuse_of(self, generation: int) -> int:
         """Passes over the batch of a generation (from 0)."""
@@ -121,6 +134,10 @@ class GRPOTrainer(trl.GRPOTrainer):
             mask = mask * inputs["tool_mask"]
         old = inputs.get("old_per_token_logps")
         old = logps.detach() if old is None else old
+        # The last pass over a batch is the stalest.
+        if self.model.training and self._pass == self.reuse_of(self._generation) - 1:
+            for watcher in self._watchers():
+                watcher.see(self, old, logps.detach(), mask, inputs["advantages"], self._generation)
         if not self.corrected:
             return (logps, *rest)
         factor = log_factor(logps, old, mask, correction=self.correction)
@@ -144,6 +161,7 @@ class GRPOTrainer(trl.GRPOTrainer):
         self.num_iterations = reuse if self._buffered_inputs is None else _FAR
         inputs = super()._prepare_inputs(generation_batch)
         self.num_iterations = reuse
+        self._pass = (reuse * steps - self._left) // steps
         self._left -= 1
         return inputs
 
@@ -187,3 +205,64 @@ class _Repeated(Sampler):
     def __len__(self) -> int:
         chunks = len(self.once) // self.size
         return sum(self.size * self.reuse_of(self.drawn + chunk) * self.steps for chunk in range(chunks))
+
+
+class AdviseCallback(TrainerCallback):
+    """Measures the last pass over each batch of a `niwaki.trl.GRPOTrainer`, and adds the numbers to its logs.
+
+    Args:
+        folder: where `dump.jsonl` goes, for `niwaki advise`; nothing is written where None.
+        settings: of `niwaki.advise.Advisor`; the clip is the trainer's own unless given.
+
+    Of several processes the main one measures its share of each batch.
+    """
+
+    def __init__(self, folder: str | Path | None = None, **settings: Any) -> None:
+        self.path = None if folder is None else Path(folder) / "dump.jsonl"
+        self._settings = settings
+        self._advisor: Advisor | None = None
+
+    @property
+    def advice(self) -> Advice:
+        """What the run says so far; ValueError before the first batch has had its last pass."""
+        if self._advisor is None:
+            raise ValueError("no batch has had its last pass yet")
+        return self._advisor.advice()
+
+    def to_log(self) -> dict[str, float]:
+        """Names and values for the logs."""
+        return {} if self._advisor is None else self.advice.to_log()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Makes the dump; a run that is taken up again goes on with its own."""
+        if self.path is not None and state.is_world_process_zero:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if state.global_step == 0:
+                self.path.write_text("")
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Says so where nothing was measured."""
+        if self._advisor is None and state.is_world_process_zero:
+            warnings.warn("AdviseCallback saw no batch; add it to a niwaki.trl.GRPOTrainer", stacklevel=2)
+
+    def see(
+        self, trainer: GRPOTrainer, old: Tensor, new: Tensor, mask: Tensor, advantages: Tensor, generation: int
+    ) -> None:
+        """Takes one micro-batch, `[trajectories, tokens]` each; advantages perhaps `[trajectories]`."""
+        if not trainer.accelerator.is_main_process:
+            return
+        if self._advisor is None:
+            clip = {"clip": (trainer.epsilon_low, trainer.epsilon_high)}
+            self._advisor = Advisor(**clip | self._settings)
+        own = mask.bool()
+        rows = lambda values: [row[kept].double().cpu().numpy() for row, kept in zip(values, own)]
+        olds, news = rows(old), rows(new)
+        each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
+        worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
+        self._advisor.update(news, olds, worth, iteration=generation)
+        if self.path is None:
+            return
+        with self.path.open("a") as file:
+            for before, now, advantage in zip(olds, news, worth):
+                record = {"iteration": generation, "old_log_prob": before.tolist(), "new_log_prob": now.tolist()}
+                file.write(json.dumps(record | {"advantage": advantage.tolist()}) + "\n")

@@ -1,5 +1,9 @@
 """niwaki.trl against TRL's real GRPOTrainer, on the CPU with a tiny model built here."""
 
+import json
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -7,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed; python/test
 trl = pytest.importorskip("trl", reason="trl is not installed; python/test-extras.sh runs this")
 
 from datasets import Dataset  # noqa: E402
-from niwaki.trl import GRPOTrainer  # noqa: E402
+from niwaki.trl import AdviseCallback, GRPOTrainer  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
 
@@ -35,7 +39,7 @@ def reward(completions, **_):
     return [float(text.split().count("w3") - text.split().count("w4")) + 0.01 * len(text.split()) for text in completions]
 
 
-def train(kind, folder, steps=6, losses=None, **extra):
+def train(kind, folder, steps=6, losses=None, callback=False, **extra):
     settings = {name: extra.pop(name) for name in ("beta", "loss_type", "num_iterations") if name in extra}
     args = trl.GRPOConfig(
         **{"num_iterations": 3, "loss_type": "grpo"} | settings,
@@ -53,23 +57,26 @@ def train(kind, folder, steps=6, losses=None, **extra):
     losses = [] if losses is None else losses
     data = Dataset.from_list([{"prompt": f"w{index} w{index + 1}"} for index in range(12)])
     trainer = Recorded(model(folder), reward_funcs=reward, args=args, train_dataset=data, processing_class=tokenizer(), **extra)
+    watching = AdviseCallback(folder) if callback else None
+    if watching is not None:
+        trainer.add_callback(watching)
     trainer.train()
     weights = torch.cat([part.detach().flatten() for part in trainer.model.parameters()])
-    return losses, weights, trainer
+    return losses, weights, trainer, watching
 
 
 @pytest.mark.parametrize("settings", [{}, {"beta": 0.1, "loss_type": "dapo"}], ids=["grpo", "dapo with KL"])
 def test_no_correction_is_trls_own_grpo(tmp_path, settings):
-    own, weights, _ = train(trl.GRPOTrainer, tmp_path, **settings)
-    ours, same, _ = train(GRPOTrainer, tmp_path, correction="tempered:0", **settings)
+    own, weights, _, _ = train(trl.GRPOTrainer, tmp_path, **settings)
+    ours, same, _, _ = train(GRPOTrainer, tmp_path, correction="tempered:0", **settings)
     assert len(own) == 6 and np.ptp(own) > 1e-3
     np.testing.assert_allclose(ours, own, rtol=0, atol=1e-6)
     torch.testing.assert_close(same, weights, rtol=0, atol=1e-6)
 
 
 def test_a_correction_changes_reused_batches_and_trains(tmp_path):
-    plain, _, _ = train(trl.GRPOTrainer, tmp_path)
-    losses, weights, trainer = train(GRPOTrainer, tmp_path, correction="tempered:0.1")
+    plain, _, _, _ = train(trl.GRPOTrainer, tmp_path)
+    losses, weights, trainer, _ = train(GRPOTrainer, tmp_path, correction="tempered:0.1")
     # The first pass over a batch has ratios of one; from then on the routed channel has moved the weights.
     assert losses[0] == pytest.approx(plain[0], abs=1e-6)
     assert max(abs(a - b) for a, b in zip(losses[1:3], plain[1:3])) > 1e-6
@@ -84,11 +91,33 @@ def test_the_warmup_reuses_more_and_hands_over(tmp_path):
             seen.append(self.state.global_step)
             return super()._generate_and_score_completions(inputs)
 
-    _, _, trainer = train(
+    _, _, trainer, _ = train(
         Watched, tmp_path, steps=10, num_iterations=2, correction="tempered:0.1", warmup_iterations=2, warmup_reuse=3
     )
     # Two generations of three passes, then every two.
     assert seen == [0, 3, 6, 8] and not trainer.corrected
+
+
+def test_the_callback_says_what_the_command_says(tmp_path):
+    _, _, trainer, watching = train(GRPOTrainer, tmp_path, correction="tempered:0.1", callback=True)
+    rows = [json.loads(line) for line in (tmp_path / "dump.jsonl").read_text().splitlines()]
+    # Six steps, three passes each: two batches of eight, each dumped once.
+    assert len(rows) == 16 and {row["iteration"] for row in rows} == {0, 1}
+    live = watching.advice
+    assert live["drift"] > 0 and any("niwaki/drift" in logs for logs in trainer.state.log_history)
+    if shutil.which("niwaki") is None:
+        pytest.skip("the command is not installed; python/test-extras.sh runs this")
+    said = subprocess.run(
+        ["niwaki", "advise", str(tmp_path / "dump.jsonl"), "--format", "json"], check=True, capture_output=True, text=True
+    )
+    for entry in json.loads(said.stdout)["measured"]["numbers"]:
+        if entry["value"] is not None:
+            assert live[entry["name"]] == pytest.approx(entry["value"], rel=1e-12), entry["name"]
+
+
+def test_a_callback_on_another_trainer_says_that_it_saw_nothing(tmp_path):
+    with pytest.warns(UserWarning, match="AdviseCallback saw no batch"):
+        train(trl.GRPOTrainer, tmp_path, steps=1, callback=True)
 
 
 def test_settings_that_do_not_go_together_are_refused(tmp_path):
