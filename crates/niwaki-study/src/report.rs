@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Asked<'a> {
     /// Seeds in place of the study's own number.
     pub seeds: Option<u64>,
+    /// The first seed of a study that trains, in place of its own; pilots keep theirs.
+    pub first_seed: Option<u64>,
     /// The folder of all studies; each has one of its own in it, and goes on from what is there.
     pub out: &'a Path,
     /// Where missing runs are trained; without it only what the folder holds is reported.

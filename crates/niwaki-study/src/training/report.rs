@@ -14,7 +14,7 @@ pub(crate) fn report(
     asked: &Asked<'_>,
     watch: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Report, Error> {
-    let study = match study.pilot_study() {
+    let mut study = match study.pilot_study() {
         None => study,
         Some(pilot) => {
             let seeds = asked.seeds.map(|seeds| seeds.min(pilot.seeds));
@@ -26,6 +26,7 @@ pub(crate) fn report(
             study.calibrated(calibration)?
         }
     };
+    study.first_seed = asked.first_seed.unwrap_or(study.first_seed);
     let plan = settle(Plan::new(study, asked.seeds)?, asked, watch)?;
     make(&plan, asked, watch)?;
     let results = Results::read(&plan, asked.out)?;

@@ -2,7 +2,7 @@
 
 use crate::device::DeviceArgs;
 use crate::{output, terminal};
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::training::Workplace;
@@ -22,6 +22,9 @@ pub(crate) struct Reproduce {
     /// Number of seeds, in place of the study's own.
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
+    /// First seed of training studies, in place of their own: does it hold on seeds that nothing was run on?
+    #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 62))]
+    first_seed: Option<u64>,
     /// Folder for results; each study gets a folder of its own in it, and goes on from what is there.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
@@ -54,9 +57,19 @@ impl Reproduce {
                 }
             }
         }
+        if let (Some(_), Some(study)) = (
+            self.first_seed,
+            chosen.iter().find_map(|study| match study {
+                Contents::Diagnostics(study) => Some(study),
+                Contents::Training(_) => None,
+            }),
+        ) {
+            bail!("--first-seed is for studies that train; {} measures policy pairs: leave it out", study.label);
+        }
         let trains = chosen.iter().any(|study| matches!(study, Contents::Training(_)));
         let asked = Asked {
             seeds: self.seeds,
+            first_seed: self.first_seed,
             out: &self.out,
             // What measures policy pairs needs no device.
             workplace: if trains && !self.report_only { Some(self.workplace()?) } else { None },
