@@ -4,7 +4,7 @@
 //! [`Shop`] and one arm of [`construct`].
 
 use crate::two_orders::with_slack;
-use crate::{Construction, Error, FlowTask, InstanceFolder, JobTask, LagTask};
+use crate::{Construction, Error, FlowTask, InstanceFolder, JobTask, LagTask, SingleMachineTask};
 use niwaki_shop::construct::{JobOrder, Order};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::solve;
@@ -24,6 +24,8 @@ pub enum Shop {
     Job,
     /// Two-machine flow shops with lags and due dates.
     Lags,
+    /// One machine with due dates that can be met.
+    Single,
     /// Two orders, one of them lag-critical.
     TwoOrders {
         /// Whether the other order has a due date too.
@@ -35,8 +37,8 @@ pub enum Shop {
 
 impl Shop {
     /// All kinds, with their defaults.
-    pub const ALL: [Self; 4] =
-        [Self::Flow, Self::Job, Self::Lags, Self::TwoOrders { both: false, slack: None }];
+    pub const ALL: [Self; 5] =
+        [Self::Flow, Self::Job, Self::Lags, Self::Single, Self::TwoOrders { both: false, slack: None }];
 
     /// The kind's name, as users type it.
     #[must_use]
@@ -45,6 +47,7 @@ impl Shop {
             Self::Flow => "flow-shop",
             Self::Job => "job-shop",
             Self::Lags => "lags",
+            Self::Single => "single-machine",
             Self::TwoOrders { .. } => "two-orders",
         }
     }
@@ -58,7 +61,7 @@ impl Shop {
     /// Whether its jobs have due dates.
     #[must_use]
     pub const fn has_due_dates(self) -> bool {
-        matches!(self, Self::Lags | Self::TwoOrders { .. })
+        matches!(self, Self::Lags | Self::Single | Self::TwoOrders { .. })
     }
 
     /// The instance as one of this kind. A flow shop's file is also that of a job shop in which all routes are the same.
@@ -80,6 +83,7 @@ impl Shop {
             }
             (Self::Flow, kept @ Instance::Flow(_))
             | (Self::Job, kept @ Instance::Job(_))
+            | (Self::Single, kept @ Instance::Single(_))
             | (Self::Lags | Self::TwoOrders { .. }, kept @ Instance::Lags(_)) => Ok(kept),
             (_, other) => Err(Error::OtherKind { kind: other.kind(), shop: self.name() }),
         }
@@ -90,6 +94,7 @@ impl Shop {
             Self::Flow => Task::HardFlow,
             Self::Job => Task::JobShop,
             Self::Lags => Task::Lags,
+            Self::Single => Task::Single,
             Self::TwoOrders { both: false, .. } => Task::TwoOrders,
             Self::TwoOrders { both: true, .. } => Task::TwoOrdersBoth,
         }
@@ -259,6 +264,12 @@ pub fn construct(
         )?),
         Some(Instance::Lags(_)) => Arc::new(LagTask::new(
             alike(instances, |one| if let Instance::Lags(shop) = one { Some(shop) } else { None })?,
+            bounds,
+            training,
+            reading.hidden,
+        )?),
+        Some(Instance::Single(_)) => Arc::new(SingleMachineTask::new(
+            alike(instances, |one| if let Instance::Single(shop) = one { Some(shop) } else { None })?,
             bounds,
             training,
             reading.hidden,

@@ -2,7 +2,9 @@
 //! checker with the outcome that the task says.
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
-use niwaki_shop::{Bounds, FlowShop, Instance, JobShop, LaggedJob, Operation, TwoMachineLags, verify};
+use niwaki_shop::{
+    Bounds, FlowShop, Instance, JobShop, LaggedJob, Operation, SingleMachine, TwoMachineLags, verify,
+};
 use niwaki_stream::{Key, Stream};
 use niwaki_tasks::{Outcome, Reading, construct};
 use proptest::prelude::*;
@@ -31,6 +33,12 @@ fn shops(kind: u8, jobs: usize, machines: usize, stream: &mut Stream) -> Vec<Ins
                 routes.into_iter().map(|length| (0..length).map(|_| step()).collect()).collect();
             Instance::Job(JobShop::new(machines, &routes).unwrap())
         }
+        2 => {
+            let times = (0..jobs).map(|_| below(stream, 9)).collect();
+            Instance::Single(
+                SingleMachine::new(times, (0..jobs).map(|_| below(stream, 60)).collect()).unwrap(),
+            )
+        }
         _ => {
             let mut job = || LaggedJob {
                 first: below(stream, 9),
@@ -49,7 +57,7 @@ proptest! {
 
     #[test]
     fn masks_let_nothing_through_and_every_schedule_is_checked(
-        kind in 0_u8..3, jobs in 1_usize..8, machines in 1_usize..5, seed in any::<u64>(),
+        kind in 0_u8..4, jobs in 1_usize..8, machines in 1_usize..5, seed in any::<u64>(),
         order in 0_usize..4, hidden in any::<bool>(),
     ) {
         let mut stream = Key::new(seed, "law").open();

@@ -30,7 +30,7 @@ fn read(shop: Shop, jobs: usize, machines: usize, reading: Reading) -> Arc<dyn C
 
 /// Every kind of shop at a size, with the ways in which it can be read.
 fn readings() -> Vec<(Shop, usize, usize, Reading)> {
-    let plain = [(Shop::Flow, 7, 3), (Shop::Lags, 5, 2), (TWO_ORDERS, 2, 2)];
+    let plain = [(Shop::Flow, 7, 3), (Shop::Lags, 5, 2), (Shop::Single, 6, 1), (TWO_ORDERS, 2, 2)];
     let plain = plain.map(|(shop, jobs, machines)| (shop, jobs, machines, Reading::default()));
     let orders = Reading::ORDERS.map(|(_, order)| (Shop::Job, 4, 3, Reading { order, hidden: false }));
     let hidden = Reading { hidden: true, ..Reading::default() };
@@ -117,6 +117,7 @@ fn every_schedule_passes_the_checker_and_has_the_outcome_it_says() {
         (Shop::Job, 8, 5),
         (Shop::Job, 65, 1),
         (Shop::Lags, 6, 2),
+        (Shop::Single, 7, 1),
         (TWO_ORDERS, 2, 2),
     ];
     for (shop, jobs, machines) in sizes {

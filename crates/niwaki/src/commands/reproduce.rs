@@ -64,7 +64,10 @@ impl Reproduce {
                 Contents::Training(_) => None,
             }),
         ) {
-            bail!("--first-seed is for studies that train; {} measures policy pairs: leave it out", study.label);
+            bail!(
+                "--first-seed is for studies that train; {} measures policy pairs: leave it out",
+                study.label
+            );
         }
         let trains = chosen.iter().any(|study| matches!(study, Contents::Training(_)));
         let asked = Asked {
