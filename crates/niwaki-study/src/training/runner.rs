@@ -347,15 +347,15 @@ mod tests {
     fn the_scheduling_studies_train_in_few_cohorts() {
         // PPO: 24 + 48 + 24 seeds. Control and corrected share their reuse: twice that.
         assert_eq!(cohorts("tab:sched-win+hard"), [96, 192]);
-        // One reuse throughout, however long the warmup: five arms, two deadlines, 48 seeds.
-        assert_eq!(cohorts("tab:sched-win+warmup"), [480]);
-        // PPO and the correction at the standard K beside the two at K = 30.
+        // One reuse throughout, however long the warmup: nine arms, two deadlines, 48 seeds.
+        assert_eq!(cohorts("tab:sched-win+warmup"), [864]);
+        // PPO and the correction at the standard K beside the two at K = 31.
         assert_eq!(cohorts("tab:sched-win+easy"), [32, 32]);
-        // Six values of K; two clips, two arms, 16 seeds.
-        assert_eq!(cohorts("fig:ktol"), [64; 6]);
+        // Six values of K; two clips, three arms, 16 seeds.
+        assert_eq!(cohorts("fig:ktol"), [96; 6]);
         // Three deadlines, six seeds.
         assert_eq!(cohorts("tab:sched-win+job"), [18, 36]);
-        // Four shapes: PPO, and the two at K = 30.
+        // Four shapes: PPO, and the two at K = 31.
         assert_eq!(cohorts("tab:sched-horizon"), [12, 12, 12, 12, 24, 24, 24, 24]);
     }
 }
