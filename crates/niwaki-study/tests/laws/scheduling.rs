@@ -22,6 +22,12 @@ fn shrink(settings: &mut toml::Table) {
             *value = value.as_integer().unwrap_or_default().min(most).into();
         }
     }
+    // Batches this small need not have the signal that the rule wants; its own laws measure strengths.
+    for key in ["update.correction", "warmup.correction"] {
+        if let Some(value) = settings.get_mut(key).filter(|value| value.as_str() == Some("tempered:rule")) {
+            *value = "tempered:0.5".into();
+        }
+    }
 }
 
 /// A shipped study at four jobs, four iterations, two seeds and a network of eight units.
@@ -112,7 +118,7 @@ fn the_blocks_of_a_table_are_found_by_its_label() {
     assert_eq!(answering("tab:sched-win+confirm").unwrap().len(), 1);
     let fresh = Plan::new(find("tab:sched-win+confirm").unwrap().training().unwrap(), None).unwrap();
     let looked_at = Plan::new(find("tab:sched-win+hard").unwrap().training().unwrap(), None).unwrap();
-    assert!(fresh.runs.iter().all(|run| (1000..1024).contains(&run.recipe.spec.seed)));
+    assert!(fresh.runs.iter().all(|run| (20_000..20_048).contains(&run.recipe.spec.seed)));
     for run in &fresh.runs {
         let twin = looked_at.runs.iter().find(|twin| (twin.arm, twin.cell) == (run.arm, run.cell)).unwrap();
         let with_seed = niwaki_train::Spec { seed: run.recipe.spec.seed, ..twin.recipe.spec.clone() };
