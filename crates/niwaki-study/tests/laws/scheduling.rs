@@ -106,7 +106,7 @@ fn every_study_goes_from_its_file_to_its_page() {
         assert_eq!(page.contains("id=\"dose\""), study.dose.is_some(), "{label}");
         seen += 1;
     }
-    assert_eq!(seen, 11);
+    assert!(seen >= 12, "a shipped study was not found");
 }
 
 #[test]
