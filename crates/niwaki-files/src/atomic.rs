@@ -56,6 +56,38 @@ pub fn sweep(folder: &Path, names: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes what processes that are dead left half written in a folder, whatever it was; others may write beside. Does
+/// nothing where the system does not say which processes live.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn sweep_dead(folder: &Path) -> io::Result<()> {
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let half = name.to_str().and_then(|name| name.strip_suffix(PART));
+        let writer =
+            half.and_then(|half| half.rsplit_once(".ThreadId(")).and_then(|(rest, _)| rest.rsplit_once('.'));
+        let Some((_, process)) =
+            writer.filter(|(_, process)| process.bytes().all(|byte| byte.is_ascii_digit()))
+        else {
+            continue;
+        };
+        if !processes.join(process).exists() {
+            match fs::remove_file(entry.path()) {
+                // Somebody else sweeps too.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether the middle of a temporary name is one of ours: a process and a thread.
 fn is_tag(middle: &str) -> bool {
     let mut words = middle.splitn(3, '.');
@@ -82,6 +114,15 @@ mod tests {
         }
         sweep(folder.path(), &["a.json", "b"]).unwrap();
         assert!(halves.iter().all(|name| !at(name).exists()));
+        assert!(others.iter().all(|name| at(name).exists()));
+        // No process has so high a number; this one lives.
+        let dead = "speed.json.4194999999.ThreadId(1).part";
+        let alive = format!("speed.json.{}.ThreadId(1).part", std::process::id());
+        for name in [dead, &alive] {
+            fs::write(at(name), "").unwrap();
+        }
+        sweep_dead(folder.path()).unwrap();
+        assert_eq!((at(dead).exists(), at(&alive).exists()), (!Path::new("/proc/self").exists(), true));
         assert!(others.iter().all(|name| at(name).exists()));
     }
 }

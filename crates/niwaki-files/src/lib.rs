@@ -4,11 +4,14 @@
 //!
 //! | module | what belongs there |
 //! |---|---|
-//! | [`write_atomically`], [`sweep`] | a file is the old one or the new one, and what a kill leaves is removed |
+//! | [`write_atomically`], [`sweep`], [`sweep_dead`] | a file is the old one or the new one, and what a kill leaves is removed |
+//! | [`folder_name`] | names that may become folders |
 //! | [`Digest`] | the checksum of bytes, 16 hexadecimal digits |
 
 mod atomic;
 mod digest;
+mod name;
 
-pub use atomic::{PART, sweep, sync_folder, write_atomically};
+pub use atomic::{PART, sweep, sweep_dead, sync_folder, write_atomically};
 pub use digest::Digest;
+pub use name::folder_name;

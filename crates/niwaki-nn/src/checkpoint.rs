@@ -114,13 +114,7 @@ impl<F: Stored> Checkpoint<F> {
             views.push((name, TensorView::new(F::DTYPE, shape.clone(), bytes)?));
         }
         let (steps, moments, state) = (self.steps, self.moments.len(), self.state.clone());
-        let sum = NO_SUM.to_owned();
-        let header = serde_json::to_string(&Header { version: VERSION, steps, moments, sum, state })?;
-        let mut bytes = safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?;
-        let place = place_of_sum(&bytes).ok_or("its header has no place for a checksum")?;
-        let sum = Digest::of(&bytes).to_string();
-        bytes[place].copy_from_slice(sum.as_bytes());
-        Ok(bytes)
+        sealed(views, Header { version: VERSION, steps, moments, sum: String::new(), state })
     }
 
     /// Refuses numbers that no policy can go on from.
@@ -151,11 +145,12 @@ impl<F: Stored> Checkpoint<F> {
         let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
         let header = vouched(&bytes).map_err(refuse)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
-        let expected = layout.slices().len() * (1 + header.moments);
-        if tensors.len() != expected {
+        let (each, found) = (layout.slices().len(), tensors.len());
+        // A header may claim any number of moments; only as many count as the file has tensors for.
+        if header.moments.checked_add(1).and_then(|buffers| buffers.checked_mul(each)) != Some(found) {
             return Err(refuse(format!(
-                "{} tensors, the policy has {expected}: it is of another policy",
-                tensors.len()
+                "{found} tensors, the policy has {each} and as many for each of {} moments: it is of another policy",
+                header.moments
             )));
         }
         let read = |prefix: &str| -> Result<Vec<F>> {
@@ -181,6 +176,32 @@ pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
     let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
     let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
     Ok(vouched(&bytes).map_err(refuse)?.state)
+}
+
+/// Puts another state into a checkpoint; its numbers stay to the bit.
+///
+/// # Errors
+/// If the file is not as it was written, or the disk refuses.
+pub fn restate_checkpoint(path: &Path, state: serde_json::Value) -> Result<()> {
+    let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let header = Header { state, ..vouched(&bytes).map_err(refuse)? };
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
+    let bytes = sealed(tensors.tensors(), header).map_err(|error| refuse(error.to_string()))?;
+    write_atomically(path, &bytes).map_err(|error| refuse(error.to_string()))
+}
+
+/// The bytes of a file with its checksum in place.
+fn sealed(
+    views: Vec<(impl AsRef<str> + Ord + std::fmt::Display, TensorView<'_>)>,
+    header: Header,
+) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error>> {
+    let header = serde_json::to_string(&Header { sum: NO_SUM.to_owned(), ..header })?;
+    let mut bytes = safetensors::serialize(views, Some(HashMap::from([(ENTRY.to_owned(), header)])))?;
+    let place = place_of_sum(&bytes).ok_or("its header has no place for a checksum")?;
+    let sum = Digest::of(&bytes).to_string();
+    bytes[place].copy_from_slice(sum.as_bytes());
+    Ok(bytes)
 }
 
 /// The header of a file whose bytes are those that were written.
@@ -241,4 +262,31 @@ fn read_slice<F: Stored>(
         *to = F::get(from);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_without_tensors_are_refused_however_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.safetensors");
+        let mut graph = crate::Graph::new();
+        graph.param("w", &[2], crate::Init::Zeros).unwrap();
+        let layout = graph.layout();
+        for moments in [1, usize::MAX, usize::MAX - 1] {
+            let header = Header {
+                version: VERSION,
+                steps: 0,
+                moments,
+                sum: String::new(),
+                state: serde_json::Value::Null,
+            };
+            let view = TensorView::new(f32::DTYPE, vec![2], &[0; 8]).unwrap();
+            fs::write(&path, sealed(vec![("w", view)], header).unwrap()).unwrap();
+            let said = Checkpoint::<f32>::load(layout, &path).unwrap_err().to_string();
+            assert!(said.contains("1 tensors, the policy has 1 and as many for each of"), "{said}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub mod ops;
 pub mod optimiser;
 mod plan;
 
-pub use checkpoint::{Checkpoint, Stored, checkpoint_state};
+pub use checkpoint::{Checkpoint, Stored, checkpoint_state, restate_checkpoint};
 pub use cpu::{Cpu, Real};
 pub use engine::{Choosing, CotangentFn, Engine, Span};
 pub use error::{Error, Result};
