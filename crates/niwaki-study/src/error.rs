@@ -38,7 +38,7 @@ pub enum Error {
     #[error(transparent)]
     Train(#[from] niwaki_train::Error),
     /// A file of the results that cannot be read or written.
-    #[error("{}: {source}; finished runs are kept", path.display())]
+    #[error("{}: {source}; finished runs are kept{}", path.display(), niwaki_train::remedy(source))]
     Disk {
         /// The file.
         path: PathBuf,

@@ -88,8 +88,23 @@ pub enum Error {
         /// What came.
         came: String,
     },
+    /// Training that diverged; its folder says so too.
+    #[error("{}: training diverged in iteration {iteration} of seed {seed} ({reason}); {}",
+            folder.display(), kept(*after))]
+    Lost {
+        /// The run's folder.
+        folder: PathBuf,
+        /// The member's seed.
+        seed: u64,
+        /// The iteration, from 1.
+        iteration: usize,
+        /// The iteration whose checkpoint was kept; 0 for none.
+        after: usize,
+        /// What is not finite.
+        reason: String,
+    },
     /// A file of a run that cannot be read or written.
-    #[error("{}: {source}; what was saved is kept{}", path.display(), after(source))]
+    #[error("{}: {source}{}", path.display(), saved(source))]
     Disk {
         /// The file.
         path: PathBuf,
@@ -115,8 +130,28 @@ pub enum Error {
     },
 }
 
-/// What helps against a fault of the disk.
-fn after(source: &std::io::Error) -> &'static str {
+/// How a run that diverged goes on.
+fn kept(after: usize) -> String {
+    let remedy = "in the same folder with a lower optimiser.rate";
+    match after {
+        0 => format!("nothing was saved before; begin anew {remedy}"),
+        after => format!("the checkpoint of iteration {after} is kept; go on from it {remedy}"),
+    }
+}
+
+/// What is left after a fault of the disk, and what helps.
+fn saved(source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            "; somebody took it or its folder away; run the same command again".to_owned()
+        }
+        _ => format!("; what was saved is kept{}", remedy(source)),
+    }
+}
+
+/// What helps against a fault of the disk, to follow on a message: nothing but room helps where that was the cause.
+#[must_use]
+pub fn remedy(source: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match source.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => "; free the place and run the same command again",

@@ -31,7 +31,7 @@ pub mod trainer;
 pub mod update;
 
 pub use cohort::{Cohort, Device, gather};
-pub use error::Error;
+pub use error::{Error, remedy};
 pub use record::Record;
 pub use spec::{Recipe, Spec};
 pub use trained::Trained;

@@ -20,6 +20,19 @@ pub enum PolicyKind {
     Pointer,
 }
 
+impl PolicyKind {
+    /// Its name in a file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tabular => "tabular",
+            Self::Bag => "bag",
+            Self::Causal => "causal",
+            Self::Pointer => "pointer",
+        }
+    }
+}
+
 /// The network over tokens that a recipe names; none for a table.
 ///
 /// # Errors
@@ -32,12 +45,11 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
         // A checked recipe has a pointer play shops only.
         PolicyKind::Tabular | PolicyKind::Pointer => return Ok(None),
         PolicyKind::Bag => {
-            let shape = BagShape { vocab, horizon, width: spec.width.unwrap_or(32) };
+            let shape = BagShape { vocab, horizon, width: recipe.spec.width() };
             shape.policy(extras)?
         }
         PolicyKind::Causal => {
-            let width = spec.width.unwrap_or(128);
-            let hidden = spec.hidden.unwrap_or(4 * width);
+            let (width, hidden) = (recipe.spec.width(), recipe.spec.hidden());
             let shape = CausalShape { vocab, horizon, width, heads: spec.heads, blocks: spec.blocks, hidden };
             shape.policy(extras)?
         }
@@ -52,17 +64,16 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
 
 /// The sizes of a spec's pointer on a task, for so many trajectories per instance.
 pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) -> PointerShape {
-    let width = spec.policy.width.unwrap_or(64);
     PointerShape {
         candidates: task.candidates(),
         horizon: task.horizon(),
         features: task.features(),
         context: task.context(),
         group,
-        width,
+        width: spec.width(),
         heads: spec.policy.heads,
         blocks: spec.policy.blocks,
-        hidden: spec.policy.hidden.unwrap_or(2 * width),
+        hidden: spec.hidden(),
         residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
     }
 }

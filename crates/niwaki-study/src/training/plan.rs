@@ -1,15 +1,19 @@
 //! The runs of a study: an arm, a cell, a seed, and where their results live.
 
-use super::spec::Cell;
+use super::spec::{Arm, Cell};
 use super::{Strength, Training};
 use crate::Error;
 use niwaki_correction::Correction;
+use niwaki_files::folder_name;
 use niwaki_train::run::Identity;
-use niwaki_train::spec::set;
+use niwaki_train::spec::{MEMORY, bytes_in_words, set};
 use niwaki_train::{Recipe, Spec};
 use niwaki_words::nearest;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+
+/// What one planned run takes of memory, in bytes: its spec, its recipe, its place.
+const PER_RUN: u128 = 4096;
 
 /// A study with every run it names.
 #[derive(Clone, Debug)]
@@ -45,13 +49,8 @@ impl Planned {
     /// What names it in its files.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity { spec: self.hash.clone(), seed: self.recipe.spec.seed }
+        Identity { spec: self.hash.clone(), seed: self.recipe.spec.seed, turns: Vec::new() }
     }
-}
-
-/// The folder's name of a label, an arm or a cell.
-fn folder_name(name: &str) -> String {
-    name.replace([':', '/', '\\'], "-")
 }
 
 /// Where a cell's settings come from and its results go.
@@ -67,7 +66,17 @@ impl Training {
     /// The folder of this study, below the folder of all studies.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
-        PathBuf::from(folder_name(&self.label))
+        // A label that cannot be a folder's name is refused where the study is planned.
+        PathBuf::from(folder_name(&self.label).unwrap_or_else(|_| "study".to_owned()))
+    }
+
+    /// The folder's name of its label, an arm or a cell.
+    fn folder_of(&self, what: &str, name: &str) -> Result<String, Error> {
+        folder_name(name).map_err(|reason| Error::Senseless {
+            // The label may be what is wrong.
+            label: self.label.escape_debug().to_string(),
+            mend: format!("its {what} '{}' {reason}, so no folder can be called so", name.escape_debug()),
+        })
     }
 }
 
@@ -83,16 +92,36 @@ impl Plan {
         if study.pilot.is_some() && study.chosen.is_none() {
             return Err(senseless("its pilot has to choose before it can be planned".to_owned()));
         }
+        study.folder_of("label", &study.label)?;
         let places =
             sources.iter().map(|source| &source.name).chain(study.pool.iter().map(|pool| &pool.name));
         for (what, names) in [
-            ("arms", study.arm.iter().map(|arm| folder_name(&arm.name)).collect::<Vec<_>>()),
-            ("cells", places.map(|name| folder_name(name)).collect()),
+            (
+                "arms",
+                study
+                    .arm
+                    .iter()
+                    .map(|arm| study.folder_of("arm", &arm.name))
+                    .collect::<Result<Vec<_>, _>>()?,
+            ),
+            ("cells", places.map(|name| study.folder_of("cell", name)).collect::<Result<Vec<_>, _>>()?),
         ] {
             let once: BTreeSet<&String> = names.iter().collect();
             if once.len() < names.len() || names.is_empty() {
                 return Err(senseless(format!("its {what} need names, each of its own")));
             }
+        }
+        let count_of =
+            |source: &Source, method: &Arm| seeds.or(source.seeds).or(method.seeds).unwrap_or(study.seeds);
+        let pairs = study.arm.iter().flat_map(|method| sources.iter().map(move |source| (method, source)));
+        let planned =
+            pairs.map(|(method, source)| u128::from(count_of(source, method))).fold(0, u128::saturating_add);
+        let taken = planned.saturating_mul(PER_RUN);
+        if taken > MEMORY || study.first_seed.checked_add(planned as u64).is_none() {
+            let (taken, limit) = (bytes_in_words(taken), bytes_in_words(MEMORY));
+            return Err(senseless(format!(
+                "its {planned} runs need about {taken} of memory and the limit is {limit}; give fewer seeds"
+            )));
         }
         let mut runs = Vec::new();
         for (arm, method) in study.arm.iter().enumerate() {
@@ -104,10 +133,10 @@ impl Plan {
                     Some(settings) => apply(&mut table, settings)?,
                 }
                 let spec = Spec::read(&at, &table.to_string(), &[]).map_err(without_line)?;
-                let home = PathBuf::from(folder_name(&source.home.0))
-                    .join(folder_name(&method.name))
-                    .join(folder_name(&source.home.1));
-                let count = seeds.or(source.seeds).or(method.seeds).unwrap_or(study.seeds);
+                let home = PathBuf::from(study.folder_of("label", &source.home.0)?)
+                    .join(study.folder_of("arm", &method.name)?)
+                    .join(study.folder_of("cell", &source.home.1)?);
+                let count = count_of(source, method);
                 for seed in study.first_seed..study.first_seed + count {
                     let spec = Spec { seed, ..spec.clone() };
                     let recipe = spec.check().map_err(|error| senseless(format!("{at}: {error}")))?;
@@ -269,10 +298,10 @@ fn apply(table: &mut toml::Table, settings: &toml::Table) -> Result<(), Error> {
 /// The cells of a study: the named ones, each times the grid.
 fn sources(study: &Training) -> Result<Vec<Source>, Error> {
     let senseless = |mend: String| Error::Senseless { label: study.label.clone(), mend };
-    let plain: toml::Table =
-        study.base.to_toml()?.parse().map_err(|error: toml::de::Error| senseless(error.to_string()))?;
+    let plain = study.base.beyond_defaults()?;
     let mut sources = Vec::new();
     for cell in &study.cell {
+        study.folder_of("cell", &cell.name)?;
         let mut source = match &cell.borrow {
             None => Source {
                 name: cell.name.clone(),
@@ -394,5 +423,23 @@ mod tests {
             "study tab:x: it has no arm 'pop'; the nearest one is 'ppo'"
         );
         assert!(refusal("[[arm]]\nname = \"tempred:1\"\n").contains("did you mean 'tempered'"));
+        for (name, said) in
+            [("..", "begins with a dot"), ("", "is empty"), ("a\\u001b[2J", "holds a control character")]
+        {
+            let set = "set = { seed = 1 }";
+            let arm_said = refusal(&format!("[[arm]]\nname = \"{name}\"\n{set}\n"));
+            assert!(arm_said.starts_with("study tab:x: its arm '") && arm_said.contains(said), "{arm_said}");
+            let cell_said = refusal(&format!("{arm}[[cell]]\nname = \"{name}\"\n"));
+            assert!(
+                cell_said.starts_with("study tab:x: its cell '") && cell_said.contains(said),
+                "{cell_said}"
+            );
+            assert!(!arm_said.contains('\u{1b}'), "{arm_said}");
+        }
+        let many = refusal(&format!("{arm}seeds = 9223372036854775807\n"));
+        assert!(
+            many.contains("runs need about") && many.contains("the limit is 64 GiB; give fewer seeds"),
+            "{many}"
+        );
     }
 }

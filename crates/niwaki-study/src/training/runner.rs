@@ -71,6 +71,10 @@ impl Runner<'_> {
     /// If a file is damaged, or disk or device fail. Runs that were finished stay finished.
     pub fn run(&self, plan: &Plan) -> Result<Option<Speed>, Error> {
         let began = Instant::now();
+        let home = self.out.join(plan.folder());
+        if home.is_dir() {
+            niwaki_files::sweep_dead(&home).map_err(|source| Error::Disk { path: home, source })?;
+        }
         let unfinished = |run: &'_ &Planned| -> Result<bool, Error> {
             Ok(run::verify(&self.out.join(&run.home), &run.recipe)?.is_none())
         };

@@ -2,6 +2,7 @@
 
 use super::dump::{self, Trajectory};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Identity, SPEC, SUMMARY, damaged, disk, unsound};
+use super::lines::Chain;
 use super::summary::Summary;
 use super::{check, lines};
 use crate::spec::Spec;
@@ -26,7 +27,8 @@ impl Finished {
     pub fn read(folder: &Path, identity: &Identity) -> Result<Option<Self>, Error> {
         let Some(summary) = summary(folder, identity)? else { return Ok(None) };
         let path = folder.join(CURVE);
-        let (curve, last) = lines::read_whole(&path, summary.done, identity.chain(CURVE))?;
+        let (curve, last) =
+            lines::read_whole(&path, summary.done, Chain::new(identity, CURVE, &|done| done))?;
         lines::check_numbers(&path, &curve)?;
         if last != summary.curve {
             return Err(damaged(&path, format!("it is not the curve that {SUMMARY} was made of")));
@@ -49,13 +51,17 @@ pub fn is_finished(folder: &Path, identity: &Identity) -> Result<bool, Error> {
 /// # Errors
 /// Where a file is not as it was written, or the disk refuses.
 pub fn verify(folder: &Path, recipe: &Recipe) -> Result<Option<Finished>, Error> {
-    let identity = Identity::of(&recipe.spec)?;
+    let identity = Identity::within(folder, &recipe.spec)?;
     let Some(finished) = Finished::read(folder, &identity)? else { return Ok(None) };
     let done = finished.summary.done;
     super::optima::known(folder, &identity)?;
     if recipe.spec.dump.every > 0 {
         let (path, count) = (folder.join(DUMP), dump::kept_until(recipe, done));
-        let (_, last) = lines::read_whole::<Trajectory>(&path, count, identity.chain(DUMP))?;
+        let (_, last) = lines::read_whole::<Trajectory>(
+            &path,
+            count,
+            Chain::new(&identity, DUMP, &|done| dump::kept_until(recipe, done)),
+        )?;
         if finished.summary.dump.as_ref() != Some(&last) {
             return Err(damaged(&path, format!("it is not the dump that {SUMMARY} was made of")));
         }

@@ -2,6 +2,7 @@
 
 use super::events;
 use super::optima::OPTIMA;
+use super::turns::{self, TURNS, Turn};
 use crate::spec::Spec;
 use crate::{Error, Recipe};
 use niwaki_files::{Digest, sweep, sync_folder, write_atomically};
@@ -23,7 +24,7 @@ pub const CHECKPOINT: &str = "checkpoint.safetensors";
 pub const SUMMARY: &str = "summary.json";
 
 /// Every file of a run. The summary comes first: without it, the others are those of an unfinished run.
-const FILES: [&str; 7] = [SUMMARY, CHECKPOINT, CURVE, DUMP, events::NAME, OPTIMA, SPEC];
+const FILES: [&str; 8] = [SUMMARY, CHECKPOINT, TURNS, CURVE, DUMP, events::NAME, OPTIMA, SPEC];
 
 /// What names a run in all its files: a run is a pure function of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Identity {
     pub spec: String,
     /// Its seed.
     pub seed: u64,
+    /// Where it diverged and went on with other learning rates: what it did before is part of it.
+    pub turns: Vec<Turn>,
 }
 
 impl Identity {
@@ -40,12 +43,27 @@ impl Identity {
     /// # Errors
     /// As [`Spec::hash`].
     pub fn of(spec: &Spec) -> Result<Self, Error> {
-        Ok(Self { spec: spec.hash()?, seed: spec.seed })
+        Ok(Self { spec: spec.hash()?, seed: spec.seed, turns: Vec::new() })
     }
 
-    /// What the checks of a file begin with.
+    /// The name of a spec's run as it went in a folder.
+    ///
+    /// # Errors
+    /// Where the folder's turns are not as they were written.
+    pub fn within(folder: &Path, spec: &Spec) -> Result<Self, Error> {
+        let mut identity = Self::of(spec)?;
+        let mut turns = turns::read(folder, spec.seed)?;
+        turns.retain(|turn| turn.to.is_some());
+        if turns.last().is_some_and(|turn| turn.to.as_ref() == Some(&identity.spec)) {
+            identity.turns = turns;
+        }
+        Ok(identity)
+    }
+
+    /// What the checks of a file begin with: the spec that the run began with.
     pub(super) fn chain(&self, file: &str) -> Digest {
-        Digest::of(format!("{file} {} {}\n", self.spec, self.seed))
+        let first = self.turns.first().map_or(&self.spec, |turn| &turn.from);
+        Digest::of(format!("{file} {first} {}\n", self.seed))
     }
 }
 
@@ -97,12 +115,16 @@ impl Claim {
 pub struct Folder {
     claim: Claim,
     identity: Identity,
+    /// The resolved spec as it is written.
+    spec: String,
 }
 
 /// Whose a folder is.
 enum Owner {
     Nobody,
     Ours,
+    /// A run that diverged, and this one differs in learning rates alone: its turns, the last one closed.
+    Turning(Vec<Turn>),
     Other(Error),
 }
 
@@ -123,17 +145,25 @@ impl Folder {
     /// # Errors
     /// As [`Folder::open`].
     pub fn enter(claim: Claim, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
-        let folder = Self { claim, identity: Identity::of(&recipe.spec)? };
+        let identity = Identity::of(&recipe.spec)?;
+        let text = recipe.spec.to_commented_toml()?;
+        let spec = format!("# niwaki train, spec {}\n{text}", identity.spec);
+        let mut folder = Self { claim, identity, spec };
         match (folder.owner(recipe)?, occupied) {
             (Owner::Other(refusal), Occupied::Refuse) => return Err(refusal),
-            (Owner::Other(_), Occupied::Replace) => folder.clear()?,
+            (Owner::Other(_) | Owner::Turning(_), Occupied::Replace) => folder.clear()?,
+            (Owner::Turning(turns), Occupied::Refuse) if turns.last().is_some_and(|turn| turn.after > 0) => {
+                turns::write(&folder, &turns)?;
+            }
+            // Nothing was saved before the divergence: it is a run like any other.
+            (Owner::Turning(_), Occupied::Refuse) => folder.clear()?,
             (Owner::Nobody | Owner::Ours, _) => {}
         }
+        folder.identity = Identity::within(folder.path(), &recipe.spec)?;
+        folder.turn_checkpoint()?;
         folder.sweep()?;
-        let spec = &recipe.spec;
-        let text = format!("# niwaki train, spec {}\n{}", folder.identity.spec, spec.to_commented_toml()?);
-        if fs::read(folder.file(SPEC)).ok().as_deref() != Some(text.as_bytes()) {
-            folder.write(SPEC, text.as_bytes())?;
+        if fs::read(folder.file(SPEC)).ok().as_deref() != Some(folder.spec.as_bytes()) {
+            folder.write(SPEC, folder.spec.as_bytes())?;
         }
         Ok(folder)
     }
@@ -178,6 +208,20 @@ impl Folder {
         write_atomically(&path, bytes).map_err(|source| disk(&path, source))
     }
 
+    /// Writes what names the run again, where somebody took it away: without it nobody could go on.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub(super) fn keep_name(&self) -> Result<(), Error> {
+        if !self.file(SPEC).exists() {
+            self.write(SPEC, self.spec.as_bytes())?;
+        }
+        if !self.identity.turns.is_empty() && !self.file(TURNS).exists() {
+            turns::write(self, &self.identity.turns)?;
+        }
+        Ok(())
+    }
+
     /// Removes a file, if it is there.
     ///
     /// # Errors
@@ -220,19 +264,57 @@ impl Folder {
             Err(source) => return Err(disk(&path, source)),
         };
         let theirs = match Spec::read(SPEC, &text, &[]) {
-            Ok(theirs) => Identity::of(&theirs)?,
+            Ok(theirs) => theirs,
             Err(error) => {
                 let reason = format!("not a spec of this version ({error}); {MEND}");
                 return Ok(Owner::Other(other(&path, reason)));
             }
         };
-        let ours = Identity::of(&recipe.spec)?;
-        if ours == theirs {
+        let turns = turns::read(self.path(), theirs.seed)?;
+        let kind = turns::only_rates_differ(&theirs, &recipe.spec)?;
+        let (ours, theirs) = (Identity::of(&recipe.spec)?, Identity::of(&theirs)?);
+        // The turn is noted before the spec is written.
+        if ours == theirs || kind && turns.last().is_some_and(|turn| turn.to.as_ref() == Some(&ours.spec)) {
             return Ok(Owner::Ours);
         }
-        let name = |Identity { spec, seed }| format!("spec {spec} with seed {seed}");
+        if let (true, Some((Turn { to: None, from, .. }, _))) = (kind, turns.split_last())
+            && *from == theirs.spec
+        {
+            let mut turns = turns;
+            turns.iter_mut().for_each(|turn| _ = turn.to.get_or_insert_with(|| ours.spec.clone()));
+            return Ok(Owner::Turning(turns));
+        }
+        let name = |Identity { spec, seed, .. }| format!("spec {spec} with seed {seed}");
         let reason = format!("the folder holds {}, this run is {}; {MEND}", name(theirs), name(ours));
         Ok(Owner::Other(other(&path, reason)))
+    }
+
+    /// The checkpoint that a run turns at is its own from there on.
+    fn turn_checkpoint(&self) -> Result<(), Error> {
+        let (Some(turn), path) = (self.identity.turns.last(), self.file(CHECKPOINT)) else { return Ok(()) };
+        if !path.exists() {
+            return Ok(());
+        }
+        let mut state = niwaki_nn::checkpoint_state(&path).map_err(|error| unsound(&path, error))?;
+        if state["spec"] == *turn.from && state["iteration"] == turn.after {
+            state["spec"] = self.identity.spec.clone().into();
+            niwaki_nn::restate_checkpoint(&path, state).map_err(|error| unsound(&path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that training diverged in an iteration; returns the one whose checkpoint was kept.
+    pub(super) fn note_divergence(&self, diverged: usize) -> Result<usize, Error> {
+        let after = self.saved()? as usize;
+        let mut turns = self.identity.turns.clone();
+        turns.push(Turn { diverged, after, from: self.identity.spec.clone(), to: None });
+        turns::write(self, &turns)?;
+        Ok(after)
+    }
+
+    /// Forgets a divergence that did not come again.
+    pub(super) fn close_turns(&self) -> Result<(), Error> {
+        if self.file(TURNS).exists() { turns::write(self, &self.identity.turns) } else { Ok(()) }
     }
 
     /// Removes what a killed process left half written, and the lock of an earlier version.

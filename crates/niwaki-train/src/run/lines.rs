@@ -64,7 +64,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file of the folder, reads its first `count` lines and cuts off what follows.
+    /// Opens a file of the folder, reads its first `count` lines and cuts off what follows. `per` says how many lines there
+    /// are after an iteration.
     ///
     /// # Errors
     /// Where there are fewer lines, one is not as it was written, or the disk refuses. Nothing is cut then.
@@ -72,6 +73,7 @@ impl Lines {
         folder: &Folder,
         name: &str,
         count: usize,
+        per: &dyn Fn(usize) -> usize,
     ) -> Result<(Self, Vec<T>), Error> {
         let path = folder.file(name);
         let text = match fs::read(&path) {
@@ -79,10 +81,10 @@ impl Lines {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(disk(&path, source)),
         };
-        let mut chain = folder.identity().chain(name);
+        let mut chain = Chain::new(folder.identity(), name, per);
         let (kept, end) = read(&path, &text, count, &mut chain)?;
         let tail = Tail::open(&path, end as u64).map_err(|source| disk(&path, source))?;
-        Ok((Self { tail, chain }, kept))
+        Ok((Self { tail, chain: chain.now }, kept))
     }
 
     /// Adds a line.
@@ -104,6 +106,25 @@ impl Lines {
         })
     }
 
+    /// Writes lines that are still known again, one per iteration, where somebody took the file away.
+    pub(super) fn rewrite(
+        &mut self,
+        folder: &Folder,
+        name: &str,
+        values: &[impl Serialize],
+    ) -> Result<(), Error> {
+        let path = folder.file(name);
+        let mut chain = Chain::new(folder.identity(), name, &|done| done);
+        self.tail = Tail::open(&path, 0).map_err(|source| disk(&path, source))?;
+        for (place, value) in values.iter().enumerate() {
+            chain.pass(place);
+            check::push_line(self.tail.pending(), value, &mut chain.now)?;
+        }
+        chain.pass(values.len());
+        self.chain = chain.now;
+        Ok(())
+    }
+
     /// Whether the file is still there.
     pub(super) fn is_there(&self) -> bool {
         self.tail.path.exists()
@@ -115,22 +136,46 @@ impl Lines {
     }
 }
 
+/// The checks of a file's lines, which turn where the run did.
+pub(super) struct Chain {
+    now: Digest,
+    /// After so many lines, the spec that the run went on with.
+    turns: Vec<(usize, String)>,
+}
+
+impl Chain {
+    /// The checks of a file that has `per` lines after an iteration.
+    pub(super) fn new(identity: &Identity, name: &str, per: &dyn Fn(usize) -> usize) -> Self {
+        let turns = identity.turns.iter().filter_map(|turn| Some((per(turn.after), turn.to.clone()?)));
+        Self { now: identity.chain(name), turns: turns.collect() }
+    }
+
+    /// Turns where a number of lines says so.
+    fn pass(&mut self, lines: usize) {
+        for (_, spec) in self.turns.iter().filter(|(place, _)| *place == lines) {
+            self.now = self.now.and(format!("turn {spec}\n"));
+        }
+    }
+}
+
 /// The first `count` lines of a text, and where they end.
 fn read<T: DeserializeOwned>(
     path: &Path,
     bytes: &[u8],
     count: usize,
-    chain: &mut Digest,
+    chain: &mut Chain,
 ) -> Result<(Vec<T>, usize), Error> {
     let (mut kept, mut end) = (Vec::new(), 0);
+    chain.pass(0);
     for line in bytes.split_inclusive(|&byte| byte == b'\n').take(count) {
         let text = line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
-        let read = text.and_then(|text| check::read_line(text, chain));
+        let read = text.and_then(|text| check::read_line(text, &mut chain.now));
         let place = kept.len() + 1;
         kept.push(read.ok_or_else(|| {
             damaged(path, format!("line {place} is not the one that this run wrote after line {}", place - 1))
         })?);
         end += line.len();
+        chain.pass(place);
     }
     if kept.len() < count {
         let found = kept.len();
@@ -143,7 +188,7 @@ fn read<T: DeserializeOwned>(
 pub(super) fn read_whole<T: DeserializeOwned>(
     path: &Path,
     count: usize,
-    mut chain: Digest,
+    mut chain: Chain,
 ) -> Result<(Vec<T>, String), Error> {
     let bytes = fs::read(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing".to_owned()),
@@ -153,7 +198,7 @@ pub(super) fn read_whole<T: DeserializeOwned>(
     if end < bytes.len() {
         return Err(damaged(path, format!("it goes on after line {count}, where the run ended")));
     }
-    Ok((kept, chain.to_string()))
+    Ok((kept, chain.now.to_string()))
 }
 
 /// Iterations are numbered like the lines they stand on.
@@ -175,7 +220,7 @@ pub fn read_curve(folder: &Path, identity: &Identity) -> Result<Vec<Record>, Err
     let bytes = fs::read(&path).map_err(|source| disk(&path, source))?;
     // A line without its end is still being written.
     let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
-    Ok(read(&path, &bytes, count, &mut identity.chain(CURVE))?.0)
+    Ok(read(&path, &bytes, count, &mut Chain::new(identity, CURVE, &|done| done))?.0)
 }
 
 #[cfg(test)]
@@ -198,7 +243,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = folder(home.path());
         let text = || fs::read_to_string(folder.file("lines")).unwrap();
-        let (mut lines, none) = Lines::open::<Number>(&folder, "lines", 0).unwrap();
+        let (mut lines, none) = Lines::open::<Number>(&folder, "lines", 0, &|done| done).unwrap();
         assert!(none.is_empty());
         for value in [1, 22, 333] {
             lines.push(&Number { value }).unwrap();
@@ -206,7 +251,7 @@ mod tests {
         lines.flush(true).unwrap();
         let three = text();
         assert_eq!(three.lines().count(), 3);
-        let (mut lines, kept) = Lines::open::<Number>(&folder, "lines", 2).unwrap();
+        let (mut lines, kept) = Lines::open::<Number>(&folder, "lines", 2, &|done| done).unwrap();
         assert_eq!(kept, [Number { value: 1 }, Number { value: 22 }]);
         assert_eq!(text().lines().count(), 2);
         lines.push(&Number { value: 333 }).unwrap();
@@ -218,7 +263,7 @@ mod tests {
     fn a_short_or_damaged_file_is_refused_and_left_alone() {
         let home = tempfile::tempdir().unwrap();
         let folder = folder(home.path());
-        let (mut lines, _) = Lines::open::<Number>(&folder, "lines", 0).unwrap();
+        let (mut lines, _) = Lines::open::<Number>(&folder, "lines", 0, &|done| done).unwrap();
         for value in [1, 2, 3] {
             lines.push(&Number { value }).unwrap();
         }
@@ -233,7 +278,7 @@ mod tests {
             (format!("{}\n{}\n{}\n", lines[0], lines[2], lines[1]), "line 2 is not the one"),
         ] {
             fs::write(&path, &content).unwrap();
-            let refusal = Lines::open::<Number>(&folder, "lines", 3).unwrap_err().to_string();
+            let refusal = Lines::open::<Number>(&folder, "lines", 3, &|done| done).unwrap_err().to_string();
             assert!(refusal.contains(said), "{refusal}");
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
@@ -243,7 +288,7 @@ mod tests {
     fn a_file_that_is_taken_away_is_noticed() {
         let home = tempfile::tempdir().unwrap();
         let folder = folder(home.path());
-        let (mut lines, _) = Lines::open::<Number>(&folder, "lines", 0).unwrap();
+        let (mut lines, _) = Lines::open::<Number>(&folder, "lines", 0, &|done| done).unwrap();
         fs::remove_file(folder.file("lines")).unwrap();
         lines.push(&Number { value: 1 }).unwrap();
         assert!(lines.flush(false).unwrap_err().to_string().contains("taken away"));

@@ -29,11 +29,12 @@ impl Member {
     pub(super) fn open(folder: Folder, recipe: &Recipe, done: usize) -> Result<Self, Error> {
         // This run is not finished, so a summary that is here belongs to another run.
         folder.remove(SUMMARY)?;
-        let (lines, curve) = Lines::open::<Record>(&folder, CURVE, done)?;
+        let (lines, curve) = Lines::open::<Record>(&folder, CURVE, done, &|done| done)?;
         lines::check_numbers(&folder.file(CURVE), &curve)?;
         let dump = if recipe.spec.dump.every > 0 {
             let kept = dump::kept_until(recipe, done);
-            Some(Lines::open::<Trajectory>(&folder, DUMP, kept)?.0)
+            let per = |done| dump::kept_until(recipe, done);
+            Some(Lines::open::<Trajectory>(&folder, DUMP, kept, &per)?.0)
         } else {
             None
         };
@@ -62,6 +63,9 @@ impl Member {
 
     /// Hands everything to the system; `sync` waits until what a checkpoint counts on is on the disk.
     pub(super) fn flush(&mut self, sync: bool) -> Result<(), Error> {
+        if sync {
+            self.folder.keep_name()?;
+        }
         if !self.lines.is_there() {
             self.write_curve_again()?;
         }
@@ -73,10 +77,7 @@ impl Member {
 
     /// Somebody took the curve away, but it is still known.
     fn write_curve_again(&mut self) -> Result<(), Error> {
-        let (mut lines, _) = Lines::open::<Record>(&self.folder, CURVE, 0)?;
-        self.curve.iter().try_for_each(|record| lines.push(record))?;
-        self.lines = lines;
-        Ok(())
+        self.lines.rewrite(&self.folder, CURVE, &self.curve)
     }
 
     /// Says that the run is done. Everything else must be on the disk by now.
@@ -90,6 +91,7 @@ impl Member {
             // A checkpoint may have been saved on the way, depending on the clock; a diverged policy is not kept.
             self.folder.remove(CHECKPOINT)?;
         }
+        self.folder.close_turns()?;
         let unproven = bounds.map(|bounds| bounds.iter().filter(|one| !one.proven()).count());
         let summary = Summary {
             unproven,
@@ -97,6 +99,7 @@ impl Member {
             device: device.to_owned(),
             curve: self.lines.last_check(),
             dump: self.dump.as_ref().map(Lines::last_check),
+            turns: self.folder.identity().turns.clone(),
             ..Summary::of(&self.recipe.spec, &self.curve)?
         };
         let text = check::document(&summary, self.folder.identity().chain(SUMMARY))?;

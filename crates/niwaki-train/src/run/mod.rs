@@ -9,6 +9,7 @@
 //! | `dump.jsonl` | trajectories of every n-th iteration, where `[dump]` asks for them | on the way |
 //! | `events.out.tfevents.0.niwaki` | the curve for TensorBoard | on the way |
 //! | `checkpoint.safetensors` | the member and how far it came | every so often, and last |
+//! | `turns.json` | that training diverged, and under which spec it went on | then |
 //! | `summary.json` | that the run is done, and its curve in a few numbers | when the run is done |
 //!
 //! **Resume.** Lines are appended; the checkpoint, which is renamed into place after them, says how many count. All else
@@ -22,6 +23,11 @@
 //! `summary.json` and `optima.json` end with such a check too; the summary holds the last checks of curve and dump. The
 //! checkpoint holds spec, seed, iteration and a checksum of its own file. Line n is iteration n, and the curve of a
 //! finished run has as many lines as its summary says.
+//!
+//! **Divergence.** Before every save all numbers are finite, or the run stops, the last good checkpoint is kept and
+//! `turns.json` says so. Then, and only then, the folder goes on from there under a spec whose optimiser has other numbers.
+//! What came before is part of such a run, so its turns stand in the summary and are mixed into all checks after them.
+//! Diagnostics that overflow are no divergence: they are stored as the largest number.
 //!
 //! **Events and the clock.** TensorBoard shows when an iteration was done, so each event keeps the time at which it was
 //! first written, also over a resume. The law of equal bytes therefore leaves out the times in the events file, and
@@ -41,6 +47,7 @@
 //! | `dump.rs` | trajectories for `niwaki advise` |
 //! | `summary.rs` | endpoints of a curve |
 //! | `events.rs` | TensorBoard's format |
+//! | `turns.rs` | divergence, and other learning rates from the last good checkpoint on |
 
 mod check;
 mod dump;
@@ -53,6 +60,7 @@ mod optima;
 mod runs;
 mod summary;
 mod train;
+mod turns;
 
 pub use dump::Trajectory;
 pub use events::{NAME as EVENTS, timeless_events};
@@ -63,3 +71,4 @@ pub use optima::{OPTIMA, known as known_optima};
 pub use runs::Runs;
 pub use summary::Summary;
 pub use train::{Ending, Told, train};
+pub use turns::{TURNS, Turn};

@@ -59,6 +59,15 @@ pub(super) fn keep(folder: &Folder, played: &[Bounds], goes_on: bool) -> Result<
         None if goes_on => return Err(damaged(&folder.file(OPTIMA), "it is missing".to_owned())),
         None => {}
     }
+    write(folder, played)
+}
+
+/// Writes the optima again, where somebody took them away.
+pub(super) fn restore(folder: &Folder, played: &[Bounds]) -> Result<(), Error> {
+    if folder.file(OPTIMA).exists() { Ok(()) } else { write(folder, played) }
+}
+
+fn write(folder: &Folder, played: &[Bounds]) -> Result<(), Error> {
     let each = |of: fn(&Bounds) -> u32| played.iter().map(of).collect();
     let optima = Optima { lower: each(|bounds| bounds.lower), upper: each(|bounds| bounds.upper) };
     folder.write(OPTIMA, check::document(&optima, folder.identity().chain(OPTIMA))?.as_bytes())

@@ -117,7 +117,11 @@ impl Runs {
     /// members that are finite are saved.
     pub fn save(&mut self) -> Result<(), Error> {
         // On all cores: a disk takes many files at once in the time it takes to be sure of one.
-        self.members.par_iter_mut().try_for_each(|member| member.flush(true))?;
+        let bounds = self.bounds.as_deref();
+        self.members.par_iter_mut().try_for_each(|member| {
+            bounds.map_or(Ok(()), |bounds| optima::restore(&member.folder, bounds))?;
+            member.flush(true)
+        })?;
         (self.flushed, self.saved) = (Instant::now(), Instant::now());
         let (iteration, mut lost) = (self.cohort.done(), None);
         for (member, files) in self.members.iter().enumerate() {
@@ -129,6 +133,23 @@ impl Runs {
             }
         }
         lost.map_or(Ok(()), Err)
+    }
+
+    /// What is said of a member whose training cannot go on, which its folder notes: it may go on from its last
+    /// checkpoint with other learning rates.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn lost(&self, member: usize, iteration: usize, reason: String) -> Result<Error, Error> {
+        let folder = &self.members.get(member).ok_or(Error::Mixed)?.folder;
+        let after = folder.note_divergence(iteration)?;
+        Ok(Error::Lost {
+            folder: folder.path().to_owned(),
+            seed: folder.identity().seed,
+            iteration,
+            after,
+            reason,
+        })
     }
 
     /// Says that all runs are done, after they were saved.

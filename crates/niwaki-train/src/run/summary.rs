@@ -1,6 +1,7 @@
 //! Endpoints of a curve: what a run came to, in a few numbers.
 
 use super::folder::Identity;
+use super::turns::Turn;
 use crate::record::finite;
 use crate::spec::{MEASURED, Spec};
 use crate::{Error, Record};
@@ -66,6 +67,9 @@ pub struct Summary {
     /// The check of the dump's last line, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dump: Option<String>,
+    /// Where it diverged and went on with other learning rates.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub turns: Vec<Turn>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -77,7 +81,7 @@ impl Summary {
     /// Whose it is.
     #[must_use]
     pub fn identity(&self) -> Identity {
-        Identity { spec: self.spec.clone(), seed: self.seed }
+        Identity { spec: self.spec.clone(), seed: self.seed, turns: self.turns.clone() }
     }
 
     /// The summary of a curve that was run to its end; the checks of files are left empty.
@@ -121,6 +125,7 @@ impl Summary {
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),
             curve: String::new(),
             dump: None,
+            turns: Vec::new(),
         })
     }
 }

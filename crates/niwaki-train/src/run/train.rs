@@ -60,11 +60,15 @@ pub fn train(
     let mut runs = Runs::open(vec![folder], vec![recipe], device)?;
     runs.last(0).map(Told::Record).into_iter().for_each(&mut tell);
     while runs.done() < iterations {
-        runs.advance()?;
+        if let Err(error) = runs.advance() {
+            return Err(lost(&runs, error)?);
+        }
         runs.last(0).map(Told::Record).into_iter().for_each(&mut tell);
         let (done, stopped) = (runs.done(), stop.load(Ordering::Relaxed));
-        if stopped || done == iterations || every > 0 && done.is_multiple_of(every) {
-            runs.save()?;
+        if (stopped || done == iterations || every > 0 && done.is_multiple_of(every))
+            && let Err(error) = runs.save()
+        {
+            return Err(lost(&runs, error)?);
         }
         if stopped && done < iterations {
             return Ok(Ending::Stopped { iteration: done });
@@ -73,4 +77,16 @@ pub fn train(
     runs.mended().for_each(|path| tell(Told::Mended(&path)));
     let summary = runs.finish()?.pop().ok_or(Error::Mixed)?;
     Ok(Ending::Done(Box::new(summary)))
+}
+
+/// A divergence with what can be done about it; any other error as it is.
+fn lost(runs: &Runs, error: Error) -> Result<Error, Error> {
+    match error {
+        // The trainer counts iterations from 0.
+        Error::Diverged { iteration, member, source } => runs.lost(member, iteration + 1, source.to_string()),
+        Error::NotFinite { iteration, member, tensor } => {
+            runs.lost(member, iteration, format!("tensor {tensor} is no longer finite"))
+        }
+        other => Ok(other),
+    }
 }

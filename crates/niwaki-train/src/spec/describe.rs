@@ -1,89 +1,160 @@
-//! The resolved file with a sentence above every key.
+//! The resolved file with a sentence above every key that its kinds have.
 //!
-//! The sentences are those of the tables in `raw.rs`: what the documentation says of a key and what the file says are
-//! one text.
+//! A key that is absent and stands for a value is shown as a comment with that value: the file says all that the run
+//! uses, and reads back as the same spec.
 
-use super::Spec;
+use super::fields::{FIELDS, value_of};
+use super::shop::{DEADLINE, PATIENCE, TRAINING, VALIDATION};
+use super::{Spec, TaskKind};
 use crate::Error;
 
-/// The tables' source, whose documentation is also the file's.
-const TABLES: &str = include_str!("raw.rs");
-
 impl Spec {
-    /// The resolved file: every key with its value, a sentence above it.
+    /// The resolved file: every key that its kinds have with its value, a sentence above it.
     ///
     /// # Errors
     /// As [`Spec::to_toml`].
     pub fn to_commented_toml(&self) -> Result<String, Error> {
-        let sentences = sentences();
-        let (mut text, mut table) = (String::new(), String::new());
-        for line in self.to_toml()?.lines() {
-            if let Some(name) = line.strip_prefix('[') {
-                table = name.trim_end_matches(']').to_owned() + ".";
-            } else if let Some((key, _)) = line.split_once(" = ") {
-                let key = format!("{table}{key}");
-                if let Some((_, sentence)) = sentences.iter().find(|(known, _)| *known == key) {
-                    text += &format!("# {sentence}\n");
-                }
+        let values = self.to_table()?;
+        let (mut text, mut table) = (String::new(), "");
+        for field in FIELDS.iter().filter(|field| (field.has)(self.kinds())) {
+            let (home, key) = field.name.rsplit_once('.').unwrap_or(("", field.name));
+            let line = match value_of(&values, field.name) {
+                Some(value) => format!("{key} = {value}\n"),
+                None => match self.usual(field.name) {
+                    Some(value) => format!("# {key} = {value}\n"),
+                    None => continue,
+                },
+            };
+            if home != table {
+                table = home;
+                text += &format!("\n[{table}]\n");
             }
-            text += line;
-            text.push('\n');
+            text += &format!("# {}\n{line}", field.sentence);
         }
         Ok(text)
     }
-}
 
-/// What the documentation says of every key, by its full name.
-fn sentences() -> Vec<(String, String)> {
-    let (mut table, mut said, mut found) = (String::new(), String::new(), Vec::new());
-    for line in TABLES.lines() {
-        if let Some(comment) = line.trim_start().strip_prefix("/// ") {
-            if !said.is_empty() {
-                said.push(' ');
+    /// What an absent key stands for, where it is a number or a name.
+    fn usual(&self, name: &str) -> Option<toml::Value> {
+        let drawn = self.task.folder.is_none();
+        let shop = match self.task_kind().ok()? {
+            TaskKind::Shop(shop) => Some(shop),
+            TaskKind::Ladder(_) | TaskKind::Choice(_) => None,
+        };
+        let whole = |number: usize| i64::try_from(number).ok().map(toml::Value::from);
+        match (name, shop) {
+            ("task.machines", Some(shop)) if drawn => whole(self.size(shop).machines),
+            ("task.jobs", Some(shop)) if drawn => whole(self.size(shop).jobs),
+            ("task.reward", Some(shop)) => Some(self.reward(shop).into()),
+            ("task.deadline", Some(shop)) if self.reward(shop) == "deadline" => Some(DEADLINE.into()),
+            ("task.order", Some(_)) => Some("non-delay".into()),
+            ("task.hidden", Some(_)) => Some(false.into()),
+            ("task.both", Some(_)) if drawn => Some(false.into()),
+            ("task.training", Some(_)) if drawn => whole(TRAINING),
+            ("task.validation", Some(_)) if drawn => whole(VALIDATION),
+            ("task.pool", Some(_)) if drawn => whole(0),
+            ("task.patience", Some(_)) => Some(PATIENCE.into()),
+            ("policy.width", _) => whole(self.width()),
+            ("policy.glimpse", _) => Some("plain".into()),
+            ("policy.hidden", _) => whole(self.hidden()),
+            ("update.clip_high", _) => Some(self.update.clip.into()),
+            ("warmup.correction", _) if self.warmup.iterations > 0 => {
+                Some(self.update.correction.clone().into())
             }
-            said += comment;
-        } else if line.starts_with("pub ") {
-            // A table's documentation begins with its name, as in `[policy.prime]`.
-            let name = said.strip_prefix("`[").and_then(|rest| rest.split(']').next());
-            table = name.map_or_else(String::new, |name| format!("{name}."));
-            said.clear();
-        } else if let Some(field) = line.strip_prefix("    pub ") {
-            let key = field.split(':').next().unwrap_or_default();
-            found.push((format!("{table}{key}"), std::mem::take(&mut said).replace('`', "'")));
-        } else if !line.trim_start().starts_with("#[") {
-            said.clear();
+            ("warmup.reuse", _) if self.warmup.iterations > 0 => whole(self.update.reuse),
+            _ => None,
         }
     }
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn spec(settings: &[&str]) -> Spec {
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Spec::read("run.toml", "", &settings).unwrap()
+    }
+
     #[test]
     fn every_key_has_its_sentence_and_the_file_reads_back() {
-        let settings = [
-            "policy.width=8",
-            "policy.hidden=16",
-            "policy.prime={token=1, mass=0.9}",
+        let every = [
             "update.clip_high=0.3",
             "update.dual_clip=3.0",
             "warmup.correction=full",
             "warmup.reuse=9",
             "optimiser.clip_norm=1.0",
         ];
-        let spec = Spec::read("run.toml", "", &settings.map(str::to_owned)).unwrap();
-        let text = spec.to_commented_toml().unwrap();
-        assert_eq!(Spec::read("spec.toml", &text, &[]).unwrap(), spec);
-        let mut above = "";
-        for line in text.lines() {
-            if line.contains(" = ") && !line.starts_with('#') {
-                assert!(above.starts_with("# ") && above.len() > 4, "{line} has no sentence");
+        let kinds: [&[&str]; 7] = [
+            &["policy.prime={token=1, mass=0.9}"],
+            &["task.kind=choice", "task.terminal=modal", "task.busy=2", "policy.kind=bag", "policy.width=8"],
+            &[
+                "policy.kind=causal",
+                "policy.width=8",
+                "policy.hidden=16",
+                "policy.heads=2",
+                "policy.blocks=1",
+            ],
+            &["task.kind=flow-shop", "policy.kind=pointer"],
+            &["task.kind=job-shop", "policy.kind=pointer", "task.jobs=3", "task.order=active", "task.pool=4"],
+            &["task.kind=lags", "policy.kind=pointer", "task.reward=makespan", "task.hidden=true"],
+            &[
+                "task.kind=two-orders",
+                "policy.kind=pointer",
+                "task.both=true",
+                "task.slack=3",
+                "task.training=9",
+            ],
+        ];
+        for kind in kinds {
+            let spec = spec(&[kind, &every[..]].concat());
+            let text = spec.to_commented_toml().unwrap();
+            assert_eq!(Spec::read("spec.toml", &text, &[]).unwrap(), spec, "{text}");
+            // Every value of the resolved file that its kinds have is there, none of another kind is.
+            for field in FIELDS {
+                let key = field.name.rsplit('.').next().unwrap();
+                let said =
+                    value_of(&spec.to_table().unwrap(), field.name).is_some() && (field.has)(spec.kinds());
+                assert!(
+                    !said || text.contains(&format!("# {}\n{key} = ", field.sentence)),
+                    "{} in {text}",
+                    field.name
+                );
             }
-            above = line;
         }
+        let known: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+        for (table, values) in Spec::default().to_table().unwrap() {
+            match values {
+                toml::Value::Table(values) => {
+                    values.keys().for_each(|key| {
+                        assert!(known.contains(&format!("{table}.{key}").as_str()), "{table}.{key}")
+                    });
+                }
+                _ => assert!(known.contains(&table.as_str()), "{table}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_shop_shows_what_it_uses_and_nothing_else() {
+        let text = spec(&["task.kind=flow-shop", "policy.kind=pointer", "task.jobs=12"])
+            .to_commented_toml()
+            .unwrap();
+        for line in [
+            "jobs = 12",
+            "# machines = 7",
+            "# deadline = 1.05",
+            "# training = 256",
+            "# width = 64",
+            "# hidden = 128",
+        ] {
+            assert!(text.lines().any(|said| said == line), "{line} in {text}");
+        }
+        for key in ["vocab", "horizon", "terminal", "busy", "both", "slack", "scale"] {
+            assert!(!text.contains(&format!("{key} = ")), "{key} in {text}");
+        }
+        let text = spec(&[]).to_commented_toml().unwrap();
         assert!(text.contains("# Epochs on each batch.\nreuse = 4\n"), "{text}");
-        assert!(text.contains("# The probability it starts with.\nmass = 0.9\n"), "{text}");
+        assert!(!text.contains("jobs") && text.contains("horizon = 8"), "{text}");
     }
 }

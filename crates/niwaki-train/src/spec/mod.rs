@@ -7,16 +7,20 @@
 //! |---|---|
 //! | `raw.rs` | the tables of the file and their defaults |
 //! | `read.rs` | reading, `a.b=c` settings, the nearest valid key, the hash |
-//! | `describe.rs` | the resolved file with a sentence above every key |
+//! | `fields.rs` | every key: which kinds have it, and its sentence |
+//! | `describe.rs` | the resolved file, by its kinds |
 //! | `check.rs` | from numbers and names to a recipe that can run |
 //! | `task.rs` | what a spec names as its task, and whether its policy can play that |
+//! | `size.rs` | what a run takes of memory, before anything is made |
 //! | `shop.rs` | shops: drawn or from a folder, what they pay, their optima |
 
 mod check;
 mod describe;
+mod fields;
 mod raw;
 mod read;
 mod shop;
+mod size;
 mod task;
 
 pub use crate::policy::PolicyKind;
@@ -27,4 +31,5 @@ pub use raw::{
 };
 pub use read::{set, strictly};
 pub use shop::Shops;
+pub use size::{MEMORY, block_parameters, bytes_in_words, times};
 pub use task::{Played, TaskKind};

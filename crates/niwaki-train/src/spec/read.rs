@@ -1,10 +1,12 @@
 //! Reading a run's file strictly, settings from the command line, and the hash that names a spec.
 
 use super::Spec;
+use super::fields::{Stranger, stranger};
 use crate::Error;
 use niwaki_files::Digest;
 use niwaki_words::nearest;
 use serde::de::DeserializeOwned;
+use toml::de::DeTable;
 
 /// Reads a TOML text into a strict type; an unknown key is refused with its line and the nearest valid key.
 ///
@@ -62,30 +64,38 @@ impl Spec {
     /// # Errors
     /// Where the text or a setting is not understood.
     pub fn read(name: &str, text: &str, settings: &[String]) -> Result<Self, Error> {
-        let read: Self = strictly(name, text)?;
-        if settings.is_empty() {
-            return Ok(read);
-        }
-        let mut table: toml::Table = strictly(name, text)?;
+        let said: toml::Table = strictly(name, text)?;
+        let refuse = |setting: &str, reason: String| Error::Setting { setting: setting.to_owned(), reason };
+        let mut pairs = Vec::new();
         for setting in settings {
-            let refuse =
-                |reason: &str| Error::Setting { setting: setting.clone(), reason: reason.to_owned() };
-            let (key, value) = setting.split_once('=').ok_or_else(|| refuse("write it as key=value"))?;
-            set(&mut table, key.trim(), value_of(value.trim()))?;
-            // Read after each one, so that a refusal names the setting at fault.
-            toml::Value::Table(table.clone())
-                .try_into::<Self>()
-                .map_err(|error| refuse(&reason(error.message())))?;
+            let pair = setting.split_once('=');
+            let (key, value) = pair.ok_or_else(|| refuse(setting, "write it as key=value".to_owned()))?;
+            pairs.push((setting, key.trim(), value_of(value.trim())));
         }
-        let spec = toml::Value::Table(table).try_into();
-        spec.map_err(|error: toml::de::Error| Error::Unreadable {
-            name: name.to_owned(),
-            line: None,
-            reason: reason(error.message()),
-        })
+        let mut all = said.clone();
+        pairs.iter().try_for_each(|(_, key, value)| set(&mut all, key, value.clone()))?;
+        // Which keys there are depends on the kinds, which a setting may name.
+        if let Some(Stranger { path, reason }) = stranger(&all) {
+            let key = path.join(".");
+            let sets = |set: &str| key == set || key.starts_with(&format!("{set}."));
+            return Err(match pairs.iter().rev().find(|(_, set, _)| sets(set)) {
+                Some((setting, ..)) => refuse(setting, reason),
+                None => Error::Unreadable { name: name.to_owned(), line: line_of(text, &path), reason },
+            });
+        }
+        let mut spec = strictly(name, text)?;
+        let mut table = said;
+        for (setting, key, value) in pairs {
+            set(&mut table, key, value)?;
+            // Read after each one, so that a refusal names the setting at fault.
+            spec = toml::Value::Table(table.clone())
+                .try_into()
+                .map_err(|error| refuse(setting, reason(error.message())))?;
+        }
+        Ok(spec)
     }
 
-    /// The resolved file: every key with its value.
+    /// Every key of every kind with its value, which a hash is made of; [`Spec::to_commented_toml`] is for people.
     ///
     /// # Errors
     /// Never for a spec that was read; the error is that of writing TOML.
@@ -105,6 +115,18 @@ impl Spec {
         }
         Ok(Digest::of(named.to_toml()?).to_string())
     }
+}
+
+/// The line of a key, from 1.
+fn line_of(text: &str, path: &[String]) -> Option<usize> {
+    let parsed = DeTable::parse(text).ok()?;
+    let mut table = parsed.get_ref();
+    let (last, homes) = path.split_last()?;
+    for home in homes {
+        table = table.iter().find(|(key, _)| key.get_ref() == home)?.1.get_ref().as_table()?;
+    }
+    let (key, _) = table.iter().find(|(key, _)| key.get_ref() == last)?;
+    Some(1 + text[..key.span().start].matches('\n').count())
 }
 
 /// A value as TOML where it is one, else as a string.
@@ -152,6 +174,13 @@ mod tests {
         assert_eq!((spec.update.correction.as_str(), spec.task.horizon), ("tempered:0.1", 6));
         let refusal = Spec::read("run.toml", "", &["task.horizn=6".to_owned()]).unwrap_err().to_string();
         assert_eq!(refusal, "--set task.horizn=6: unknown key 'horizn'; the nearest valid one is 'horizon'");
+        // The kinds may be set after their keys; a key of another kind is named where it stands.
+        let text = "[policy]\nkind = \"pointer\"\n[task]\nhorizon = 9\n";
+        let shop = ["task.jobs=5".to_owned(), "task.kind=flow-shop".to_owned()];
+        let refusal = Spec::read("run.toml", text, &shop).unwrap_err().to_string();
+        assert_eq!(refusal, "run.toml, line 4: task 'flow-shop' has no key 'horizon'; leave it out");
+        let refusal = Spec::read("run.toml", "", &shop[..1]).unwrap_err().to_string();
+        assert_eq!(refusal, "--set task.jobs=5: task 'two-branch' has no key 'jobs'; leave it out");
         let refusal = Spec::read("run.toml", "", &["seed.a=6".to_owned()]).unwrap_err().to_string();
         assert!(refusal.starts_with("--set seed.a=6: "), "{refusal}");
     }
@@ -159,7 +188,7 @@ mod tests {
     #[test]
     fn the_resolved_file_reads_back_and_the_hash_ignores_the_seed() {
         let spec = Spec { seed: 7, ..Spec::default() };
-        assert_eq!(Spec::read("spec.toml", &spec.to_toml().unwrap(), &[]).unwrap(), spec);
+        assert_eq!(Spec::read("spec.toml", &spec.to_commented_toml().unwrap(), &[]).unwrap(), spec);
         assert_eq!(spec.hash().unwrap(), Spec::default().hash().unwrap());
         let other = Spec { iterations: 3, ..Spec::default() };
         assert_ne!(spec.hash().unwrap(), other.hash().unwrap());

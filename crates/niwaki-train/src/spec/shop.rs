@@ -1,7 +1,8 @@
 //! Shops that a spec names: where they come from, what they pay, and their optima.
 
 use super::check::refuse;
-use super::{Played, Recipe, Spec, TaskKind};
+use super::size::check_instances;
+use super::{Played, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Bounds;
 use niwaki_shop::generate::Size;
@@ -15,7 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Seconds for which the optimum of one instance may be sought.
-const PATIENCE: f64 = 10.0;
+pub(super) const PATIENCE: f64 = 10.0;
+/// So many times the optimum a makespan may be.
+pub(super) const DEADLINE: f64 = 1.05;
+/// Instances to learn from, and to be judged on.
+pub(super) const TRAINING: usize = 256;
+pub(super) const VALIDATION: usize = 128;
 /// The most seconds that make sense.
 const MOST_PATIENCE: f64 = 86_400.0;
 
@@ -84,17 +90,12 @@ impl Spec {
     }
 
     /// The kind of shop with its keys.
-    pub(super) fn dialled(&self, shop: Shop) -> Result<Shop, Error> {
-        let (both, slack) = (self.task.both, self.task.slack);
-        if matches!(shop, Shop::TwoOrders { .. }) {
-            return Ok(Shop::TwoOrders { both: both.unwrap_or(false), slack });
-        }
-        match [("task.both", both.is_some()), ("task.slack", slack.is_some())]
-            .into_iter()
-            .find(|(_, given)| *given)
-        {
-            Some((key, _)) => Err(refuse(key, "only task 'two-orders' has it; leave it out".to_owned())),
-            None => Ok(shop),
+    pub(super) fn dialled(&self, shop: Shop) -> Shop {
+        match shop {
+            Shop::TwoOrders { .. } => {
+                Shop::TwoOrders { both: self.task.both.unwrap_or(false), slack: self.task.slack }
+            }
+            other => other,
         }
     }
 
@@ -109,7 +110,10 @@ impl Spec {
             Some(folder) => Source::Folder(Arc::new(self.given(folder, shop)?)),
             None => Source::Generated(self.drawn(shop)?),
         };
-        let (patience, reading) = (Duration::from_secs_f64(seconds), self.reading_of(shop)?);
+        if let Source::Generated(drawn) = &source {
+            check_instances(drawn)?;
+        }
+        let (patience, reading) = (Duration::from_secs_f64(seconds), self.reading()?);
         let pool = ShopPool { source, patience, reading };
         pool.check().map_err(|error| refuse("task", error.to_string()))?;
         Ok(Shops { pool, payment, built: None })
@@ -118,20 +122,10 @@ impl Spec {
     /// How the spec reads its kind of shop.
     ///
     /// # Errors
-    /// Where the spec names no shop, an order that there is none of, or one for a kind that has none.
+    /// Where it names an order that there is none of.
     pub fn reading(&self) -> Result<Reading, Error> {
-        match self.task_kind()? {
-            TaskKind::Shop(shop) => self.reading_of(shop),
-            TaskKind::Ladder(_) | TaskKind::Choice(_) => Ok(Reading::default()),
-        }
-    }
-
-    fn reading_of(&self, shop: Shop) -> Result<Reading, Error> {
         let mut reading = Reading::default();
         if let Some(named) = &self.task.order {
-            if shop != Shop::Job {
-                return Err(refuse("task.order", "only task 'job-shop' has it; leave it out".to_owned()));
-            }
             let known = || Reading::ORDERS.into_iter();
             let Some((_, order)) = known().find(|(name, _)| name == named) else {
                 let names: Vec<&str> = known().map(|(name, _)| name).collect();
@@ -143,39 +137,8 @@ impl Spec {
             };
             reading.order = order;
         }
-        if let Some(hidden) = self.task.hidden {
-            if !shop.has_due_dates() {
-                let reason = "only tasks 'lags' and 'two-orders' have something to hide; leave it out";
-                return Err(refuse("task.hidden", reason.to_owned()));
-            }
-            reading.hidden = hidden;
-        }
+        reading.hidden = self.task.hidden.unwrap_or(reading.hidden);
         Ok(reading)
-    }
-
-    /// A key of shops in another task is a mistake, not a wish to be ignored.
-    pub(super) fn refuse_shop_keys(&self) -> Result<(), Error> {
-        let task = &self.task;
-        let given = [
-            ("task.machines", task.machines.is_some()),
-            ("task.jobs", task.jobs.is_some()),
-            ("task.deadline", task.deadline.is_some()),
-            ("task.reward", task.reward.is_some()),
-            ("task.both", task.both.is_some()),
-            ("task.slack", task.slack.is_some()),
-            ("task.order", task.order.is_some()),
-            ("task.hidden", task.hidden.is_some()),
-            ("task.training", task.training.is_some()),
-            ("task.validation", task.validation.is_some()),
-            ("task.pool", task.pool.is_some()),
-            ("task.folder", task.folder.is_some()),
-            ("task.digest", task.digest.is_some()),
-            ("task.patience", task.patience.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            Some((key, _)) => Err(refuse(key, format!("task '{}' has no shops; leave it out", task.kind))),
-            None => Ok(()),
-        }
     }
 
     /// The size of the shops, as far as the spec says it.
@@ -195,8 +158,8 @@ impl Spec {
         Ok(Generator {
             shop,
             size: self.size(shop),
-            training: task.training.unwrap_or(256),
-            validation: task.validation.unwrap_or(128),
+            training: task.training.unwrap_or(TRAINING),
+            validation: task.validation.unwrap_or(VALIDATION),
             seed: task.pool.unwrap_or(0),
         })
     }
@@ -250,11 +213,16 @@ impl Spec {
         spec
     }
 
-    fn payment(&self, shop: Shop) -> Result<Payment, Error> {
+    /// What a schedule is paid for.
+    pub(super) fn reward(&self, shop: Shop) -> &str {
         let usual = if shop.has_due_dates() { "due-dates" } else { "deadline" };
-        let named = self.task.reward.as_deref().unwrap_or(usual);
+        self.task.reward.as_deref().unwrap_or(usual)
+    }
+
+    fn payment(&self, shop: Shop) -> Result<Payment, Error> {
+        let named = self.reward(shop);
         let payment = match named {
-            "deadline" => Payment::Deadline(self.task.deadline.unwrap_or(1.05)),
+            "deadline" => Payment::Deadline(self.task.deadline.unwrap_or(DEADLINE)),
             "makespan" => Payment::Makespan,
             "due-dates" if !shop.has_due_dates() => {
                 let reason = format!("task '{}' has no due dates; use 'deadline' or 'makespan'", shop.name());
@@ -279,14 +247,18 @@ impl Spec {
 mod tests {
     use super::*;
 
-    fn spec(settings: &[&str]) -> Spec {
+    fn read(settings: &[&str]) -> Result<Spec, Error> {
         let base = ["task.kind=flow-shop", "policy.kind=pointer"];
         let settings: Vec<String> = base.iter().chain(settings).map(|&setting| setting.to_owned()).collect();
-        Spec::read("run.toml", "", &settings).unwrap()
+        Spec::read("run.toml", "", &settings)
+    }
+
+    fn spec(settings: &[&str]) -> Spec {
+        read(settings).unwrap()
     }
 
     fn refusal(settings: &[&str]) -> String {
-        spec(settings).check().unwrap_err().to_string()
+        read(settings).and_then(|spec| spec.check()).unwrap_err().to_string()
     }
 
     fn payment(settings: &[&str]) -> Payment {
@@ -312,7 +284,7 @@ mod tests {
         );
         assert_eq!(
             refusal(&["task.kind=choice", "policy.kind=bag", "task.jobs=3"]),
-            "task.jobs: task 'choice' has no shops; leave it out"
+            "--set task.jobs=3: task 'choice' has no key 'jobs'; leave it out"
         );
         assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
         assert!(refusal(&["task.reward=late"]).contains("none of 'deadline', 'makespan'"));
@@ -322,13 +294,21 @@ mod tests {
             refusal(&["task.kind=two-orders", "task.deadline=1.1"]).contains("'due-dates' knows no deadline")
         );
         assert!(refusal(&["task.kind=two-orders", "task.jobs=3"]).contains("2 jobs and 2 machines"));
-        assert_eq!(refusal(&["task.both=true"]), "task.both: only task 'two-orders' has it; leave it out");
-        assert_eq!(refusal(&["task.order=active"]), "task.order: only task 'job-shop' has it; leave it out");
+        assert_eq!(
+            refusal(&["task.both=true"]),
+            "--set task.both=true: task 'flow-shop' has no key 'both'; leave it out"
+        );
         assert_eq!(
             refusal(&["task.kind=job-shop", "task.order=machines"]),
             "task.order: no order is called 'machines'; did you mean 'machine'?"
         );
-        assert!(refusal(&["task.hidden=true"]).contains("'lags' and 'two-orders' have something to hide"));
+        // A spec that was made in Rust is held to the same table.
+        let mut made = spec(&["task.kind=lags", "task.hidden=true"]);
+        made.task.kind = "flow-shop".to_owned();
+        assert_eq!(
+            made.check().unwrap_err().to_string(),
+            "task.hidden: task 'flow-shop' has no such key; leave it out"
+        );
         assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
         assert!(refusal(&["task.patience=0"]).contains("no number of seconds"));
         assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));

@@ -10,7 +10,7 @@ use niwaki_words::nearest;
 use std::sync::Arc;
 
 /// The name of a task beyond ladder and shops.
-const CHOICE: &str = "choice";
+pub(super) const CHOICE: &str = "choice";
 
 /// Which task a spec names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub enum Played {
     Shops(Shops),
 }
 
+/// Whether a task is called so.
+pub(super) fn is_known(kind: &str) -> bool {
+    kind == CHOICE || Shop::ALL.iter().any(|shop| shop.name() == kind) || kind.parse::<Reward>().is_ok()
+}
+
 impl Spec {
     /// Which task the spec names.
     ///
@@ -50,7 +55,7 @@ impl Spec {
             return Ok(TaskKind::Choice(terminal));
         }
         if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
-            return self.dialled(shop).map(TaskKind::Shop);
+            return Ok(TaskKind::Shop(self.dialled(shop)));
         }
         self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
             let shops = Shop::ALL.map(Shop::name);
@@ -67,12 +72,7 @@ impl Spec {
         let (vocab, horizon) = (self.task.vocab, self.task.horizon);
         let refused = |error: niwaki_tasks::Error| refuse("task", error.to_string());
         let kind = self.task_kind()?;
-        if !matches!(kind, TaskKind::Choice(_)) && self.task.busy > 0 {
-            return Err(refuse("task.busy", format!("only task '{CHOICE}' closes tokens; leave it out")));
-        }
-        if !matches!(kind, TaskKind::Shop(_)) {
-            self.refuse_shop_keys()?;
-        }
+        self.check_kinds()?;
         Ok(match kind {
             TaskKind::Ladder(reward) => {
                 Played::Tokens(Arc::new(Ladder::new(reward, vocab, horizon).map_err(refused)?))
@@ -91,12 +91,6 @@ impl Spec {
                 if kind == PolicyKind::Pointer {
                     let reason = format!("'pointer' plays shops; task '{}' needs another", self.task.kind);
                     return Err(refuse("policy.kind", reason));
-                }
-                if self.policy.glimpse.is_some() {
-                    return Err(refuse(
-                        "policy.glimpse",
-                        "only the pointer has one; leave it out".to_owned(),
-                    ));
                 }
                 if kind == PolicyKind::Tabular {
                     Process::new(task.vocab(), task.horizon())
@@ -120,12 +114,6 @@ impl Spec {
         if self.policy.kind != PolicyKind::Pointer {
             let reason = format!("task '{}' is played by 'pointer' only", self.task.kind);
             return Err(refuse("policy.kind", reason));
-        }
-        if self.policy.prime.is_some() {
-            return Err(refuse(
-                "policy.prime",
-                "the pointer has no first logit to raise; leave it out".to_owned(),
-            ));
         }
         if self.advantage.kind == AdvantageKind::Critic {
             return Err(refuse(
@@ -154,10 +142,6 @@ impl Spec {
         }
         if !(prime.mass > 0.0 && prime.mass < 1.0) {
             return Err(refuse("policy.prime.mass", format!("{} is not between 0 and 1", prime.mass)));
-        }
-        if self.policy.kind == PolicyKind::Causal {
-            let reason = "the causal policy has no first logit to raise; use 'bag' or 'tabular'".to_owned();
-            return Err(refuse("policy.prime", reason));
         }
         Ok(())
     }

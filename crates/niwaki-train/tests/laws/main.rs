@@ -1,6 +1,7 @@
 //! Laws of the trainer; one binary, so that they link once.
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
+mod diverge;
 mod learning;
 mod pairing;
 mod pointer;
@@ -19,8 +20,10 @@ fn recipe(settings: &[&str]) -> Recipe {
 
 /// Settings of a small run of each kind of policy.
 fn small(policy: &str) -> Vec<&'static str> {
-    let mut settings =
-        vec!["iterations=5", "task.horizon=4", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
+    let mut settings = vec!["iterations=5", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
+    if !policy.starts_with("pointer") {
+        settings.push("task.horizon=4");
+    }
     match policy {
         "tabular" => {}
         "bag" => settings.extend(["policy.kind=bag", "policy.width=8"]),

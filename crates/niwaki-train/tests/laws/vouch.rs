@@ -154,11 +154,11 @@ fn a_file_that_is_missing_is_written_anew_or_named() {
 
 #[test]
 fn what_is_taken_away_while_it_trains_is_written_anew() {
-    let recipe = with("tabular", &["checkpoint.every=1"]);
+    let recipe = with("pointer", &["checkpoint.every=1"]);
     let home = tempfile::tempdir().unwrap();
     let (whole, folder) = (home.path().join("whole"), home.path().join("run"));
     train_until(&recipe, &whole, usize::MAX);
-    for name in [run::CURVE, run::EVENTS, run::CHECKPOINT] {
+    for name in [run::CURVE, run::EVENTS, run::CHECKPOINT, run::SPEC, run::OPTIMA] {
         run::train(&recipe, &Device::Cpu, &folder, &AtomicBool::new(false), &|_, _| {}, |told| {
             if matches!(told, Told::Record(record) if record.iteration == 3) {
                 fs::remove_file(folder.join(name)).unwrap();

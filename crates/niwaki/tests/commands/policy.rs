@@ -145,3 +145,24 @@ fn job_shops_and_two_orders_are_trained_and_scheduled() {
         "{line}"
     );
 }
+
+#[test]
+fn a_run_of_a_study_schedules_too() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let base: String = SPEC
+        .lines()
+        .map(|line| {
+            let line = line.strip_prefix('[').map_or_else(|| line.to_owned(), |rest| format!("[base.{rest}"));
+            line + "\n"
+        })
+        .collect();
+    let head = "label = \"x\"\ntitle = \"t\"\nquestion = \"q\"\nseeds = 1\nendpoints = [\"greedy-auc\"]\n";
+    let task = "[base.task]\nkind = \"flow-shop\"\njobs = 4\nmachines = 3\ntraining = 4\nvalidation = 2\n";
+    fs::write(home.join("study.toml"), format!("{head}[base]\n{base}{task}[[arm]]\nname = \"ppo\"\n"))
+        .unwrap();
+    done(&["reproduce", "study.toml", "--out", "out"], home);
+    let file = draw("hard-flow", "4", "3", "1", "one", home).remove(0).display().to_string();
+    let said = done(&["solve", &file, "--policy", "out/x/ppo/base/0"], home);
+    assert!(said.contains("policy out/x/ppo/base/0, 3 iterations"), "{said}");
+}

@@ -189,6 +189,23 @@ fn refusals_are_one_line_and_exit_2() {
         set("task.kind=two-brunch"),
         set("update.correction=temperd:0.1"),
         set("policy.kind=casual"),
+        set("foo=1"),
+        set("task.jobs=5"),
+        vec!["train", "--set", "policy.kind=causal", "--set", "policy.heads=3", "--out", "never"],
+        vec!["train", "--set", "policy.kind=causal", "--set", "policy.width=1000000000", "--out", "never"],
+        vec!["train", "--set", "policy.kind=causal", "--set", "policy.blocks=1000000000", "--out", "never"],
+        vec![
+            "train",
+            "--set",
+            "task.kind=flow-shop",
+            "--set",
+            "policy.kind=pointer",
+            "--set",
+            "task.jobs=100000",
+            "--out",
+            "never",
+        ],
+        vec!["bench", "engine", "--members", "18446744073709551615"],
         vec!["train", "--device", "cuda"],
         vec!["train", "--precision", "bf16"],
         with_out(&small, "file"),
@@ -207,6 +224,81 @@ fn refusals_are_one_line_and_exit_2() {
     }
     assert!(!at("never").exists(), "a refused spec leaves nothing behind");
     insta::assert_snapshot!("train_refusals", all);
+}
+
+#[test]
+fn divergence_is_one_line_and_another_rate_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |settings: &[&str]| {
+        let mut all = vec!["train", "--quiet", "--out", "run"];
+        let common = [
+            "policy.kind=bag",
+            "task.horizon=3",
+            "iterations=8",
+            "checkpoint.every=1",
+            "optimiser.kind=adam",
+        ];
+        common.iter().chain(settings).for_each(|setting| all.extend(["--set", setting]));
+        niwaki(&all, folder.path())
+    };
+    // Weights are multiplied by −10⁹ in every step.
+    let output = run(&["update.reuse=1", "optimiser.rate=1.0", "optimiser.decay=1e9"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(
+        said.contains("run: training diverged in iteration") && said.contains("is kept; go on from it"),
+        "{said}"
+    );
+    // The remedy, followed.
+    stdout(&run(&["update.reuse=1", "optimiser.rate=0.01"]));
+    assert_eq!(fs::read_to_string(folder.path().join("run/curve.jsonl")).unwrap().lines().count(), 8);
+    stdout(&run(&["update.reuse=1", "optimiser.rate=0.01"]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"--out=r\xffn");
+    let small = ["train", "--set", "task.horizon=3", "--set", "iterations=2", "--set", "rollout.lanes=8"];
+    let output = command(&small, folder.path()).arg(name).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let study = "label = \"x\"\ntitle = \"t\"\nquestion = \"q\"\nseeds = 1\nendpoints = [\"auc\"]\n[base]\niterations = 2\n\
+                 [base.task]\nhorizon = 3\n[[arm]]\nname = \"ppo\"\n";
+    fs::write(folder.path().join("study.toml"), study).unwrap();
+    let output = command(&["reproduce", "study.toml"], folder.path()).arg(name).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The regression: a finished study whose curve was truncated was reported with another AUC, and exit code 0.
+#[test]
+fn a_truncated_curve_of_a_study_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = "label = \"x\"\ntitle = \"t\"\nquestion = \"q\"\nseeds = 1\nendpoints = [\"auc\"]\n[base]\niterations = 9\n\
+                 [base.task]\nhorizon = 3\n[[arm]]\nname = \"ppo\"\n";
+    fs::write(folder.path().join("study.toml"), study).unwrap();
+    let reproduce = ["reproduce", "study.toml", "--out", "out"];
+    let first = stdout(&niwaki(&reproduce, folder.path()));
+    let home = folder.path().join("out/x/ppo/base/0");
+    let curve = home.join("curve.jsonl");
+    let text = fs::read_to_string(&curve).unwrap();
+    let half: Vec<&str> = text.lines().take(4).collect();
+    fs::write(&curve, half.join("\n") + "\n").unwrap();
+    for more in [&[][..], &["--report-only"]] {
+        let output = niwaki(&[&reproduce[..], more].concat(), folder.path());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("curve.jsonl: it ends after line 4, but the run came to line 9"), "{said}");
+        assert!(
+            said.trim_end().ends_with("remove the folder out/x/ppo/base/0 to train this run anew"),
+            "{said}"
+        );
+    }
+    fs::remove_dir_all(home).unwrap();
+    let again = stdout(&niwaki(&reproduce, folder.path()));
+    let table = |said: &str| said.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(table(&again), table(&first), "but for the speed");
 }
 
 #[test]

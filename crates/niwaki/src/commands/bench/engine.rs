@@ -9,6 +9,7 @@ use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
 use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
 use niwaki_policies::{CausalShape, Extras, TokenPolicy};
 use niwaki_stream::Key;
+use niwaki_train::spec::{MEMORY, block_parameters, bytes_in_words, times};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -55,6 +56,7 @@ impl Args {
         if self.members == 0 || self.lanes == 0 || self.horizon == 0 || self.repeats == 0 {
             bail!("--members, --lanes, --horizon and --repeats must be at least 1");
         }
+        self.check_size()?;
         let policy = CausalShape::testbed(4, self.horizon).policy(Extras::default())?;
         self.device.choose()?;
         match self.device.device {
@@ -64,6 +66,25 @@ impl Args {
             }
             Place::Cuda => self.measure_cuda(&policy),
         }
+    }
+
+    /// Refuses sizes that no machine holds, before anything is made.
+    fn check_size(&self) -> Result<()> {
+        let CausalShape { width, hidden, blocks, .. } = CausalShape::testbed(4, 8);
+        // Parameters and gradients; a token, an action, a log-probability and a cotangent per step.
+        let parameters =
+            block_parameters(blocks, width, hidden).saturating_add(times(&[self.horizon, width]));
+        let batch = times(&[self.lanes, self.horizon]).saturating_mul(16);
+        let taken = parameters.saturating_mul(8).saturating_add(batch).saturating_mul(self.members as u128);
+        if taken > MEMORY {
+            let (members, lanes, horizon) = (self.members, self.lanes, self.horizon);
+            let (taken, limit) = (bytes_in_words(taken), bytes_in_words(MEMORY));
+            bail!(
+                "--members {members} with --lanes {lanes} and --horizon {horizon} need about {taken} of memory and the \
+                 limit is {limit}; give smaller numbers"
+            );
+        }
+        Ok(())
     }
 
     #[cfg(not(feature = "cuda"))]

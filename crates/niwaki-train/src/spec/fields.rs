@@ -1,0 +1,350 @@
+//! Every key of a spec's file: which kinds of task and policy have it, and what is said of it.
+//!
+//! One table for all: a file's kinds are read first, then every key is held to the table, and `--print-spec` and `spec.toml`
+//! are written by it.
+
+use super::check::refuse;
+use super::{PolicyKind, Spec, task};
+use crate::Error;
+use niwaki_tasks::Shop;
+use niwaki_words::nearest;
+use std::collections::BTreeSet;
+
+/// A key of the file.
+pub(super) struct Field {
+    /// Its name, with dots between tables.
+    pub(super) name: &'static str,
+    /// Whether a spec of some kinds has it.
+    pub(super) has: Has,
+    /// What is said of it.
+    pub(super) sentence: &'static str,
+}
+
+/// The kinds that a spec names.
+#[derive(Clone, Copy)]
+pub(super) struct Kinds<'a> {
+    task: &'a str,
+    policy: PolicyKind,
+}
+
+type Has = fn(Kinds<'_>) -> bool;
+
+const fn field(name: &'static str, has: Has, sentence: &'static str) -> Field {
+    Field { name, has, sentence }
+}
+
+const ALL: Has = |_| true;
+const SHOPS: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task);
+const TOKENS: Has = |kinds| !SHOPS(kinds);
+const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
+const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name();
+const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, slack: None }.name();
+const DUE_DATES: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task && shop.has_due_dates());
+const TABLE: Has = |kinds| kinds.policy == PolicyKind::Tabular;
+const NETWORKS: Has = |kinds| !TABLE(kinds);
+const TRANSFORMERS: Has = |kinds| matches!(kinds.policy, PolicyKind::Causal | PolicyKind::Pointer);
+const POINTER: Has = |kinds| kinds.policy == PolicyKind::Pointer;
+const FIRST_LOGITS: Has = |kinds| matches!(kinds.policy, PolicyKind::Tabular | PolicyKind::Bag);
+
+/// All keys, in the order of the file.
+pub(super) const FIELDS: &[Field] = &[
+    field("seed", ALL, "The seed of every stream of the run."),
+    field("iterations", ALL, "Iterations: rollout, then update."),
+    field(
+        "task.kind",
+        ALL,
+        "'early-gate', 'late-only', 'sparse-match', 'two-branch', 'choice', 'flow-shop', 'job-shop', 'lags' or 'two-orders'.",
+    ),
+    field("task.vocab", TOKENS, "Tokens."),
+    field("task.horizon", TOKENS, "Steps."),
+    field("task.terminal", CHOICE, "What is read at the end: 'chosen' or 'modal'."),
+    field("task.busy", CHOICE, "For how many steps a chosen token stays closed."),
+    field("task.machines", SHOPS, "Machines of a shop; of a flow shop's, 1, 3, 5 and so on are bottlenecks."),
+    field("task.jobs", SHOPS, "Jobs of a shop."),
+    field("task.deadline", SHOPS, "A schedule is paid if its makespan is at most so many times the optimum."),
+    field(
+        "task.reward",
+        SHOPS,
+        "What a schedule is paid for: 'deadline'; 'makespan' for minus its makespan over the optimum; 'due-dates' if nobody is late.",
+    ),
+    field("task.both", TWO_ORDERS, "Whether both orders have a due date; else only the lag-critical one."),
+    field("task.slack", TWO_ORDERS, "How long after its earliest end an order is due; drawn where absent."),
+    field(
+        "task.order",
+        JOB_SHOPS,
+        "Which operation is decided next: 'machine', 'non-delay', 'active' or 'list'.",
+    ),
+    field("task.hidden", DUE_DATES, "Whether lags and due dates are kept from the policy."),
+    field("task.training", SHOPS, "Instances to learn from."),
+    field(
+        "task.validation",
+        SHOPS,
+        "Instances that the likeliest schedules are judged on; the last third of a folder where absent.",
+    ),
+    field("task.pool", SHOPS, "Seed of the instances, which runs of all seeds share."),
+    field(
+        "task.folder",
+        SHOPS,
+        "Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.",
+    ),
+    field(
+        "task.digest",
+        SHOPS,
+        "Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.",
+    ),
+    field("task.patience", SHOPS, "Seconds for which the optimum of one instance may be sought."),
+    field("policy.kind", ALL, "'tabular', 'bag', 'causal' or 'pointer'."),
+    field("policy.scale", TABLE, "Spread of a table's first logits."),
+    field("policy.width", NETWORKS, "Width of the network."),
+    field("policy.heads", TRANSFORMERS, "Heads of the transformer."),
+    field("policy.blocks", TRANSFORMERS, "Blocks of the transformer."),
+    field("policy.hidden", TRANSFORMERS, "Width inside a block."),
+    field(
+        "policy.glimpse",
+        POINTER,
+        "What is compared with the candidates: the glimpse, 'plain', or with the query added, 'residual'.",
+    ),
+    field("policy.prime.token", FIRST_LOGITS, "The token."),
+    field("policy.prime.mass", FIRST_LOGITS, "The probability it starts with."),
+    field("rollout.lanes", ALL, "Trajectories per iteration."),
+    field("rollout.group", ALL, "Trajectories that share a baseline where the advantage is 'group'."),
+    field(
+        "advantage.kind",
+        ALL,
+        "'returns' minus the batch's mean, 'group' for minus the group's, 'exact' (tabular only) or 'critic'.",
+    ),
+    field("advantage.standardise", ALL, "Divide by the standard deviation of the batch or group."),
+    field("advantage.lambda", ALL, "λ of generalised advantage estimation."),
+    field(
+        "update.correction",
+        ALL,
+        "The member of the family, e.g. 'ppo', 'tempered:0.1', or 'tempered:rule' for the strength that the measured drift licenses.",
+    ),
+    field("update.reuse", ALL, "Epochs on each batch."),
+    field("update.minibatches", ALL, "Parts into which a batch is cut, by whole trajectories."),
+    field("update.clip", ALL, "Clip range; 0 for none."),
+    field("update.clip_high", ALL, "Upper clip range where it differs."),
+    field("update.dual_clip", ALL, "Bound on the ratio at negative advantages (dual clip)."),
+    field("update.routing", ALL, "Whether gradients flow through the factor to earlier steps."),
+    field("update.entropy", ALL, "Weight of the entropy bonus."),
+    field("update.reference_kl", ALL, "Weight of the penalty on leaving the initial policy."),
+    field("update.value", ALL, "Weight of the critic's loss."),
+    field("warmup.iterations", ALL, "How many; 0 for none."),
+    field("warmup.correction", ALL, "Its member of the family; that of '[update]' where absent."),
+    field("warmup.reuse", ALL, "Its epochs on each batch; those of '[update]' where absent."),
+    field("optimiser.kind", ALL, "'n-sgd' for steps of fixed length, 'sgd' or 'adam'."),
+    field("optimiser.rate", ALL, "Learning rate; each arm may have its own."),
+    field("optimiser.schedule", ALL, "How it changes: 'constant', 'linear' or 'cosine'."),
+    field("optimiser.clip_norm", ALL, "Global norm at which gradients are clipped."),
+    field("optimiser.decay", ALL, "Adam's decoupled weight decay."),
+    field("evaluate.every", ALL, "Every so many iterations, and after the last one."),
+    field(
+        "evaluate.lanes",
+        ALL,
+        "Fresh trajectories whose mean reward estimates η where it is not known exactly; 0 for none.",
+    ),
+    field("evaluate.greedy", ALL, "Whether the likeliest trajectory is judged too."),
+    field(
+        "checkpoint.every",
+        ALL,
+        "Every so many iterations, and after the last one; 0 for the last one only.",
+    ),
+    field(
+        "dump.every",
+        ALL,
+        "Keep the trajectories of every so many iterations for 'niwaki advise'; 0 for none.",
+    ),
+];
+
+/// A key that a file should not have.
+pub(super) struct Stranger {
+    /// Where it is, table by table.
+    pub(super) path: Vec<String>,
+    /// What is said of it.
+    pub(super) reason: String,
+}
+
+/// The first key of a file that specs of its kinds do not have; nothing where a kind is one that there is none of, which is
+/// refused as a value.
+pub(super) fn stranger(table: &toml::Table) -> Option<Stranger> {
+    let plain = Spec::default();
+    let named = |home: &str| value_of(table, &format!("{home}.kind"));
+    let task = named("task").map_or(Some(plain.task.kind.as_str()), toml::Value::as_str)?;
+    let policy = named("policy").map_or(Some(plain.policy.kind), |kind| kind.clone().try_into().ok())?;
+    task::is_known(task).then_some(())?;
+    stranger_below(table, &mut Vec::new(), Kinds { task, policy })
+}
+
+fn stranger_below(table: &toml::Table, path: &mut Vec<String>, kinds: Kinds<'_>) -> Option<Stranger> {
+    let home = path.iter().fold(String::new(), |home, part| format!("{home}{part}."));
+    // Keys of this table with the kinds that have them, or something below them.
+    let keys = || FIELDS.iter().filter_map(|field| Some((field.name.strip_prefix(&home)?, field.has)));
+    let first = |name: &'static str| name.split('.').next().unwrap_or(name);
+    for (key, value) in table {
+        path.push(key.clone());
+        let mut ours = keys().filter(|(name, has)| first(name) == key && has(kinds));
+        if let Some((name, _)) = ours.next() {
+            if let Some(found) = value
+                .as_table()
+                .filter(|_| first(name) != name)
+                .and_then(|below| stranger_below(below, path, kinds))
+            {
+                return Some(found);
+            }
+            path.pop();
+            continue;
+        }
+        let reason = if keys().any(|(name, _)| first(name) == key) {
+            format!("{} has no key '{key}'; leave it out", kinds.owner(&home))
+        } else {
+            let mut seen = BTreeSet::new();
+            let known: Vec<&str> = keys()
+                .filter(|(_, has)| has(kinds))
+                .map(|(name, _)| first(name))
+                .filter(|name| seen.insert(*name))
+                .collect();
+            match nearest(key, known.iter().copied()) {
+                Some(near) => format!("unknown key '{key}'; the nearest valid one is '{near}'"),
+                None => format!("unknown key '{key}'; the valid ones are {}", known.join(", ")),
+            }
+        };
+        return Some(Stranger { path: std::mem::take(path), reason });
+    }
+    None
+}
+
+impl Kinds<'_> {
+    /// Whose the keys of a table are.
+    fn owner(&self, table: &str) -> String {
+        match table.split('.').next() {
+            Some("task") => format!("task '{}'", self.task),
+            _ => format!("policy '{}'", self.policy.name()),
+        }
+    }
+}
+
+impl Spec {
+    /// The kinds that it names.
+    pub(super) fn kinds(&self) -> Kinds<'_> {
+        Kinds { task: &self.task.kind, policy: self.policy.kind }
+    }
+
+    /// Refuses a key that the spec's kinds do not have, unless it says what would hold anyway. A spec that was read has none.
+    pub(super) fn check_kinds(&self) -> Result<(), Error> {
+        let (ours, plain) = (self.to_table()?, Self::default().to_table()?);
+        let foreign = |field: &&Field| {
+            !(field.has)(self.kinds()) && value_of(&ours, field.name) != value_of(&plain, field.name)
+        };
+        FIELDS.iter().find(foreign).map_or(Ok(()), |field| {
+            Err(refuse(
+                field.name,
+                format!("{} has no such key; leave it out", self.kinds().owner(field.name)),
+            ))
+        })
+    }
+
+    /// The resolved file as a table.
+    ///
+    /// # Errors
+    /// As [`Spec::to_toml`].
+    pub fn to_table(&self) -> Result<toml::Table, Error> {
+        toml::Table::try_from(self).map_err(|error| Error::Unwritable { reason: error.to_string() })
+    }
+
+    /// What it says beyond the defaults, so that another kind can be set in it.
+    ///
+    /// # Errors
+    /// As [`Spec::to_toml`].
+    pub fn beyond_defaults(&self) -> Result<toml::Table, Error> {
+        let mut ours = self.to_table()?;
+        remove_equal(&mut ours, &Self::default().to_table()?);
+        Ok(ours)
+    }
+}
+
+fn remove_equal(from: &mut toml::Table, other: &toml::Table) {
+    from.retain(|key, value| match (value, other.get(key)) {
+        (toml::Value::Table(value), Some(toml::Value::Table(other))) => {
+            remove_equal(value, other);
+            !value.is_empty()
+        }
+        (value, other) => other != Some(value),
+    });
+}
+
+/// What a table says of a key.
+pub(super) fn value_of<'a>(table: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
+    let mut parts = name.split('.');
+    let first = table.get(parts.next()?)?;
+    parts.try_fold(first, |value, part| value.as_table()?.get(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Option<(String, String)> {
+        stranger(&text.parse().unwrap()).map(|found| (found.path.join("."), found.reason))
+    }
+
+    #[test]
+    fn a_file_has_the_keys_of_its_kinds() {
+        let flow = "[task]\nkind = \"flow-shop\"\n";
+        let pointer = "[policy]\nkind = \"pointer\"\n";
+        for good in [
+            "",
+            "seed = 1\n[task]\nhorizon = 3\n[policy.prime]\ntoken = 1\nmass = 0.5\n",
+            &format!("{flow}jobs = 3\n{pointer}glimpse = \"plain\"\n"),
+            // What is no table, or no such kind, is refused as a value.
+            "task = 3\n",
+            "[task]\nkind = \"nobody\"\njobs = 3\n",
+            "[policy]\nkind = \"nobody\"\n",
+        ] {
+            assert_eq!(said(good), None, "{good}");
+        }
+        for (text, path, reason) in [
+            ("[task]\njobs = 3\n", "task.jobs", "task 'two-branch' has no key 'jobs'; leave it out"),
+            // Not even with the value that it has by default.
+            (
+                &format!("{flow}vocab = 4\n"),
+                "task.vocab",
+                "task 'flow-shop' has no key 'vocab'; leave it out",
+            ),
+            (
+                &format!("{flow}order = \"list\"\n"),
+                "task.order",
+                "task 'flow-shop' has no key 'order'; leave it out",
+            ),
+            ("[policy]\nheads = 4\n", "policy.heads", "policy 'tabular' has no key 'heads'; leave it out"),
+            (
+                &format!("{pointer}prime = {{ token = 1, mass = 0.5 }}\n"),
+                "policy.prime",
+                "policy 'pointer' has no key 'prime'; leave it out",
+            ),
+            (&format!("{flow}job = 3\n"), "task.job", "unknown key 'job'; the nearest valid one is 'jobs'"),
+            // A near miss of another kind's key is no help.
+            (
+                "[task]\nmachnes = 3\n",
+                "task.machnes",
+                "unknown key 'machnes'; the valid ones are kind, vocab, horizon",
+            ),
+            (
+                "[policy.prime]\ntoken = 1\nmess = 0.5\n",
+                "policy.prime.mess",
+                "unknown key 'mess'; the nearest valid one is 'mass'",
+            ),
+        ] {
+            assert_eq!(said(text), Some((path.to_owned(), reason.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_beyond_the_defaults_takes_another_kind() {
+        let text = "iterations = 3\n[task]\nhorizon = 8\n[rollout]\nlanes = 8\n";
+        let mut table = Spec::read("base", text, &[]).unwrap().beyond_defaults().unwrap();
+        assert_eq!(table.to_string(), "iterations = 3\n\n[rollout]\nlanes = 8\n");
+        crate::spec::set(&mut table, "task.kind", "flow-shop".into()).unwrap();
+        crate::spec::set(&mut table, "policy.kind", "pointer".into()).unwrap();
+        assert!(Spec::read("cell", &table.to_string(), &[]).is_ok());
+    }
+}

@@ -1,0 +1,187 @@
+//! What a run takes of memory, known before anything is made: a spec that no machine can hold is refused with the number.
+
+use super::check::refuse;
+use super::shop::Shops;
+use super::{OptimiserKind, Played, PolicyKind, Spec};
+use crate::Error;
+use niwaki_shop::Instance;
+use niwaki_shop::generate::Size;
+use niwaki_tasks::{Generator, Shop, ShopPool, Source};
+
+/// What a run may take at most, in bytes.
+pub const MEMORY: u128 = 64 << 30;
+
+/// What the program itself takes for each block of a network, in bytes.
+const PER_BLOCK: u128 = 16 << 10;
+
+/// The product of some sizes, or the largest number.
+#[must_use]
+pub fn times(sizes: &[usize]) -> u128 {
+    sizes.iter().fold(1, |product: u128, &size| product.saturating_mul(size as u128))
+}
+
+/// A number of bytes in words.
+#[must_use]
+pub fn bytes_in_words(bytes: u128) -> String {
+    const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut unit = 0;
+    let mut number = bytes as f64;
+    while number >= 1024.0 && unit + 1 < UNITS.len() {
+        (number, unit) = (number / 1024.0, unit + 1);
+    }
+    if number < 10.0 && unit > 0 {
+        format!("{number:.1} {}", UNITS[unit])
+    } else {
+        format!("{number:.0} {}", UNITS[unit])
+    }
+}
+
+/// Parameters of the blocks of a transformer.
+#[must_use]
+pub fn block_parameters(blocks: usize, width: usize, hidden: usize) -> u128 {
+    let each = [times(&[4, width, width]), times(&[2, width, hidden]), times(&[5, width]), hidden as u128];
+    each.into_iter().fold(0_u128, u128::saturating_add).saturating_mul(blocks as u128)
+}
+
+impl Spec {
+    /// Refuses heads that do not divide the width, and sizes that no machine holds.
+    pub(super) fn check_size(&self, task: &Played) -> Result<(), Error> {
+        let policy = &self.policy;
+        let (width, hidden) = (self.width(), self.hidden());
+        let attends = matches!(policy.kind, PolicyKind::Causal | PolicyKind::Pointer);
+        if attends && !width.is_multiple_of(policy.heads) {
+            let reason = format!("{} heads do not divide a width of {width} into equal parts", policy.heads);
+            return Err(refuse("policy.heads", reason));
+        }
+        let blocks = if attends { policy.blocks } else { 0 };
+        let ends = match task {
+            Played::Tokens(task) => {
+                let (vocab, horizon) = (task.vocab(), task.horizon());
+                times(&[2, vocab, width]).saturating_add(times(&[horizon, width.saturating_add(vocab)]))
+            }
+            Played::Shops(_) => times(&[10, width, width]),
+        };
+        let parameters = block_parameters(blocks, width, hidden).saturating_add(ends);
+        // The parameters and their gradient; what Adam remembers; what the run began with.
+        let moments = if self.optimiser.kind == OptimiserKind::Adam { 2 } else { 0 };
+        let copies = 2 + moments + u128::from(self.update.reference_kl > 0.0);
+        let network = if policy.kind == PolicyKind::Tabular {
+            0
+        } else {
+            parameters.saturating_mul(4 * copies).saturating_add(times(&[blocks]).saturating_mul(PER_BLOCK))
+        };
+        if network > MEMORY {
+            return Err(too_large("policy", &format!("{parameters} parameters"), network));
+        }
+        let (lanes, (steps, choices)) = (self.rollout.lanes, played(task));
+        // Five numbers of eight bytes per step, and a byte per choice that may be open.
+        let batch = times(&[lanes, steps]).saturating_mul(40 + choices as u128);
+        if batch > MEMORY {
+            let what = format!("{lanes} lanes of {steps} steps with {choices} choices each");
+            return Err(too_large("rollout.lanes", &what, batch));
+        }
+        Ok(())
+    }
+
+    /// The width of the policy's network.
+    pub(crate) fn width(&self) -> usize {
+        self.policy.width.unwrap_or(match self.policy.kind {
+            PolicyKind::Causal => 128,
+            PolicyKind::Pointer => 64,
+            PolicyKind::Tabular | PolicyKind::Bag => 32,
+        })
+    }
+
+    /// The width inside a block of the policy's network.
+    pub(crate) fn hidden(&self) -> usize {
+        let times = if self.policy.kind == PolicyKind::Pointer { 2 } else { 4 };
+        self.policy.hidden.unwrap_or(self.width().saturating_mul(times))
+    }
+}
+
+/// Refuses instances that no machine holds, before one of them is drawn.
+pub(super) fn check_instances(drawn: &Generator) -> Result<(), Error> {
+    let Size { jobs, machines } = drawn.size;
+    let count = drawn.training.saturating_add(drawn.validation);
+    let taken = times(&[8, count, jobs, machines]);
+    if taken <= MEMORY {
+        return Ok(());
+    }
+    let what = format!("{count} instances of {jobs} jobs and {machines} machines");
+    Err(too_large("task", &what, taken))
+}
+
+fn too_large(key: &'static str, what: &str, taken: u128) -> Error {
+    let (taken, limit) = (bytes_in_words(taken), bytes_in_words(MEMORY));
+    refuse(key, format!("{what} need about {taken} of memory and the limit is {limit}; give smaller sizes"))
+}
+
+/// Steps of a trajectory, and choices per step.
+fn played(task: &Played) -> (usize, usize) {
+    match task {
+        Played::Tokens(task) => (task.horizon(), task.vocab()),
+        Played::Shops(Shops { pool: ShopPool { source, .. }, .. }) => match source {
+            Source::Generated(Generator { shop: Shop::Job, size, .. }) => {
+                (size.jobs.saturating_mul(size.machines), size.jobs)
+            }
+            Source::Generated(drawn) => (drawn.size.jobs, drawn.size.jobs),
+            Source::Folder(given) => match &given.instances()[0] {
+                job @ Instance::Job(_) => (job.operations(), job.jobs()),
+                other => (other.jobs(), other.jobs()),
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(settings: &[&str]) -> String {
+        let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Spec::read("run.toml", "", &settings).unwrap().check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn blocks_have_the_papers_number_of_parameters() {
+        // 4·128² + 2·128·512 + 5·128 + 512: as in the causal policy's own count, 197,760 − 4·128 + 4·128 of norms.
+        assert_eq!(block_parameters(4, 128, 512), 791_040);
+        assert_eq!(bytes_in_words(1536), "1.5 KiB");
+        assert_eq!(bytes_in_words(64 << 30), "64 GiB");
+        assert_eq!(times(&[usize::MAX, usize::MAX, usize::MAX]), u128::MAX);
+    }
+
+    #[test]
+    fn what_no_machine_holds_is_refused_with_the_number() {
+        let causal = "policy.kind=causal";
+        for (settings, key) in [
+            (vec![causal, "policy.width=1000000000"], "policy: "),
+            (vec![causal, "policy.blocks=1000000000"], "policy: "),
+            (
+                vec![
+                    causal,
+                    "policy.width=1",
+                    "policy.heads=1",
+                    "policy.hidden=1",
+                    "policy.blocks=100000000",
+                ],
+                "policy: ",
+            ),
+            (vec![causal, "policy.hidden=9223372036854775807"], "policy: "),
+            (vec!["policy.kind=bag", "policy.width=9223372036854775807"], "policy: "),
+            (vec!["policy.kind=bag", "task.horizon=1048576", "rollout.lanes=16777216"], "rollout.lanes: "),
+            (vec!["task.kind=flow-shop", "policy.kind=pointer", "task.jobs=100000"], "rollout.lanes: "),
+            (vec!["task.kind=flow-shop", "policy.kind=pointer", "task.training=9000000000"], "task: "),
+        ] {
+            let said = refusal(&settings);
+            assert!(
+                said.starts_with(key) && said.contains("of memory and the limit is 64 GiB"),
+                "{settings:?}: {said}"
+            );
+        }
+        assert_eq!(
+            refusal(&[causal, "policy.heads=3"]),
+            "policy.heads: 3 heads do not divide a width of 128 into equal parts"
+        );
+    }
+}
