@@ -1,6 +1,6 @@
 //! Everything that guards `main`, cheapest first.
 
-use crate::{dependencies, layers, paper, readme, root};
+use crate::{crash, dependencies, layers, paper, readme, root};
 use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
@@ -32,6 +32,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&["clippy", "-p", "niwaki", "--bins", "--locked"], &DENY[..]].concat(), &[])
     })?;
     step("tests", &|| cargo(&["test", "--workspace", "--locked"], &[]))?;
+    step("crash law", &|| crash::run(std::iter::once("--quick".to_owned())))?;
     // What a feature adds; everything else has just been run without it.
     step("tests of pumpkin", &|| feature_tests("niwaki-shop", "pumpkin"))?;
     step("tests of cuda", &|| feature_tests("niwaki-nn", "cuda"))?;

@@ -3,6 +3,7 @@
 //! `cargo xtask check` runs everything that guards `main`, cheapest first; the other verbs run one part of it.
 
 mod check;
+mod crash;
 mod dependencies;
 mod files;
 mod layers;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask VERB
   check    everything that guards main, cheapest first
+  crash    kill train and reproduce at every system call that writes, and run them again: crash [--quick]
   dependencies  licences, versions, sources and notes of what is built beside our own code
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let done = match verb.as_str() {
         "check" => check::run(),
+        "crash" => crash::run(std::env::args().skip(2)),
         "dependencies" => dependencies::run(),
         "layers" => layers::run(),
         "paper" => paper::write(),
