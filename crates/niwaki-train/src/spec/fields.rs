@@ -53,7 +53,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "task.kind",
         ALL,
-        "'early-gate', 'late-only', 'sparse-match', 'two-branch', 'choice', 'flow-shop', 'job-shop', 'lags' or 'two-orders'.",
+        "'early-gate', 'late-only', 'sparse-match', 'two-branch', 'choice', 'flow-shop', 'job-shop', 'lags', 'single-machine' or 'two-orders'.",
     ),
     field("task.vocab", TOKENS, "Tokens."),
     field("task.horizon", TOKENS, "Steps."),

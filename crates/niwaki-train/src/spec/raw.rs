@@ -57,7 +57,7 @@ impl Default for Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice`, `flow-shop`, `job-shop`, `lags` or `two-orders`.
+    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice`, `flow-shop`, `job-shop`, `lags`, `single-machine` or `two-orders`.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,
@@ -70,7 +70,7 @@ pub struct TaskSpec {
     /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<usize>,
-    /// Jobs of a shop; 20 for flow shops, 8 for job shops and lags where absent.
+    /// Jobs of a shop; 20 for flow shops, 2 for two orders, 8 for the others where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
     /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
@@ -88,7 +88,7 @@ pub struct TaskSpec {
     /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; `non-delay` where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// Whether `lags` and `two-orders` keep lags and due dates from the policy; they do not where absent.
+    /// Whether `lags`, `single-machine` and `two-orders` keep lags and due dates from the policy; they do not where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
     /// Instances to learn from; 256 where absent.
