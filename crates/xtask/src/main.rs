@@ -17,7 +17,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask VERB
   check    everything that guards main, cheapest first
-  crash    kill train and reproduce at every system call that writes, and run them again: crash [--quick]
+  crash    kill train and reproduce at every system call that writes, and run them again: crash [--quick] [--binary PATH]
   dependencies  licences, versions, sources and notes of what is built beside our own code
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-const USAGE: &str = "usage: cargo xtask crash [--quick]";
+const USAGE: &str = "usage: cargo xtask crash [--quick] [--binary PATH]";
 
 /// How many places of one kind are enough for every check.
 const FEW: usize = 3;
@@ -71,20 +71,24 @@ pub(crate) struct Outcome {
     pub(crate) failures: Vec<String>,
 }
 
-/// Builds the command and holds it to the law.
-pub(crate) fn run(words: impl Iterator<Item = String>) -> anyhow::Result<String> {
-    let words: Vec<String> = words.collect();
-    let quick = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => false,
-        ["--quick"] => true,
-        _ => bail!("{USAGE}"),
-    };
-    let build = ["build", "--locked", "--package", "niwaki"];
-    let status = Command::new(env!("CARGO")).args(build).current_dir(root()).status()?;
-    ensure!(status.success(), "the command does not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+/// Holds the command to the law: a given one, or else that of the working tree.
+pub(crate) fn run(mut words: impl Iterator<Item = String>) -> anyhow::Result<String> {
+    let (mut quick, mut binary) = (false, None);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => quick = true,
+            "--binary" => {
+                let path =
+                    PathBuf::from(words.next().with_context(|| format!("--binary needs a path; {USAGE}"))?);
+                let whole = path.canonicalize();
+                binary = Some(whole.with_context(|| format!("there is no command at {}", path.display()))?);
+            }
+            _ => bail!("{word} is not a flag; {USAGE}"),
+        }
+    }
+    let binary = binary.map_or_else(build, Ok)?;
     let start = Instant::now();
-    let outcomes = hold(&target.join("debug/niwaki"), quick)?;
+    let outcomes = hold(&binary, quick)?;
     let mut table = String::from("| attack | kills | failures |\n|---|---:|---:|\n");
     for Outcome { attack, kills, failures } in &outcomes {
         let _ = writeln!(table, "| {attack} | {kills} | {} |", failures.len());
@@ -93,6 +97,15 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> anyhow::Result<String>
     ensure!(failures.is_empty(), "the crash law is broken\n\n{table}\n{}", failures.join("\n"));
     let kills: u64 = outcomes.iter().map(|one| one.kills).sum();
     Ok(format!("{table}\ncrash law: {kills} kills, 0 failures, {:.0} s", start.elapsed().as_secs_f64()))
+}
+
+/// Builds the command as tests do.
+fn build() -> anyhow::Result<PathBuf> {
+    let words = ["build", "--locked", "--package", "niwaki"];
+    let status = Command::new(env!("CARGO")).args(words).current_dir(root()).status()?;
+    ensure!(status.success(), "the command does not build");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target.join("debug/niwaki"))
 }
 
 /// Holds a command to the law: at every place, or at a few of each kind.
@@ -232,9 +245,9 @@ mod tests {
 
     #[test]
     fn strangers_are_refused() {
-        for wrong in ["--slow", "--quick twice"] {
+        for wrong in ["--slow", "--quick twice", "--binary"] {
             let words = wrong.split_whitespace().map(ToOwned::to_owned);
-            assert!(run(words).unwrap_err().to_string().starts_with("usage"), "{wrong}");
+            assert!(run(words).unwrap_err().to_string().ends_with(USAGE), "{wrong}");
         }
     }
 }
