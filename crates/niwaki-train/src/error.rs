@@ -15,8 +15,8 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
-    /// A setting from the command line that is not understood.
-    #[error("--set {setting}: {reason}")]
+    /// A setting beside the file that is not understood.
+    #[error("{setting}: {reason}")]
     Setting {
         /// The setting.
         setting: String,
@@ -101,6 +101,12 @@ pub enum Error {
         /// The iteration whose checkpoint was kept; 0 for none.
         after: usize,
         /// What is not finite.
+        reason: String,
+    },
+    /// A policy's schedule that is not what its construction says.
+    #[error("the checker refused the schedule that was found: {reason}")]
+    Schedule {
+        /// What the checker found.
         reason: String,
     },
     /// A file of a run that cannot be read or written.

@@ -10,7 +10,7 @@ use crate::spec::{PolicyKind, Spec, TaskKind};
 use niwaki_nn::{Checkpoint, Cpu, Engine, Graph, Value};
 use niwaki_policies::{Decoded, Decoding, decode};
 use niwaki_shop::generate::Size;
-use niwaki_shop::{Bounds, Instance};
+use niwaki_shop::{Bounds, Instance, Limits, Optimum, optimum, verify};
 use niwaki_tasks::{Construction, Generator, Reading, Shop, ShopPool, Source, construct};
 use std::fs;
 use std::path::Path;
@@ -115,6 +115,30 @@ impl Trained {
         let mut engine = make(&policy.graph, &policy.outputs())?;
         engine.set_parameters(0, &self.parameters)?;
         Ok(decode(&policy, &engine, task.as_ref(), 0, how, make, tick)?)
+    }
+
+    /// [`Trained::decode`], with the checker's word for what it found, and the bound that the exact search finds at once.
+    ///
+    /// # Errors
+    /// If the instance was not accepted, or the checker does not find what the policy's construction did.
+    pub fn schedule(
+        &self,
+        instance: &Instance,
+        how: Decoding,
+        tick: &mut dyn FnMut(usize),
+    ) -> Result<(Optimum, Decoded), Error> {
+        let decoded = self.decode(instance, how, tick)?;
+        let refuse = |reason: String| Error::Schedule { reason };
+        let checked = verify(instance, &decoded.schedule).map_err(|fault| refuse(fault.to_string()))?;
+        let (makespan, late) = (decoded.outcome.makespan, decoded.outcome.late as usize);
+        if (checked.makespan, checked.late) != (makespan, late) {
+            return Err(refuse(format!(
+                "makespan {} and {} late jobs, where the construction had {makespan} and {late}",
+                checked.makespan, checked.late
+            )));
+        }
+        let lower = optimum::solve(instance, Limits::new(Duration::ZERO, how.seed), &mut |_| {}).lower;
+        Ok((Optimum::new(lower, decoded.schedule.clone()), decoded))
     }
 }
 

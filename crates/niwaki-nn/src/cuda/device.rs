@@ -15,7 +15,7 @@ pub(crate) fn refused(reason: impl Into<String>) -> Error {
 }
 
 fn missing(library: &str, mend: &str) -> Error {
-    refused(format!("{library} is not on this machine; install {mend}, or use --device cpu"))
+    refused(format!("{library} is not on this machine; install {mend}, or use the CPU"))
 }
 
 pub(crate) trait Named<T> {
@@ -110,9 +110,7 @@ impl Device {
         result::init().named("cuInit")?;
         let count = result::device::get_count().named("cuDeviceGetCount")?;
         if ordinal >= count {
-            return Err(refused(format!(
-                "GPU {ordinal} was asked for and {count} are here; use --device cpu"
-            )));
+            return Err(refused(format!("GPU {ordinal} was asked for and {count} are here; use the CPU")));
         }
         preload_compiler()?;
         preload("cublasLt", "cuBLAS (libcublasLt, CUDA 12 or 13)")?;
@@ -130,7 +128,7 @@ impl Device {
             );
             if capability.0 < 8 {
                 let (major, minor) = capability;
-                let mend = "sm_80 (A100) or newer is needed; use --device cpu";
+                let mend = "sm_80 (A100) or newer is needed; use the CPU";
                 return Err(refused(format!("this GPU is sm_{major}{minor} and {mend}")));
             }
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;

@@ -7,14 +7,19 @@
 //! | `problem.rs` | files of any layout, read and turned into each other |
 //! | `method.rs` | the ways to schedule a special problem, by name |
 //! | `solve.rs` | a checked schedule of a special problem with what it was judged by |
+//! | `draws.rs` | instances drawn as files |
+//! | `contest.rs` | methods and policies against best-known values over a folder |
 //! | `chart.rs` | a plan's schedule as a Gantt chart |
 
 mod chart;
+pub mod contest;
+mod draws;
 mod method;
 mod problem;
 mod solve;
 
 pub use chart::chart;
+pub use draws::{DrawnFile, Draws};
 pub use method::Method;
 pub use problem::{Layout, Opened, Problem, open, usual_objective};
 pub use solve::{Score, Solved, judge, solve};

@@ -173,16 +173,16 @@ mod tests {
         let spec = Spec::read("run.toml", "[task]\nhorizon = 9\n", &whole.map(str::to_owned)).unwrap();
         assert_eq!((spec.update.correction.as_str(), spec.task.horizon), ("tempered:0.1", 6));
         let refusal = Spec::read("run.toml", "", &["task.horizn=6".to_owned()]).unwrap_err().to_string();
-        assert_eq!(refusal, "--set task.horizn=6: unknown key 'horizn'; the nearest valid one is 'horizon'");
+        assert_eq!(refusal, "task.horizn=6: unknown key 'horizn'; the nearest valid one is 'horizon'");
         // The kinds may be set after their keys; a key of another kind is named where it stands.
         let text = "[policy]\nkind = \"pointer\"\n[task]\nhorizon = 9\n";
         let shop = ["task.jobs=5".to_owned(), "task.kind=flow-shop".to_owned()];
         let refusal = Spec::read("run.toml", text, &shop).unwrap_err().to_string();
         assert_eq!(refusal, "run.toml, line 4: task 'flow-shop' has no key 'horizon'; leave it out");
         let refusal = Spec::read("run.toml", "", &shop[..1]).unwrap_err().to_string();
-        assert_eq!(refusal, "--set task.jobs=5: task 'two-branch' has no key 'jobs'; leave it out");
+        assert_eq!(refusal, "task.jobs=5: task 'two-branch' has no key 'jobs'; leave it out");
         let refusal = Spec::read("run.toml", "", &["seed.a=6".to_owned()]).unwrap_err().to_string();
-        assert!(refusal.starts_with("--set seed.a=6: "), "{refusal}");
+        assert!(refusal.starts_with("seed.a=6: "), "{refusal}");
     }
 
     #[test]

@@ -284,7 +284,7 @@ mod tests {
         );
         assert_eq!(
             refusal(&["task.kind=choice", "policy.kind=bag", "task.jobs=3"]),
-            "--set task.jobs=3: task 'choice' has no key 'jobs'; leave it out"
+            "task.jobs=3: task 'choice' has no key 'jobs'; leave it out"
         );
         assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
         assert!(refusal(&["task.reward=late"]).contains("none of 'deadline', 'makespan'"));
@@ -296,7 +296,7 @@ mod tests {
         assert!(refusal(&["task.kind=two-orders", "task.jobs=3"]).contains("2 jobs and 2 machines"));
         assert_eq!(
             refusal(&["task.both=true"]),
-            "--set task.both=true: task 'flow-shop' has no key 'both'; leave it out"
+            "task.both=true: task 'flow-shop' has no key 'both'; leave it out"
         );
         assert_eq!(
             refusal(&["task.kind=job-shop", "task.order=machines"]),

@@ -4,7 +4,8 @@ use crate::{output, terminal};
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use niwaki_shop::formats::Format;
-use niwaki_shop::generate::{Size, Task, generate};
+use niwaki_shop::generate::{Size, Task};
+use niwaki_shop::planning::Draws;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,31 +49,19 @@ impl Args {
         let size =
             Size { jobs: self.jobs.unwrap_or(own.jobs), machines: self.machines.unwrap_or(own.machines) };
         let format = self.format.as_deref().map(Format::named).transpose()?;
-        let draw = |index| -> anyhow::Result<(Format, String)> {
-            let instance = generate(self.task, size, self.seed, index)?;
-            let format = format.unwrap_or_else(|| Format::usual(&instance));
-            Ok((format, format.write(&instance)?))
-        };
+        let draws = Draws { task: self.task, size, seed: self.seed, format };
         let Some(folder) = &self.out else {
             if self.count != 1 {
                 bail!("--count {}: name a folder with --out to write more than one instance", self.count);
             }
-            terminal::say(draw(0)?.1.trim_end());
+            terminal::say(draws.file(0)?.text.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let bar = terminal::progress(self.count, "drawing");
         for index in 0..self.count {
-            let (format, text) = draw(index)?;
-            let name = format!(
-                "{}-{}x{}-{}-{index:04}.{}",
-                self.task.name(),
-                size.jobs,
-                size.machines,
-                self.seed,
-                format.extension()
-            );
-            output::write_whole(&folder.join(name), &text)?;
+            let file = draws.file(index)?;
+            output::write_whole(&folder.join(file.name), &file.text)?;
             bar.inc(1);
         }
         bar.finish_and_clear();

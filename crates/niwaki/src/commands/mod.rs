@@ -16,6 +16,7 @@ mod verify;
 use anyhow::ensure;
 use clap::Subcommand;
 use niwaki_correction::Clip;
+use niwaki_train::Spec;
 use std::process::ExitCode;
 
 /// Refuses a number of seeds that runs nothing, or more than memory has room for.
@@ -33,6 +34,14 @@ fn clip(widths: &[f64]) -> anyhow::Result<Option<Clip>> {
         [low, high, ..] => Clip::new(low, high),
     };
     clip.map(Some).map_err(|error| anyhow::anyhow!("--{error}"))
+}
+
+/// A run's spec with what `--set` says.
+fn spec(name: &str, text: &str, settings: &[String]) -> anyhow::Result<Spec> {
+    Spec::read(name, text, settings).map_err(|error| match error {
+        niwaki_train::Error::Setting { .. } => anyhow::anyhow!("--set {error}"),
+        other => other.into(),
+    })
 }
 
 /// What a user can ask for.

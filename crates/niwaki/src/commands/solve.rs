@@ -155,7 +155,7 @@ impl Args {
         let instance = trained.accept(instance).with_context(|| self.file.display().to_string())?;
         let how = self.decode.decoding(self.seed);
         let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
-        let found = policy::schedule(&trained, &instance, how, &mut |steps| bar.inc(steps as u64));
+        let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
         bar.finish_and_clear();
         let (found, decoded) = found?;
         let said = format!(

@@ -91,9 +91,9 @@ impl Args {
     }
 
     fn read(&self) -> anyhow::Result<Spec> {
-        let Some(file) = &self.file else { return Ok(Spec::read("the default spec", "", &self.settings)?) };
+        let Some(file) = &self.file else { return super::spec("the default spec", "", &self.settings) };
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok(Spec::read(&file.display().to_string(), &text, &self.settings)?.beside(file))
+        Ok(super::spec(&file.display().to_string(), &text, &self.settings)?.beside(file))
     }
 
     /// The folder that was named, or one that other settings and seeds do not share.

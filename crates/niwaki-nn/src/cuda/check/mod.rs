@@ -334,7 +334,7 @@ mod tests {
         let graph = Graph::new();
         if let Err(error) = Cuda::new(&graph, &[], 1, &Options::default()) {
             let line = error.to_string();
-            assert!(!line.contains('\n') && line.contains("--device cpu"), "{line}");
+            assert!(!line.contains('\n') && line.contains("use the CPU"), "{line}");
         }
     }
 }
