@@ -2,12 +2,12 @@
 
 use super::blas::{Blas, Precision};
 use super::compile::{Target, cache_folder};
-use super::device::{Buffer, Device, refused};
+use super::device::{Buffer, Device};
 use super::extension::Library;
 use super::kernels::Kernels;
 use super::lower::{Lowering, Program, SCALAR, Tools, padded};
 use super::pull_back::fetch_outputs;
-use super::session::{Flat, Session, Wanted};
+use super::session::{Flat, Session, Wanted, check_length, no_items};
 use super::update::Update;
 use crate::engine::{Choosing, CotangentFn, Engine, check_members};
 use crate::extension::{Extension, HostArray};
@@ -204,14 +204,6 @@ impl Cuda {
 /// What machine code for a device is made for.
 fn target(device: &Device) -> Target {
     Target { capability: device.capability, driver: device.driver_version }
-}
-
-pub(super) fn no_items() -> Error {
-    refused("set the number of items and load the inputs before running")
-}
-
-pub(super) fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
-    if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
 }
 
 impl Engine for Cuda {

@@ -2,12 +2,10 @@
 
 use super::Cuda;
 use super::compile::{Image, Module, cache_folder};
-use super::device::{Buffer, Device, Pinned};
-use super::engine::{check_length, no_items};
+use super::device::{Device, Pinned};
 use super::kernels::{SHARED_LIMIT, with_prelude};
 use super::lower::{Addresses, Brought, Lowering, SCALAR, Tools};
-use super::session::{Session, Wanted, addresses};
-use super::tape::Tape;
+use super::session::{Extended, Session, Wanted, addresses, check_length, no_items};
 use crate::engine::Engine;
 use crate::extension::{Answer, Argument, Extension, HostArray};
 use crate::plan::Plan;
@@ -21,18 +19,6 @@ const CHUNK: usize = 1 << 14;
 /// Kernels that were brought so far, by source and name: they outlive a change of items.
 #[derive(Default)]
 pub(super) struct Library(Vec<(String, &'static str, CUfunction)>);
-
-/// The tape of one extension, and its memory.
-pub(super) struct Extended {
-    extension: Extension,
-    tape: Tape,
-    /// Arena, scratch and transposed weights.
-    _room: [Buffer; 3],
-    given: Vec<(Buffer, Option<Pinned<f32>>)>,
-    answers: Vec<(u64, Pinned<i32>)>,
-    /// Those of the answers that are not the program's own.
-    _own: Vec<Buffer>,
-}
 
 impl Extended {
     fn new(

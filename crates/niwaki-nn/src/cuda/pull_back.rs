@@ -4,9 +4,8 @@
 
 use super::Cuda;
 use super::device::{Device, Pinned};
-use super::engine::no_items;
 use super::lower::SCALAR;
-use super::session::{Pass, Session};
+use super::session::{Pass, Session, no_items};
 use crate::Result;
 use crate::engine::{CotangentFn, Span};
 use crate::graph::Graph;

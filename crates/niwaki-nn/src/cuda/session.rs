@@ -5,13 +5,13 @@
 //! the same arena.
 
 use super::device::{Buffer, Device, Event, Pinned, refused};
-use super::extension::Extended;
 use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
 use super::tape::Tape;
-use crate::Result;
 use crate::engine::Choosing;
+use crate::extension::Extension;
 use crate::graph::{Graph, IndexSource};
 use crate::plan::Plan;
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// Members from which on a cohort runs in two passes: each then fills the device.
@@ -79,6 +79,18 @@ pub(super) struct Chosen {
     pub(super) uniforms: Buffer,
     pub(super) host: Pinned<f32>,
     pub(super) actions: Pinned<i32>,
+}
+
+/// The tape of one extension, and its memory.
+pub(super) struct Extended {
+    pub(super) extension: Extension,
+    pub(super) tape: Tape,
+    /// Arena, scratch and transposed weights.
+    pub(super) _room: [Buffer; 3],
+    pub(super) given: Vec<(Buffer, Option<Pinned<f32>>)>,
+    pub(super) answers: Vec<(u64, Pinned<i32>)>,
+    /// Those of the answers that are not the program's own.
+    pub(super) _own: Vec<Buffer>,
 }
 
 /// Everything that depends on the number of items.
@@ -306,4 +318,12 @@ impl Session {
         self.chosen = Some(Chosen { choosing, tape, _room: room, uniforms, host, actions });
         Ok(())
     }
+}
+
+pub(super) fn no_items() -> Error {
+    refused("set the number of items and load the inputs before running")
+}
+
+pub(super) fn check_length(name: &str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::InputLength { name: name.to_owned(), expected, got }) }
 }
