@@ -31,6 +31,15 @@ impl PolicyKind {
             Self::Pointer => "pointer",
         }
     }
+
+    /// What a report calls it, before the word policy.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Bag => "bag-of-prefix",
+            other => other.name(),
+        }
+    }
 }
 
 /// The network over tokens that a recipe names; none for a table.

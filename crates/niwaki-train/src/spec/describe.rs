@@ -3,9 +3,9 @@
 //! A key that is absent and stands for a value is shown as a comment with that value: the file says all that the run
 //! uses, and reads back as the same spec.
 
+use super::Spec;
 use super::fields::{FIELDS, value_of};
 use super::shop::{DEADLINE, PATIENCE, TRAINING, VALIDATION};
-use super::{Spec, TaskKind};
 use crate::Error;
 
 impl Spec {
@@ -37,10 +37,7 @@ impl Spec {
     /// What an absent key stands for, where it is a number or a name.
     fn usual(&self, name: &str) -> Option<toml::Value> {
         let drawn = self.task.folder.is_none();
-        let shop = match self.task_kind().ok()? {
-            TaskKind::Shop(shop) => Some(shop),
-            TaskKind::Ladder(_) | TaskKind::Choice(_) => None,
-        };
+        let shop = self.task_kind().ok()?.shop();
         let whole = |number: usize| i64::try_from(number).ok().map(toml::Value::from);
         match (name, shop) {
             ("task.machines", Some(shop)) if drawn => whole(self.size(shop).machines),

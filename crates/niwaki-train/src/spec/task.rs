@@ -23,6 +23,17 @@ pub enum TaskKind {
     Shop(Shop),
 }
 
+impl TaskKind {
+    /// The shop, where schedules are played.
+    #[must_use]
+    pub const fn shop(self) -> Option<Shop> {
+        match self {
+            Self::Shop(shop) => Some(shop),
+            Self::Ladder(_) | Self::Choice(_) => None,
+        }
+    }
+}
+
 /// What is played, by its view.
 #[derive(Clone, Debug)]
 pub enum Played {

@@ -138,12 +138,7 @@ fn report(spec: &Spec, summary: &Summary, folder: &Path) -> String {
     let title = format!(
         "{} by a {} policy, {}, seed {}, {} iterations",
         spec.task.kind,
-        match spec.policy.kind {
-            PolicyKind::Tabular => "tabular",
-            PolicyKind::Bag => "bag-of-prefix",
-            PolicyKind::Causal => "causal",
-            PolicyKind::Pointer => "pointer",
-        },
+        spec.policy.kind.words(),
         spec.update.correction,
         spec.seed,
         summary.done
