@@ -1,7 +1,6 @@
 //! What is read off a curve.
 
 use super::Run;
-use niwaki_train::Record;
 use niwaki_words::nearest;
 use serde::Deserialize;
 use std::fmt;
@@ -231,25 +230,10 @@ pub(super) fn mean_curve(runs: &[&Run], greedy: bool) -> Vec<(usize, f64)> {
         .collect()
 }
 
-impl Run {
-    /// Iterations and returns where they were measured; after a divergence every return is 0.
-    #[must_use]
-    pub fn points(&self, greedy: bool) -> Vec<(usize, f64)> {
-        let value = |record: &Record| if greedy { record.greedy } else { record.eta };
-        let measured = |record: &Record| value(record).map(|value| (record.iteration, value));
-        let mut points: Vec<(usize, f64)> = self.curve.iter().filter_map(measured).collect();
-        let done = self.curve.last().map_or(0, |record| record.iteration);
-        let every = points.first().map_or(1, |point| point.0);
-        let missing =
-            (done + 1..=self.iterations).filter(|i| i.is_multiple_of(every) || *i == self.iterations);
-        points.extend(missing.map(|iteration| (iteration, 0.0)));
-        points
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use niwaki_train::Record;
 
     fn run(etas: &[f64]) -> Run {
         let record = |(place, &eta): (usize, &f64)| Record {

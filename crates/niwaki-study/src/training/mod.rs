@@ -11,6 +11,7 @@
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs` | files beside the runs, written whole |
 //! | `runner.rs` | from a plan to finished runs, on a device |
+//! | `run.rs` | a finished run and its curve |
 //! | `results.rs` | the finished runs of a plan, read from disk |
 //! | `endpoint.rs` | what is read off a curve |
 //! | `summary.rs` | an endpoint over the seeds of a cell, and paired comparisons |
@@ -31,6 +32,7 @@ mod pilot;
 mod plan;
 mod report;
 mod results;
+mod run;
 mod runner;
 mod settle;
 mod spec;
@@ -49,7 +51,8 @@ pub(crate) use judge::statements;
 pub use page::training_page;
 pub use plan::{Plan, Planned};
 pub(crate) use report::report;
-pub use results::{Results, Run};
+pub use results::Results;
+pub use run::Run;
 pub use runner::Runner;
 pub use spec::{Calibration, Choice, Feasible, Pilot, Training, Tried};
 pub use strength::Strength;

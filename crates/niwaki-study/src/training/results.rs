@@ -1,29 +1,11 @@
 //! The finished runs of a plan, read from disk.
 
-use super::Plan;
+use super::{Plan, Run};
 use crate::Error;
 use crate::report::Speed;
-use niwaki_train::Record;
 use niwaki_train::run::Finished;
 use std::fs;
 use std::path::Path;
-
-/// A finished run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Run {
-    /// The arm's place in the study.
-    pub arm: usize,
-    /// The cell's place in the plan.
-    pub cell: usize,
-    /// The seed.
-    pub seed: u64,
-    /// Iterations asked for; the curve is shorter where training diverged.
-    pub iterations: usize,
-    /// Where it ran.
-    pub device: String,
-    /// One record per iteration.
-    pub curve: Vec<Record>,
-}
 
 /// What a results folder holds of a plan.
 #[derive(Clone, Debug)]

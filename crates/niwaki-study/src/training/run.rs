@@ -1,0 +1,36 @@
+//! A finished run: which it is, and its curve.
+
+use niwaki_train::Record;
+
+/// A finished run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// The arm's place in the study.
+    pub arm: usize,
+    /// The cell's place in the plan.
+    pub cell: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Iterations asked for; the curve is shorter where training diverged.
+    pub iterations: usize,
+    /// Where it ran.
+    pub device: String,
+    /// One record per iteration.
+    pub curve: Vec<Record>,
+}
+
+impl Run {
+    /// Iterations and returns where they were measured; after a divergence every return is 0.
+    #[must_use]
+    pub fn points(&self, greedy: bool) -> Vec<(usize, f64)> {
+        let value = |record: &Record| if greedy { record.greedy } else { record.eta };
+        let measured = |record: &Record| value(record).map(|value| (record.iteration, value));
+        let mut points: Vec<(usize, f64)> = self.curve.iter().filter_map(measured).collect();
+        let done = self.curve.last().map_or(0, |record| record.iteration);
+        let every = points.first().map_or(1, |point| point.0);
+        let missing =
+            (done + 1..=self.iterations).filter(|i| i.is_multiple_of(every) || *i == self.iterations);
+        points.extend(missing.map(|iteration| (iteration, 0.0)));
+        points
+    }
+}
