@@ -108,8 +108,8 @@ pub(super) const DECLARED: &[Declared] = &[
     },
     Declared {
         path: "dump.jsonl",
-        change: Change::Fields(&["check"]),
-        reason: "every line vouches for those before it",
+        change: Change::Fields(&["check", "new_log_prob"]),
+        reason: "every line vouches for those before it, and new log-probs are those after the last step of the update",
     },
     Declared {
         path: "train-*/printed.txt",
