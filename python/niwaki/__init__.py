@@ -10,6 +10,7 @@
 | `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
 | `niwaki.jax` | the same as a JAX function |
 | `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup, and a callback that advises live |
+| `niwaki.verl` | verl's policy loss with the correction, through verl's registry |
 | `niwaki.gym` | flow shops under construction as a Gymnasium `VectorEnv` |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
@@ -23,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import advise, correction, gym, jax, oracle, shop, stats, torch, trl
+    from . import advise, correction, gym, jax, oracle, shop, stats, torch, trl, verl
 
-_MODULES = ("advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch", "trl")
+_MODULES = ("advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch", "trl", "verl")
 
 __all__ = ["__version__", *_MODULES]
 

@@ -11,7 +11,7 @@ def absent(name):
     raise importlib.metadata.PackageNotFoundError(name)
 
 
-@pytest.mark.parametrize(("module", "package", "version"), [("trl", "trl", "1.16.0")])
+@pytest.mark.parametrize(("module", "package", "version"), [("trl", "trl", "1.16.0"), ("verl", "verl", "0.9.1")])
 def test_other_versions_are_refused(monkeypatch, module, package, version):
     monkeypatch.delitem(sys.modules, f"niwaki.{module}", raising=False)
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.1")

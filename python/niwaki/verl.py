@@ -1,0 +1,72 @@
+"""verl's policy loss with the correction, through verl's own registry.
+
+    import niwaki.verl
+
+    niwaki.verl.register(correction="tempered:0.1")      # in the process that trains
+    # actor_rollout_ref.actor.policy_loss.loss_mode=niwaki
+
+The loss is verl's own (`vanilla`: dual clip, aggregation, rollout weights, metrics) on log-probs to which the log of the
+correction factor was added, so that its ratio is the corrected one with both channels of its gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._pinned import pinned
+
+TESTED = ("0.9.1",)
+"""Versions of verl that the tests ran with."""
+
+pinned("niwaki.verl", "verl", TESTED)
+
+from torch import Tensor  # noqa: E402
+from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
+
+from .correction import Correction  # noqa: E402
+from .torch import log_factor  # noqa: E402
+
+__all__ = ["register"]
+
+
+def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki", routing: bool = True) -> Any:
+    """Registers the corrected loss under `name` and returns it.
+
+    Args:
+        correction: a member of the family that multiplies the ratio, by name or as a `Correction`.
+        name: what `policy_loss.loss_mode` selects.
+        routing: whether gradients flow through the factor to earlier tokens.
+    """
+    member = Correction.parse(correction)
+    if member.rule.form != "multiply" or member.rule.growing_clip:
+        raise ValueError(
+            f"correction '{member}' does not multiply the ratio inside verl's own clip; "
+            "verl has gspo, cispo and rollout weights of its own"
+        )
+    vanilla = get_policy_loss_fn("vanilla")
+
+    @register_policy_loss(name)
+    def corrected(
+        old_log_prob: Tensor,
+        log_prob: Tensor,
+        advantages: Tensor,
+        response_mask: Tensor,
+        loss_agg_mode: str = "token-mean",
+        config: Any = None,
+        rollout_is_weights: Tensor | None = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        factor = log_factor(log_prob, old_log_prob, response_mask, correction=member)
+        factor = factor if routing else factor.detach()
+        loss, metrics = vanilla(
+            old_log_prob, log_prob + factor, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
+        )
+        own = response_mask.bool()
+        count = own.sum().clamp(min=1)
+        ell = (log_prob - old_log_prob).detach()
+        # verl reads its KL off the log-probs that the loss was given.
+        metrics["actor/ppo_kl"] = (-ell.where(own, 0.0).sum() / count).item()
+        spread = factor.detach().exp().where(own, 0.0)
+        metrics["niwaki/ess"] = (spread.sum() ** 2 / (spread.square().sum() * count)).item()
+        return loss, metrics
+
+    return corrected
