@@ -1,21 +1,34 @@
 //! Files that change in one step, and what a kill leaves behind.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
 /// How the names of files that are being written end.
 pub const PART: &str = ".part";
 
+/// Bytes of a name that leave room for what a temporary one has beside it: most disks take 255.
+const LONGEST_NAME: usize = 200;
+
 /// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
 ///
-/// A process that is killed leaves at most a file whose name ends in [`PART`]; [`sweep`] removes it.
+/// A process that is killed leaves at most a file whose name ends in [`PART`]; [`sweep`] removes it. A link stands for the
+/// file that it points to. What is no file (a pipe, a device) is written to: a rename would put a file in its place.
 ///
 /// # Errors
 /// If the disk refuses; the old file is then still there.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    let linked = fs::canonicalize(path);
+    let path = linked.as_deref().unwrap_or(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
+    // With what follows a long name would be one that the disk does not take, when all the work is done.
+    if name.len() > LONGEST_NAME {
+        name = "niwaki".into();
+    }
     // Two threads may write the same file.
     name.push(format!(".{}.{:?}{PART}", std::process::id(), std::thread::current().id()));
     let part = folder.join(name);
@@ -100,6 +113,45 @@ fn is_tag(middle: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_name_of_a_disk_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("n".repeat(255));
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(
+            (fs::read(&path).unwrap(), fs::read_dir(folder.path()).unwrap().count()),
+            (b"new".to_vec(), 1)
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_pipe_a_pipe() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        fs::write(at("far/file"), "old").unwrap();
+        symlink("far/file", at("link")).unwrap();
+        write_atomically(&at("link"), b"new").unwrap();
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        assert_eq!(fs::read(at("far/file")).unwrap(), b"new");
+        // One that points to nothing becomes the file.
+        symlink("nowhere", at("dangling")).unwrap();
+        write_atomically(&at("dangling"), b"new").unwrap();
+        assert_eq!(fs::read(at("dangling")).unwrap(), b"new");
+        let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+        if made.is_ok_and(|made| made.success()) {
+            let reader = std::thread::spawn({
+                let pipe = at("pipe");
+                move || fs::read(pipe).unwrap()
+            });
+            write_atomically(&at("pipe"), b"through").unwrap();
+            assert_eq!(reader.join().unwrap(), b"through");
+            assert!(fs::metadata(at("pipe")).unwrap().file_type().is_fifo());
+        }
+    }
 
     #[test]
     fn a_sweep_takes_our_halves_and_nothing_else() {

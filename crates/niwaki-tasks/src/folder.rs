@@ -30,7 +30,7 @@ impl InstanceFolder {
         let files = files(folder)?;
         let (mut names, mut instances, mut digest) = (Vec::new(), Vec::new(), Digest::default());
         for path in &files {
-            let bytes = fs::read(path).map_err(|error| refuse(path, error.to_string()))?;
+            let bytes = niwaki_files::read_bytes(path).map_err(|error| refuse(path, error.to_string()))?;
             let instance = shop.accept(load(path)?).map_err(|error| refuse(path, error.to_string()))?;
             if let Some(first) = instances.first()
                 && shape(first) != shape(&instance)

@@ -1,6 +1,6 @@
 //! Everything that guards `main`, cheapest first.
 
-use crate::{crash, dependencies, layers, paper, readme, root};
+use crate::{crash, dependencies, layers, paper, promises, readme, root};
 use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
@@ -22,6 +22,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     step("format", &|| cargo(&["fmt", "--all", "--check"], &[]))?;
     step("layers", &layers::run)?;
     step("dependencies", &dependencies::run)?;
+    step("promises", &promises::run)?;
     step("paper map", &paper::verify)?;
     // Once with every feature, all targets; then what stands in for a feature that is off.
     step("clippy", &|| {

@@ -8,8 +8,10 @@ mod dependencies;
 mod files;
 mod layers;
 mod paper;
+mod promises;
 mod readme;
 mod same;
+mod siege;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +24,9 @@ usage: cargo xtask VERB
   layers   dependencies between crates point down
   paper    write PAPER.md from the `Paper:` lines and the study files
   python   build the wheel in a fresh virtual environment and run Python's tests
+  promises every test that docs/promises.md names is there
   readme   run every command of the README's `sh` blocks
+  siege    attack readers, flags, specs and runs, and count what breaks (--quick: what every check affords)
   same     run this and an older commit's command on the examples and compare every byte: same COMMIT";
 
 #[expect(clippy::print_stderr, clippy::print_stdout, reason = "a task runner talks to the terminal")]
@@ -35,7 +39,9 @@ fn main() -> ExitCode {
         "layers" => layers::run(),
         "paper" => paper::write(),
         "python" => check::python(),
+        "promises" => promises::run(),
         "readme" => readme::run(),
+        "siege" => siege::run(std::env::args().skip(2)),
         "same" => same::run(std::env::args().skip(2)),
         _ => {
             eprintln!("{USAGE}");

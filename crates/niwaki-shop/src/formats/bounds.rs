@@ -77,7 +77,7 @@ impl KnownBounds {
     /// If the file cannot be read, or its first mistake; both name the file.
     pub fn load(path: &Path) -> Result<Self> {
         let named = |what: String| Error::File { path: path.display().to_string(), what };
-        let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+        let text = niwaki_files::read_text(path).map_err(|error| named(error.to_string()))?;
         Self::read(&text).map_err(|error| named(error.to_string()))
     }
 

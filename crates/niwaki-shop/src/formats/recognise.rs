@@ -23,7 +23,7 @@ pub struct Recognised {
 /// If it cannot be read or is no UTF-8.
 pub(crate) fn text_of(path: &Path) -> Result<String> {
     let named = |what: String| Error::File { path: path.display().to_string(), what };
-    let bytes = std::fs::read(path).map_err(|error| named(error.to_string()))?;
+    let bytes = niwaki_files::read_bytes(path).map_err(|error| named(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();

@@ -465,4 +465,20 @@ mod tests {
         );
         assert!(Plan::read("").is_err() && Plan::read("{}").is_err() && Plan::read("[settings]\n").is_err());
     }
+
+    #[test]
+    fn an_operation_longer_than_every_shift_is_refused_on_whatever_day_the_plan_begins() {
+        // Open all Monday, 1440 minutes, and then closed for six days.
+        for day in 1..=7 {
+            let plan = |minutes: u32| {
+                Plan::read(&format!(
+                    "[settings]\nsetting,value\nunit,min\nstart,2026-01-0{day} 00:00\n[shifts]\nmachine,days,from,to\n\
+                     m,mon,00:00,24:00\n[operations]\njob,machine,time\nA,m,{minutes}\n"
+                ))
+            };
+            assert!(plan(1440).is_ok(), "day {day}");
+            let line = plan(1441).unwrap_err().to_string();
+            assert!(line.contains("machine m is never open for 1441"), "day {day}: {line}");
+        }
+    }
 }

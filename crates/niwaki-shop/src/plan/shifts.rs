@@ -141,7 +141,8 @@ impl Opening {
                 until = until.max(closes);
             }
             week += 1;
-            if clock.ticks((week * WEEK).saturating_sub(into_week) * 1000).is_none_or(|tick| tick > horizon) {
+            // The time after the last shift is closed as well: what is not listed is open.
+            if clock.ticks(until.saturating_sub(into_week) * 1000).is_none_or(|tick| tick >= horizon) {
                 return closed;
             }
         }

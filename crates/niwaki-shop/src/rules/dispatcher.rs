@@ -23,6 +23,9 @@ pub struct Dispatcher {
     pub samples: usize,
 }
 
+/// Schedules that a rule draws at most: they are drawn whatever the time.
+const MOST_SAMPLES: usize = 1_000_000;
+
 impl Dispatcher {
     /// Reads `[active-]RULE[*SAMPLES]`, e.g. `mwkr`, `active-spt`, `random*100`.
     ///
@@ -32,10 +35,10 @@ impl Dispatcher {
         let (name, samples) = match text.split_once('*') {
             None => (text, 1),
             Some((name, samples)) => match samples.parse::<usize>() {
-                Ok(samples) if samples > 0 => (name, samples),
+                Ok(samples) if (1..=MOST_SAMPLES).contains(&samples) => (name, samples),
                 _ => {
                     return Err(Error::Choice(format!(
-                        "rule: expected a number of samples of at least 1 after `*`, got `{samples}`"
+                        "rule: expected from 1 to {MOST_SAMPLES} samples after `*`, got `{samples}`"
                     )));
                 }
             },

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use niwaki_page::Format;
+use niwaki_train::trainer::strength_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,10 +46,21 @@ impl Strength {
     pub fn read(folder: &Path) -> Result<Vec<Self>, Error> {
         let path = folder.join("strengths.json");
         match std::fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map_err(|error| Error::Damaged { path, reason: error.to_string() }),
+            Ok(text) => Self::vouched(&text).map_err(|reason| Error::Damaged { path, reason }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(source) => Err(Error::Disk { path, source }),
         }
+    }
+
+    /// Strengths of a text, each of which is still what its own drifts license.
+    fn vouched(text: &str) -> Result<Vec<Self>, String> {
+        let strengths: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        for Self { arm, cell, drifts, alpha, .. } in &strengths {
+            let drifts: Vec<Option<f64>> = drifts.values().copied().collect();
+            if strength_of(&drifts).ok() != Some(*alpha) {
+                return Err(format!("arm {arm}, cell {cell}: its drifts do not license α = {alpha}"));
+            }
+        }
+        Ok(strengths)
     }
 }

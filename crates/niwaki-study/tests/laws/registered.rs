@@ -109,7 +109,14 @@ fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
     }
     // Kept as they are, and what a probe measures does not depend on who is probed beside it.
     assert_eq!(Strength::read(&out.join(plan().folder())).unwrap(), strengths);
-    std::fs::remove_file(out.join("own-ruled/strengths.json")).unwrap();
+    // A strength that its own drifts do not license is not trained with.
+    let kept = out.join("own-ruled/strengths.json");
+    let mut wrong = strengths.clone();
+    wrong[0].alpha *= 0.5;
+    std::fs::write(&kept, serde_json::to_string(&wrong).unwrap()).unwrap();
+    let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
+    assert!(refused.contains("its drifts do not license") && refused.contains("remove it"), "{refused}");
+    std::fs::remove_file(&kept).unwrap();
     assert_eq!(runner(Some(1)).strengths(&plan()).unwrap(), strengths);
     let settled = plan().settled(&strengths).unwrap();
     assert!(!settled.measures());

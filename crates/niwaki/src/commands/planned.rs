@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, plan: Plan, ending: Option<Ending>) -> anyhow::Re
 
 fn given(plan: &Plan, path: &Path) -> anyhow::Result<Schedule> {
     let at = || format!("--from {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(at)?;
+    let text = niwaki_files::read_text(path).with_context(at)?;
     plan.read_schedule(&text).with_context(at)
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::training::Workplace;
 use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Re-run tables and figures of the paper.
@@ -134,7 +134,7 @@ fn named(error: niwaki_study::Error) -> anyhow::Error {
 
 /// A study from a file.
 fn own(file: &str) -> anyhow::Result<Contents> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"))?;
+    let text = niwaki_files::read_text(Path::new(file)).with_context(|| format!("cannot read {file}"))?;
     Ok(Contents::read(file, &text)?)
 }
 

@@ -82,9 +82,6 @@ impl Args {
             bail!("--gantt {}: expected a name that ends in .svg", path.display());
         }
         let opened = planning::open(&self.file, layout(self.format.as_deref())?)?;
-        if let Some(open) = opened.open {
-            terminal::warn(&format!("{}: {open} (--format pairs)", self.file.display()));
-        }
         watch_for_interrupts()?;
         let general = self.objective.is_some() || self.from.is_some() || self.fixed_until.is_some();
         let lines = match opened.problem {
@@ -97,6 +94,10 @@ impl Args {
             }
             Problem::Plan(plan) => planned::run(&self, *plan, ending)?,
         };
+        // Beside a result, not before a refusal.
+        if let Some(open) = opened.open {
+            terminal::warn(&format!("{}: {open} (--format pairs)", self.file.display()));
+        }
         terminal::say(&lines.join("\n"));
         if STOP.load(Ordering::Relaxed) {
             terminal::warn("stopped before the time was up: this is the best schedule so far");

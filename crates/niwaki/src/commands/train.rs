@@ -8,7 +8,6 @@ use niwaki_page::{Cell, Column, Format, Table};
 use niwaki_train::run::{self, Ending, Summary, Told};
 use niwaki_train::spec::PolicyKind;
 use niwaki_train::{Device, Recipe, Record, Spec};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -92,7 +91,8 @@ impl Args {
 
     fn read(&self) -> anyhow::Result<Spec> {
         let Some(file) = &self.file else { return super::spec("the default spec", "", &self.settings) };
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text =
+            niwaki_files::read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
         Ok(super::spec(&file.display().to_string(), &text, &self.settings)?.beside(file))
     }
 

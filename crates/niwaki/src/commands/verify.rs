@@ -26,7 +26,7 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let opened = open(&self.instance, layout(self.format.as_deref())?)?;
         let at = || self.schedule.display().to_string();
-        let text = std::fs::read_to_string(&self.schedule).with_context(at)?;
+        let text = niwaki_files::read_text(&self.schedule).with_context(at)?;
         let instance = match opened.problem {
             Problem::Special(instance) => instance,
             Problem::Plan(plan) => {

@@ -5,6 +5,11 @@
 //! order of all jobs, filtered, is the order of any subset, so it is sorted once.
 
 use crate::FlowShop;
+use std::cmp::Reverse;
+
+/// Times that all pairs together may hold. A shop with more has only its busiest machines paired: the bound is then a bound
+/// of fewer pairs, and a small file with many machines does not fill the memory with their square.
+const MOST: usize = 1 << 22;
 
 /// One pair's jobs in Johnson's order.
 struct Pair {
@@ -24,15 +29,44 @@ pub(super) struct Pairs {
     tried: usize,
 }
 
+/// The machines whose pairs are bounded, in order: all of them, or the busiest ones where their pairs would hold more times
+/// than `most`.
+fn paired(shop: &FlowShop, most: usize) -> Vec<usize> {
+    let fits = |count: usize| {
+        let pairs = count.checked_mul(count.saturating_sub(1)).map(|twice| twice / 2);
+        pairs.and_then(|pairs| pairs.checked_mul(shop.jobs())).is_some_and(|held| held <= most)
+    };
+    let count = (1..=shop.machines()).take_while(|&count| fits(count)).last().unwrap_or(0);
+    let load = |machine: usize| (0..shop.jobs()).map(|job| u64::from(shop.job(job)[machine])).sum::<u64>();
+    let mut machines: Vec<usize> = (0..shop.machines()).collect();
+    if count < machines.len() {
+        machines.sort_by_cached_key(|&machine| (Reverse(load(machine)), machine));
+        machines.truncate(count);
+        machines.sort_unstable();
+    }
+    machines
+}
+
 impl Pairs {
     pub(super) fn new(shop: &FlowShop) -> Self {
+        let machines = paired(shop, MOST);
+        // What a job has behind it when it leaves each machine.
+        let done: Vec<Vec<u32>> = (0..shop.jobs())
+            .map(|job| {
+                let sum = |sum: &mut u32, &time: &u32| {
+                    *sum += time;
+                    Some(*sum)
+                };
+                shop.job(job).iter().scan(0, sum).collect()
+            })
+            .collect();
         let mut pairs = Vec::new();
-        for second in 1..shop.machines() {
-            for first in 0..second {
+        for (place, &second) in machines.iter().enumerate() {
+            for &first in &machines[..place] {
                 let mut jobs: Vec<_> = (0..shop.jobs())
                     .map(|job| {
                         let times = shop.job(job);
-                        let lag: u32 = times[first + 1..second].iter().sum();
+                        let lag = done[job][second] - times[second] - done[job][first];
                         (job as u32, times[first] as i32, lag as i32, times[second] as i32)
                     })
                     .collect();
@@ -73,5 +107,34 @@ impl Pairs {
             }
         }
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_machines_are_bounded_by_the_busiest_pairs() {
+        // Loads 3, 9, 4, 8: three machines have three pairs of two jobs each, six times; four would have twelve.
+        let shop = FlowShop::new(2, 4, vec![1, 4, 2, 3, 2, 5, 2, 5]).unwrap();
+        assert_eq!((paired(&shop, 12), paired(&shop, 11)), (vec![0, 1, 2, 3], vec![1, 2, 3]));
+        assert_eq!(
+            (paired(&shop, 6), paired(&shop, 5), paired(&shop, 1)),
+            (vec![1, 2, 3], vec![1, 3], vec![1])
+        );
+        // Machines 1 and 3 by hand, the second job first: 5, then 5 + 2 + 5 = 12; the first is done at 5 + 4 = 9 and waits
+        // until 12, then 12 + 3 = 15.
+        let (open, front, back) = ([true; 2], [0; 4], [0; 4]);
+        let mut pairs = Pairs::new(&shop);
+        pairs.pairs.retain(|pair| (pair.first, pair.second) == (1, 3));
+        assert_eq!(pairs.bound(&open, &front, &back, i32::MAX), 15);
+    }
+
+    #[test]
+    fn a_hundred_thousand_machines_take_no_square() {
+        let shop = FlowShop::new(1, 100_000, vec![1; 100_000]).unwrap();
+        let held: usize = Pairs::new(&shop).pairs.iter().map(|pair| pair.jobs.len()).sum();
+        assert!((MOST / 2..=MOST).contains(&held), "{held}");
     }
 }
