@@ -29,6 +29,7 @@ mod rope;
 mod scale;
 mod score;
 mod swiglu;
+mod tree_attention;
 
 pub use activate::{Activate, Activation};
 pub use add::Add;
@@ -43,10 +44,11 @@ pub use norm::{LayerNorm, RmsNorm};
 pub use pick::{Pick, log_softmax};
 pub use point::{Point, PointAt};
 pub use pool::{Pool, Pooling};
-pub use rope::Rope;
+pub use rope::{Rope, Rotary};
 pub use scale::Scale;
 pub use score::Score;
 pub use swiglu::Swiglu;
+pub use tree_attention::{AttendTree, TreeAttention};
 #[cfg(feature = "cuda")]
 pub(crate) use {embed::summed_embeddings, point::folded};
 
@@ -271,6 +273,7 @@ ops! {
     rope: Rope(Rope),
     pick_log_prob: Pick(Pick),
     swiglu: Swiglu(Swiglu),
+    tree_attention: TreeAttention(AttendTree),
 }
 
 impl Op {

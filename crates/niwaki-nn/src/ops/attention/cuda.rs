@@ -138,7 +138,7 @@ const ROW_WIDTH: usize = 128;
 
 impl Lowering<'_> {
     /// Where a run of columns starts in its value, all rows, and the value's width.
-    fn columns(&self, columns: Columns) -> Result<(u64, usize)> {
+    pub(crate) fn columns(&self, columns: Columns) -> Result<(u64, usize)> {
         let at = self.base(columns.value)? + (columns.start * SCALAR) as u64;
         Ok((at, self.shape(columns.value).width))
     }
