@@ -75,11 +75,14 @@ pub struct Found {
     pub tried: Option<usize>,
 }
 
+/// How an instance that a file holds is scheduled.
+type Scheduling<'a, E> = dyn Fn(&Path, &Instance) -> std::result::Result<Found, E> + 'a;
+
 /// Who schedules: a name, and how an instance of a file is scheduled.
 pub struct Entrant<'a, E> {
     /// The name.
     pub name: String,
-    schedule: Box<dyn Fn(&Path, &Instance) -> std::result::Result<Found, E> + 'a>,
+    schedule: Box<Scheduling<'a, E>>,
 }
 
 impl<'a, E: From<Error>> Entrant<'a, E> {
