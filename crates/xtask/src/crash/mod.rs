@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: cargo xtask crash [--quick] [--binary PATH]";
 
@@ -110,15 +110,23 @@ fn build() -> anyhow::Result<PathBuf> {
 
 /// Holds a command to the law: at every place, or at a few of each kind.
 pub(crate) fn hold(binary: &Path, quick: bool) -> anyhow::Result<Vec<Outcome>> {
-    let home = root().join("target").join(format!("crash-{}", std::process::id()));
+    // A killed process loses nothing that it has handed to the system, so memory will do, and waits for no disk.
+    let memory = Path::new("/dev/shm");
+    let ground = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let home = ground.join(format!("niwaki-crash-{}", std::process::id()));
     fs::create_dir_all(&home)?;
+    let outcomes = besiege(binary, quick, &home);
+    fs::remove_dir_all(&home)?;
+    outcomes
+}
+
+fn besiege(binary: &Path, quick: bool, home: &Path) -> anyhow::Result<Vec<Outcome>> {
     fs::write(home.join("study.toml"), STUDY)?;
     let mut outcomes = Vec::new();
     for (door, words) in COMMANDS {
-        let victim = Victim { binary, words: words.split_whitespace().collect(), home: &home };
+        let victim = Victim { binary, words: words.split_whitespace().collect(), home };
         outcomes.extend(victim.besiege(door, quick)?);
     }
-    fs::remove_dir_all(&home)?;
     Ok(outcomes)
 }
 
@@ -146,7 +154,7 @@ impl Victim<'_> {
             for place in places.all() {
                 self.clear()?;
                 let mut doomed = places.kill(self, place)?;
-                let friend = company.then(|| self.start(&mut self.command())).transpose()?;
+                let friend = company.then(|| self.join()).transpose()?;
                 let dead = doomed()?;
                 let mut broke = friend.map_or(Ok(None), |friend| beside_broke(door, friend))?;
                 if !dead {
@@ -167,6 +175,15 @@ impl Victim<'_> {
             outcomes.push(outcome);
         }
         Ok(outcomes)
+    }
+
+    /// Starts a second one once the first has made its folder, so that it does not do all of its work before.
+    fn join(&self) -> anyhow::Result<Child> {
+        let began = Instant::now();
+        while !self.home.join("out").exists() && began.elapsed() < Duration::from_millis(500) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.start(&mut self.command())
     }
 
     /// The command itself, behind nothing.

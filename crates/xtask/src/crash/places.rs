@@ -28,7 +28,7 @@ pub(super) enum Place {
 /// Where a command is killed.
 pub(super) struct Places(Vec<Place>);
 
-/// Waits for the end of a command that is killed, and says whether it was.
+/// Waits for the end of a command that is killed, and says whether it was: one that ends by itself has a code.
 pub(super) type Doom = Box<dyn FnMut() -> anyhow::Result<bool>>;
 
 impl Places {
@@ -75,14 +75,14 @@ impl Places {
                     (format!("trace={call}"), format!("inject={call}:signal=KILL:when={count}"));
                 let words = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
                 let mut child = victim.start(&mut victim.behind("strace", &words))?;
-                Ok(Box::new(move || Ok(!child.wait()?.success())))
+                Ok(Box::new(move || Ok(child.wait()?.code().is_none())))
             }
             Place::After(delay) => {
                 let (mut child, delay) = (victim.start(&mut victim.command())?, *delay);
                 Ok(Box::new(move || {
                     std::thread::sleep(delay);
                     child.kill()?;
-                    Ok(!child.wait()?.success())
+                    Ok(child.wait()?.code().is_none())
                 }))
             }
         }
