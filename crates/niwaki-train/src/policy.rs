@@ -21,6 +21,9 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
+    /// Every policy.
+    pub const ALL: [Self; 4] = [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer];
+
     /// Its name in a file.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -38,6 +41,15 @@ impl PolicyKind {
         match self {
             Self::Bag => "bag-of-prefix",
             other => other.name(),
+        }
+    }
+
+    /// The width of its network where a spec says none.
+    pub(crate) const fn width(self) -> usize {
+        match self {
+            Self::Causal => 128,
+            Self::Pointer => 64,
+            Self::Tabular | Self::Bag => 32,
         }
     }
 }

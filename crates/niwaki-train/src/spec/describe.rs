@@ -29,7 +29,7 @@ impl Spec {
                 table = home;
                 text += &format!("\n[{table}]\n");
             }
-            text += &format!("# {}\n{line}", field.sentence);
+            text += &format!("# {}\n{line}", field.sentence());
         }
         Ok(text)
     }
@@ -113,7 +113,7 @@ mod tests {
                 let said =
                     value_of(&spec.to_table().unwrap(), field.name).is_some() && (field.has)(spec.kinds());
                 assert!(
-                    !said || text.contains(&format!("# {}\n{key} = ", field.sentence)),
+                    !said || text.contains(&format!("# {}\n{key} = ", field.sentence())),
                     "{} in {text}",
                     field.name
                 );

@@ -16,8 +16,21 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     /// Whether a spec of some kinds has it.
     pub(super) has: Has,
+    /// What is said of it, or the names that the code knows.
+    sentence: &'static str,
+    names: Option<fn() -> Vec<&'static str>>,
+}
+
+impl Field {
     /// What is said of it.
-    pub(super) sentence: &'static str,
+    pub(super) fn sentence(&self) -> String {
+        let Some(names) = self.names else { return self.sentence.to_owned() };
+        let quoted: Vec<String> = names().iter().map(|name| format!("'{name}'")).collect();
+        match quoted.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}.", others.join(", ")),
+            _ => format!("{}.", quoted.join("")),
+        }
+    }
 }
 
 /// The kinds that a spec names.
@@ -30,7 +43,12 @@ pub(super) struct Kinds<'a> {
 type Has = fn(Kinds<'_>) -> bool;
 
 const fn field(name: &'static str, has: Has, sentence: &'static str) -> Field {
-    Field { name, has, sentence }
+    Field { name, has, sentence, names: None }
+}
+
+/// A key whose value is one of the names that the code knows, so that a new one changes no text.
+const fn named(name: &'static str, has: Has, names: fn() -> Vec<&'static str>) -> Field {
+    Field { name, has, sentence: "", names: Some(names) }
 }
 
 const ALL: Has = |_| true;
@@ -50,11 +68,7 @@ const FIRST_LOGITS: Has = |kinds| matches!(kinds.policy, PolicyKind::Tabular | P
 pub(super) const FIELDS: &[Field] = &[
     field("seed", ALL, "The seed of every stream of the run."),
     field("iterations", ALL, "Iterations: rollout, then update."),
-    field(
-        "task.kind",
-        ALL,
-        "'early-gate', 'late-only', 'sparse-match', 'two-branch', 'choice', 'flow-shop', 'job-shop', 'lags', 'single-machine' or 'two-orders'.",
-    ),
+    named("task.kind", ALL, || task::names().collect()),
     field("task.vocab", TOKENS, "Tokens."),
     field("task.horizon", TOKENS, "Steps."),
     field("task.terminal", CHOICE, "What is read at the end: 'chosen' or 'modal'."),
@@ -93,7 +107,7 @@ pub(super) const FIELDS: &[Field] = &[
         "Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.",
     ),
     field("task.patience", SHOPS, "Seconds for which the optimum of one instance may be sought."),
-    field("policy.kind", ALL, "'tabular', 'bag', 'causal' or 'pointer'."),
+    named("policy.kind", ALL, || PolicyKind::ALL.map(PolicyKind::name).to_vec()),
     field("policy.scale", TABLE, "Spread of a table's first logits."),
     field("policy.width", NETWORKS, "Width of the network."),
     field("policy.heads", TRANSFORMERS, "Heads of the transformer."),

@@ -57,7 +57,7 @@ impl Default for Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// `early-gate`, `late-only`, `sparse-match`, `two-branch`, `choice`, `flow-shop`, `job-shop`, `lags`, `single-machine` or `two-orders`.
+    /// The name of a task: a reward of the testbed, `choice`, or a kind of shop.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,

@@ -85,11 +85,7 @@ impl Spec {
 
     /// The width of the policy's network.
     pub(crate) fn width(&self) -> usize {
-        self.policy.width.unwrap_or(match self.policy.kind {
-            PolicyKind::Causal => 128,
-            PolicyKind::Pointer => 64,
-            PolicyKind::Tabular | PolicyKind::Bag => 32,
-        })
+        self.policy.width.unwrap_or(self.policy.kind.width())
     }
 
     /// The width inside a block of the policy's network.

@@ -48,6 +48,11 @@ pub(super) fn is_known(kind: &str) -> bool {
     kind == CHOICE || Shop::ALL.iter().any(|shop| shop.name() == kind) || kind.parse::<Reward>().is_ok()
 }
 
+/// What tasks are called.
+pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
+    Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]).chain(Shop::ALL.map(Shop::name))
+}
+
 impl Spec {
     /// Which task the spec names.
     ///
@@ -69,8 +74,7 @@ impl Spec {
             return Ok(TaskKind::Shop(self.dialled(shop)));
         }
         self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
-            let shops = Shop::ALL.map(Shop::name);
-            let known = Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]).chain(shops);
+            let known = names();
             let mend = match nearest(named, known.clone()) {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("the tasks are {}", known.collect::<Vec<_>>().join(", ")),
