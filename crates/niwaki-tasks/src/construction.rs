@@ -15,8 +15,10 @@ pub trait Construction: fmt::Debug + Send + Sync {
     /// Candidates of an instance.
     fn candidates(&self) -> usize;
 
-    /// Steps of a construction.
-    fn horizon(&self) -> usize;
+    /// Steps of a construction: every candidate is chosen once.
+    fn horizon(&self) -> usize {
+        self.candidates()
+    }
 
     /// Numbers that describe one candidate.
     fn features(&self) -> usize;
@@ -24,14 +26,23 @@ pub trait Construction: fmt::Debug + Send + Sync {
     /// Numbers that describe the state before a step.
     fn context(&self) -> usize;
 
+    /// The instances' numbers and optima.
+    fn numbers(&self) -> &Numbers;
+
     /// Instances to learn from: numbers `0..training`.
-    fn training(&self) -> usize;
+    fn training(&self) -> usize {
+        self.numbers().training
+    }
 
     /// Instances to be judged on: the numbers after those.
-    fn validation(&self) -> usize;
+    fn validation(&self) -> usize {
+        self.numbers().bounds.len() - self.numbers().training
+    }
 
     /// What is known of each instance's optimum; the best known makespan counts as C*.
-    fn bounds(&self) -> &[Bounds];
+    fn bounds(&self) -> &[Bounds] {
+        &self.numbers().bounds
+    }
 
     /// Writes an instance's features.
     ///
@@ -54,6 +65,15 @@ pub trait Construction: fmt::Debug + Send + Sync {
     /// # Errors
     /// If there is no such instance.
     fn begin(&self, instances: &[u32]) -> Result<Box<dyn Building>, Error>;
+}
+
+/// How many instances are learned from, and what is known of the optimum of each.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    /// Instances to learn from; they come first.
+    pub training: usize,
+    /// `[instance]`
+    pub bounds: Vec<Bounds>,
 }
 
 /// Instances as lines of stations; the state in numbers is when each station is done over `whole`, then how long after

@@ -5,7 +5,7 @@
 
 use crate::numbered::Numbered;
 use crate::orders::Orders;
-use crate::{Building, Construction, Error, Stations};
+use crate::{Building, Construction, Error, Numbers, Stations};
 use niwaki_shop::construct::{Order, SequenceLanes};
 use niwaki_shop::{Bounds, FlowShop};
 
@@ -51,10 +51,6 @@ impl Construction for FlowTask {
         self.pool.shops[0].jobs()
     }
 
-    fn horizon(&self) -> usize {
-        self.pool.shops[0].jobs()
-    }
-
     fn features(&self) -> usize {
         self.pool.shops[0].machines()
     }
@@ -63,16 +59,8 @@ impl Construction for FlowTask {
         2 * self.pool.shops[0].machines()
     }
 
-    fn training(&self) -> usize {
-        self.pool.training
-    }
-
-    fn validation(&self) -> usize {
-        self.pool.validation()
-    }
-
-    fn bounds(&self) -> &[Bounds] {
-        &self.pool.bounds
+    fn numbers(&self) -> &Numbers {
+        &self.pool.numbers
     }
 
     fn stations(&self) -> Option<&Stations> {

@@ -13,7 +13,7 @@
 //! | list | .041 | .102 | .194 | .875 |
 
 use crate::numbered::Numbered;
-use crate::{Building, Construction, Error, Outcome, Routes};
+use crate::{Building, Construction, Error, Numbers, Outcome, Routes};
 use niwaki_shop::construct::{JobLanes, JobOrder, Lanes};
 use niwaki_shop::{Bounds, JobShop, Schedule};
 use std::sync::Arc;
@@ -97,10 +97,6 @@ impl Construction for JobTask {
         self.pool.shops[0].operations()
     }
 
-    fn horizon(&self) -> usize {
-        self.pool.shops[0].operations()
-    }
-
     fn features(&self) -> usize {
         self.pool.shops[0].machines() + self.pool.shops[0].jobs() + 3
     }
@@ -109,16 +105,8 @@ impl Construction for JobTask {
         2 * self.pool.shops[0].machines() + self.pool.shops[0].jobs()
     }
 
-    fn training(&self) -> usize {
-        self.pool.training
-    }
-
-    fn validation(&self) -> usize {
-        self.pool.validation()
-    }
-
-    fn bounds(&self) -> &[Bounds] {
-        &self.pool.bounds
+    fn numbers(&self) -> &Numbers {
+        &self.pool.numbers
     }
 
     fn describe(&self, instance: usize, to: &mut [f32]) {

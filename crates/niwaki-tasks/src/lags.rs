@@ -5,7 +5,7 @@
 
 use crate::numbered::Numbered;
 use crate::orders::Orders;
-use crate::{Building, Construction, Error};
+use crate::{Building, Construction, Error, Numbers};
 use niwaki_shop::construct::{Order, SequenceLanes};
 use niwaki_shop::{Bounds, TwoMachineLags};
 
@@ -66,10 +66,6 @@ impl Construction for LagTask {
         self.pool.shops[0].jobs()
     }
 
-    fn horizon(&self) -> usize {
-        self.pool.shops[0].jobs()
-    }
-
     fn features(&self) -> usize {
         FEATURES
     }
@@ -78,16 +74,8 @@ impl Construction for LagTask {
         4
     }
 
-    fn training(&self) -> usize {
-        self.pool.training
-    }
-
-    fn validation(&self) -> usize {
-        self.pool.validation()
-    }
-
-    fn bounds(&self) -> &[Bounds] {
-        &self.pool.bounds
+    fn numbers(&self) -> &Numbers {
+        &self.pool.numbers
     }
 
     fn describe(&self, instance: usize, to: &mut [f32]) {

@@ -34,7 +34,7 @@ pub mod single_machine;
 pub mod two_orders;
 
 pub use choice::{Choice, Terminal};
-pub use construction::{Building, Construction, Routes, Stations};
+pub use construction::{Building, Construction, Numbers, Routes, Stations};
 pub use error::Error;
 pub use flow_shop::FlowTask;
 pub use folder::InstanceFolder;

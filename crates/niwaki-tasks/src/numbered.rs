@@ -1,6 +1,6 @@
 //! Shops of one shape with their numbers: those to learn from first, then those to be judged on.
 
-use crate::Error;
+use crate::{Error, Numbers};
 use niwaki_shop::Bounds;
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered<S> {
     pub(crate) shops: Arc<[S]>,
-    pub(crate) bounds: Vec<Bounds>,
-    pub(crate) training: usize,
+    pub(crate) numbers: Numbers,
 }
 
 impl<S> Numbered<S> {
@@ -33,12 +32,7 @@ impl<S> Numbered<S> {
         let expected = shape(&shops[0]);
         match shops.iter().map(shape).enumerate().find(|(_, came)| *came != expected) {
             Some((instance, came)) => Err(Error::Shape { task, instance, expected, came }),
-            None => Ok(Self { shops: shops.into(), bounds, training }),
+            None => Ok(Self { shops: shops.into(), numbers: Numbers { training, bounds } }),
         }
-    }
-
-    /// Shops to be judged on.
-    pub(crate) fn validation(&self) -> usize {
-        self.shops.len() - self.training
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::numbered::Numbered;
 use crate::orders::Orders;
-use crate::{Building, Construction, Error};
+use crate::{Building, Construction, Error, Numbers};
 use niwaki_shop::construct::{Order, SequenceLanes};
 use niwaki_shop::{Bounds, SingleMachine};
 
@@ -53,10 +53,6 @@ impl Construction for SingleMachineTask {
         self.pool.shops[0].jobs()
     }
 
-    fn horizon(&self) -> usize {
-        self.pool.shops[0].jobs()
-    }
-
     fn features(&self) -> usize {
         FEATURES
     }
@@ -65,16 +61,8 @@ impl Construction for SingleMachineTask {
         2
     }
 
-    fn training(&self) -> usize {
-        self.pool.training
-    }
-
-    fn validation(&self) -> usize {
-        self.pool.validation()
-    }
-
-    fn bounds(&self) -> &[Bounds] {
-        &self.pool.bounds
+    fn numbers(&self) -> &Numbers {
+        &self.pool.numbers
     }
 
     fn describe(&self, instance: usize, to: &mut [f32]) {
