@@ -222,6 +222,10 @@ impl Spec {
     fn payment(&self, shop: Shop) -> Result<Payment, Error> {
         let named = self.reward(shop);
         let payment = match named {
+            "deadline" | "makespan" if shop == Shop::Single => {
+                let reason = "on one machine every order ends at the same time; use 'due-dates'";
+                return Err(refuse("task.reward", reason.to_owned()));
+            }
             "deadline" => Payment::Deadline(self.task.deadline.unwrap_or(DEADLINE)),
             "makespan" => Payment::Makespan,
             "due-dates" if !shop.has_due_dates() => {
@@ -288,6 +292,12 @@ mod tests {
         );
         assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
         assert!(refusal(&["task.reward=late"]).contains("none of 'deadline', 'makespan'"));
+        for reward in ["task.reward=deadline", "task.reward=makespan"] {
+            assert!(
+                refusal(&["task.kind=single-machine", reward]).contains("every order ends at the same time")
+            );
+        }
+        assert_eq!(payment(&["task.kind=single-machine"]), Payment::DueDates);
         assert!(refusal(&["task.reward=makespan", "task.deadline=1.1"]).contains("leave it out"));
         assert!(refusal(&["task.reward=due-dates"]).contains("'flow-shop' has no due dates"));
         assert!(
