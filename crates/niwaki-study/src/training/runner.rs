@@ -76,7 +76,12 @@ impl Runner<'_> {
             niwaki_files::sweep_dead(&home).map_err(|source| Error::Disk { path: home, source })?;
         }
         let unfinished = |run: &'_ &Planned| -> Result<bool, Error> {
-            Ok(run::verify(&self.out.join(&run.home), &run.recipe)?.is_none())
+            let folder = self.out.join(&run.home);
+            if run::verify(&folder, &run.recipe)?.is_none() {
+                return Ok(true);
+            }
+            run::restore_spec(&folder, &run.recipe)?;
+            Ok(false)
         };
         let all: Vec<&Planned> = plan.runs.iter().collect();
         let todo = all.par_iter().map(|run| Ok(unfinished(run)?.then_some(*run)));

@@ -203,6 +203,9 @@ fn a_study_resumes_and_ends_with_the_same_bytes() {
     for litter in ["lock", "summary.json.77.ThreadId(2).part", "curve.jsonl.7.part"] {
         std::fs::write(home(9).join(litter), "").unwrap();
     }
+    // A finished run whose spec was changed, and one whose spec was taken away: their summaries vouch for them.
+    std::fs::write(home(2).join("spec.toml"), "seed = 4").unwrap();
+    std::fs::remove_file(home(3).join("spec.toml")).unwrap();
     assert_eq!(run(&plan, broken.path()).unwrap().runs, 3);
     assert!(files(broken.path()) == wanted);
     // More seeds later only add runs.

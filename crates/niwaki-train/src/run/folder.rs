@@ -145,9 +145,7 @@ impl Folder {
     /// # Errors
     /// As [`Folder::open`].
     pub fn enter(claim: Claim, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
-        let identity = Identity::of(&recipe.spec)?;
-        let text = recipe.spec.to_commented_toml()?;
-        let spec = format!("# niwaki train, spec {}\n{text}", identity.spec);
+        let (identity, spec) = (Identity::of(&recipe.spec)?, spec_text(recipe)?);
         let mut folder = Self { claim, identity, spec };
         match (folder.owner(recipe)?, occupied) {
             (Owner::Other(refusal), Occupied::Refuse) => return Err(refusal),
@@ -162,9 +160,7 @@ impl Folder {
         folder.identity = Identity::within(folder.path(), &recipe.spec)?;
         folder.turn_checkpoint()?;
         folder.sweep()?;
-        if fs::read(folder.file(SPEC)).ok().as_deref() != Some(folder.spec.as_bytes()) {
-            folder.write(SPEC, folder.spec.as_bytes())?;
-        }
+        restore(folder.path(), &folder.spec)?;
         Ok(folder)
     }
 
@@ -332,6 +328,28 @@ impl Folder {
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const MEND: &str = "choose another folder, or remove this one";
+
+/// What stands in a run's [`SPEC`].
+fn spec_text(recipe: &Recipe) -> Result<String, Error> {
+    Ok(format!("# niwaki train, spec {}\n{}", recipe.spec.hash()?, recipe.spec.to_commented_toml()?))
+}
+
+fn restore(folder: &Path, spec: &str) -> Result<(), Error> {
+    let path = folder.join(SPEC);
+    if fs::read(&path).ok().as_deref() == Some(spec.as_bytes()) {
+        return Ok(());
+    }
+    write_atomically(&path, spec.as_bytes()).map_err(|source| disk(&path, source))
+}
+
+/// Writes the spec of a finished run again where it is not as the run would write it: what it says is vouched for by the
+/// summary, and a damaged one would only mislead who reads it.
+///
+/// # Errors
+/// If the disk refuses.
+pub fn restore_spec(folder: &Path, recipe: &Recipe) -> Result<(), Error> {
+    restore(folder, &spec_text(recipe)?)
+}
 
 /// What the disk said, with the file it said it of.
 pub(super) fn disk(path: &Path, source: io::Error) -> Error {

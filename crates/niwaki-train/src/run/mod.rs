@@ -65,7 +65,7 @@ mod turns;
 pub use dump::Trajectory;
 pub use events::{NAME as EVENTS, timeless_events};
 pub use finished::{Finished, is_finished, verify};
-pub use folder::{CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, SPEC, SUMMARY};
+pub use folder::{CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, SPEC, SUMMARY, restore_spec};
 pub use lines::read_curve;
 pub use optima::{OPTIMA, known as known_optima};
 pub use runs::Runs;
