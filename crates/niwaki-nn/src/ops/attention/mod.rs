@@ -58,6 +58,15 @@ pub struct Attend {
     pub output: Value,
 }
 
+/// Refuses heads that cannot share the key heads evenly.
+pub(super) fn shared_evenly(op: &'static str, heads: usize, key_heads: usize) -> Result<()> {
+    if key_heads == 0 || !heads.is_multiple_of(key_heads) {
+        let reason = format!("{heads} heads cannot share {key_heads} key heads evenly");
+        return Err(Error::Unsupported { op, reason });
+    }
+    Ok(())
+}
+
 impl Graph {
     /// Adds [`Attend`].
     ///
@@ -66,10 +75,7 @@ impl Graph {
     pub fn attention(&mut self, attention: Attention) -> Result<Value> {
         let op = "attention";
         let Attention { query, key, value, heads, key_heads, head_width, visible, .. } = attention;
-        if key_heads == 0 || heads % key_heads != 0 {
-            let reason = format!("{heads} heads cannot share {key_heads} key heads evenly");
-            return Err(Error::Unsupported { op, reason });
-        }
+        shared_evenly(op, heads, key_heads)?;
         let (asked, kept) = (self.shape(query.value), self.shape(key.value));
         self.fits(op, "query columns", query, heads * head_width)?;
         self.fits(op, "key columns", key, key_heads * head_width)?;

@@ -6,9 +6,10 @@ mod cuda;
 #[cfg(test)]
 mod law;
 
+use super::attention::shared_evenly;
 use super::{Operation, Reads, Rows};
+use crate::Result;
 use crate::graph::{Columns, Graph, Index, Value, expect};
-use crate::{Error, Result};
 
 /// The operands of [`AttendTree`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,10 +58,7 @@ impl Graph {
     pub fn tree_attention(&mut self, attention: TreeAttention) -> Result<Value> {
         let op = "tree_attention";
         let TreeAttention { query, key, value, heads, key_heads, head_width, parent, .. } = attention;
-        if key_heads == 0 || heads % key_heads != 0 {
-            let reason = format!("{heads} heads cannot share {key_heads} key heads evenly");
-            return Err(Error::Unsupported { op, reason });
-        }
+        shared_evenly(op, heads, key_heads)?;
         let rows = self.shape(query.value).rows;
         self.fits(op, "query columns", query, heads * head_width)?;
         self.fits(op, "key columns", key, key_heads * head_width)?;
