@@ -19,11 +19,12 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-tasks", 2),
     ("niwaki-nn", 2),
     ("niwaki-policies", 3),
-    ("niwaki-train", 4),
-    ("niwaki-study", 5),
-    ("niwaki", 6),
-    ("niwaki-py", 6),
-    ("xtask", 6),
+    ("niwaki-lm", 4),
+    ("niwaki-train", 5),
+    ("niwaki-study", 6),
+    ("niwaki", 7),
+    ("niwaki-py", 7),
+    ("xtask", 7),
 ];
 
 /// Crates that must work without any dependency.
@@ -35,6 +36,7 @@ const RESERVED: &[(&str, &str)] = &[
     ("gemm-f32", "niwaki-nn"),
     ("gemm-f64", "niwaki-nn"),
     ("cudarc", "niwaki-nn"),
+    ("tokenizers", "niwaki-lm"),
 ];
 
 /// One crate and what it names under `[dependencies]`.

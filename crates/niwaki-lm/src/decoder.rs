@@ -1,0 +1,249 @@
+//! The program of a decoder over a tree of tokens.
+//!
+//! A row of the program is a token; its parent is the token before it. A chain is plain text; rows that branch off one
+//! prompt share its keys and values and, in the backward pass, its gradient.
+
+use crate::config::{EMBEDDING, HEAD, NORM};
+use crate::{Config, Error, Result};
+use niwaki_nn::{Activation, Columns, Graph, Index, Init, Param, TreeAttention, Value};
+
+/// Which tokens a program has rows for in its tables.
+///
+/// Tokens that never occur receive no gradient, so leaving their rows out changes nothing but the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vocabulary {
+    /// In order; empty for all tokens.
+    kept: Vec<u32>,
+    entries: usize,
+}
+
+impl Vocabulary {
+    /// All tokens of a decoder.
+    #[must_use]
+    pub fn whole(config: &Config) -> Self {
+        Self { kept: Vec::new(), entries: config.vocab }
+    }
+
+    /// The tokens that occur in some text.
+    #[must_use]
+    pub fn of(tokens: impl IntoIterator<Item = u32>) -> Self {
+        let mut kept: Vec<u32> = tokens.into_iter().collect();
+        kept.sort_unstable();
+        kept.dedup();
+        Self { entries: kept.len(), kept }
+    }
+
+    /// Rows of the tables.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The row of a token.
+    ///
+    /// # Errors
+    /// If the program has none.
+    pub fn row(&self, token: u32) -> Result<i32> {
+        let found = if self.kept.is_empty() {
+            Some(token as usize).filter(|&row| row < self.entries)
+        } else {
+            self.kept.binary_search(&token).ok()
+        };
+        found.map(|row| row as i32).ok_or(Error::Token { token, entries: self.entries })
+    }
+
+    /// The token of each row.
+    pub fn tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        let whole = if self.kept.is_empty() { 0..self.entries as u32 } else { 0..0 };
+        self.kept.iter().copied().chain(whole)
+    }
+}
+
+/// The rows of a program: each one's token comes as input or is fixed, its place in the tree is fixed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// The row before each row; −1 for a root.
+    pub parents: Vec<i32>,
+    /// The position of each row: the number of rows before it on its way from the root.
+    pub positions: Vec<i32>,
+}
+
+impl Tree {
+    /// Text of so many tokens.
+    #[must_use]
+    pub fn chain(rows: usize) -> Self {
+        let mut tree = Self::default();
+        tree.grow(None, rows);
+        tree
+    }
+
+    /// Adds `count` rows, one after the other, below a row or as a root; returns the last of them, or the row itself.
+    pub fn grow(&mut self, below: Option<usize>, count: usize) -> Option<usize> {
+        let mut last = below;
+        for _ in 0..count {
+            self.positions.push(last.map_or(0, |row| self.positions[row] + 1));
+            self.parents.push(last.map_or(-1, |row| row as i32));
+            last = Some(self.parents.len() - 1);
+        }
+        last
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.parents.len()
+    }
+}
+
+/// A decoder's blocks in a program, with the tables that begin and end it.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder {
+    /// `[rows, width]`: what the last block leaves, before the last norm.
+    pub stream: Value,
+    table: Param,
+    head: Param,
+    norm: Param,
+    epsilon: f64,
+}
+
+impl Decoder {
+    /// Writes a decoder's blocks over the rows of a tree; `tokens` are rows of the tables, one per row of the tree.
+    ///
+    /// Parameters carry the names of the checkpoint's tensors. Weights are `[in, out]`, the transpose of the checkpoint's.
+    ///
+    /// # Errors
+    /// If sizes do not fit together.
+    pub fn new(
+        graph: &mut Graph,
+        config: &Config,
+        vocabulary: &Vocabulary,
+        tokens: Index,
+        tree: &Tree,
+    ) -> Result<Self> {
+        let gain = |graph: &mut Graph, name: &str| graph.param(name, &[config.width], Init::Ones);
+        let start = Init::Normal { deviation: 0.02 };
+        let table = graph.param(EMBEDDING, &[vocabulary.entries(), config.width], start)?;
+        let (parent, position) = (graph.constant(&tree.parents), graph.constant(&tree.positions));
+        let mut stream = graph.embed(table, tokens)?;
+        for layer in 0..config.layers {
+            let of = |name: &str| Config::of_layer(layer, name);
+            let first = gain(graph, &of("input_layernorm.weight"))?;
+            let normed = graph.rms_norm(stream, first, config.epsilon)?;
+            let attended = attention(graph, config, layer, normed, parent, position)?;
+            let (queries, hidden) = (config.heads * config.head_width, config.hidden);
+            let out = graph.param(&of("self_attn.o_proj.weight"), &[queries, config.width], start)?;
+            let bias = match config.out_bias {
+                true => Some(graph.param(&of("self_attn.o_proj.bias"), &[config.width], Init::Zeros)?),
+                false => None,
+            };
+            stream = graph.linear_onto(stream, attended, out, bias)?;
+            let second = gain(graph, &of("post_attention_layernorm.weight"))?;
+            let normed = graph.rms_norm(stream, second, config.epsilon)?;
+            let wide = |name: &str, graph: &mut Graph| {
+                let weight = graph.param(&of(name), &[config.width, hidden], start)?;
+                graph.linear(normed, weight, None, Activation::None)
+            };
+            let (gate, up) = (wide("mlp.gate_proj.weight", graph)?, wide("mlp.up_proj.weight", graph)?);
+            let gated = graph.swiglu(gate, up)?;
+            let down = graph.param(&of("mlp.down_proj.weight"), &[hidden, config.width], start)?;
+            stream = graph.linear_onto(stream, gated, down, None)?;
+        }
+        let norm = gain(graph, NORM)?;
+        let head = if config.tied {
+            table
+        } else {
+            graph.param(HEAD, &[vocabulary.entries(), config.width], start)?
+        };
+        Ok(Self { stream, table, head, norm, epsilon: config.epsilon })
+    }
+
+    /// The table of the embedding.
+    #[must_use]
+    pub fn table(&self) -> Param {
+        self.table
+    }
+
+    /// Logits of all the program's tokens at every row, `[rows, entries]`.
+    ///
+    /// # Errors
+    /// If sizes do not fit together.
+    pub fn logits(&self, graph: &mut Graph) -> Result<Value> {
+        let normed = graph.rms_norm(self.stream, self.norm, self.epsilon)?;
+        Ok(graph.linear_tied(normed, self.head)?)
+    }
+
+    /// Logits of a few candidates at some rows, `[rows, candidates]`; both are rows of the tables and of the tree. No other
+    /// token's logit is computed.
+    ///
+    /// # Errors
+    /// If a row or a candidate does not exist.
+    pub fn candidates(&self, graph: &mut Graph, rows: &[i32], candidates: &[i32]) -> Result<Value> {
+        let (rows, candidates) = (graph.constant(rows), graph.constant(candidates));
+        let asked = graph.gather(self.stream, rows)?;
+        let normed = graph.rms_norm(asked, self.norm, self.epsilon)?;
+        let known = graph.embed(self.head, candidates)?;
+        Ok(graph.score(normed, known, 1.0)?)
+    }
+}
+
+/// One block's attention up to its last projection.
+fn attention(
+    graph: &mut Graph,
+    config: &Config,
+    layer: usize,
+    normed: Value,
+    parent: Index,
+    position: Index,
+) -> Result<Value> {
+    let Config { heads, key_heads, head_width, rotary, .. } = *config;
+    let project = |graph: &mut Graph, name: &str, heads: usize| -> Result<Value> {
+        let of = |what: &str| Config::of_layer(layer, &format!("self_attn.{name}.{what}"));
+        let out = heads * head_width;
+        let weight = graph.param(&of("weight"), &[config.width, out], Init::Normal { deviation: 0.02 })?;
+        let bias = match config.qkv_bias {
+            true => Some(graph.param(&of("bias"), &[out], Init::Zeros)?),
+            false => None,
+        };
+        Ok(graph.linear(normed, weight, bias, Activation::None)?)
+    };
+    let query = project(graph, "q_proj", heads)?;
+    let key = project(graph, "k_proj", key_heads)?;
+    let value = project(graph, "v_proj", key_heads)?;
+    let query = graph.rope(query.into(), heads, head_width, rotary, position)?;
+    let key = graph.rope(key.into(), key_heads, head_width, rotary, position)?;
+    let scale = 1.0 / (head_width as f64).sqrt();
+    let [query, key, value] = [query, key, value].map(Columns::from);
+    Ok(graph.tree_attention(TreeAttention {
+        query,
+        key,
+        value,
+        heads,
+        key_heads,
+        head_width,
+        scale,
+        parent,
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_branch_off_a_prompt() {
+        let mut tree = Tree::default();
+        let prompt = tree.grow(None, 3);
+        tree.grow(prompt, 2);
+        assert_eq!(tree.grow(prompt, 1), Some(5));
+        assert_eq!(tree.parents, [-1, 0, 1, 2, 3, 2]);
+        assert_eq!(tree.positions, [0, 1, 2, 3, 4, 3]);
+        assert_eq!(Tree::chain(3), Tree { parents: vec![-1, 0, 1], positions: vec![0, 1, 2] });
+    }
+
+    #[test]
+    fn a_cut_vocabulary_numbers_its_tokens_in_order() {
+        let cut = Vocabulary::of([9, 4, 9, 7]);
+        assert_eq!((cut.entries(), cut.row(7).unwrap(), cut.tokens().collect()), (3, 1, vec![4, 7, 9]));
+        assert_eq!(cut.row(5).unwrap_err().to_string(), "token 5 is none of the program's 3");
+    }
+}

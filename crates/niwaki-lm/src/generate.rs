@@ -1,0 +1,75 @@
+//! Text that a model writes, token by token, with the keys and values of earlier tokens kept.
+
+use crate::{Decoder, Model, Result, Tree, Vocabulary};
+use niwaki_nn::{Cpu, Engine, Graph, log_softmax};
+use niwaki_stream::Key;
+
+/// How tokens are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Generation {
+    /// Tokens to write at most.
+    pub tokens: usize,
+    /// What logits are divided by; 0 takes the likeliest token.
+    pub temperature: f64,
+    /// The seed of the draws.
+    pub seed: u64,
+}
+
+/// Writes on from a prompt, on the CPU.
+///
+/// # Errors
+/// If the prompt has no token, or the engine refuses.
+pub fn generate(model: &Model, prompt: &str, how: Generation) -> Result<String> {
+    let mut tokens = model.text().encode(prompt)?;
+    let (first, rows) = (tokens.len(), tokens.len() + how.tokens);
+    if first == 0 {
+        return Err(crate::Error::Text("the prompt has no token".to_owned()));
+    }
+    let vocabulary = Vocabulary::whole(model.config());
+    let mut graph = Graph::new();
+    let index = graph.indices("tokens", rows, vocabulary.entries());
+    let decoder = Decoder::new(&mut graph, model.config(), &vocabulary, index, &Tree::chain(rows))?;
+    let logits = decoder.logits(&mut graph)?;
+    let mut engine = Cpu::<f32>::new(&graph, &[logits], 1);
+    engine.set_items(1)?;
+    engine.set_parameters(0, &model.parameters(graph.layout(), &vocabulary)?)?;
+    let mut stream = Key::new(how.seed, "generated text").open();
+    let mut log_probs = vec![0.0; vocabulary.entries()];
+    for row in 0..rows.saturating_sub(1) {
+        let mut padded: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
+        padded.resize(rows, -1);
+        engine.load_indices(index, &padded)?;
+        engine.forward_row(row)?;
+        if row + 1 < first {
+            continue;
+        }
+        let cooled: Vec<f32> = engine.output(0, 0)[row * log_probs.len()..][..log_probs.len()]
+            .iter()
+            .map(|&logit| if how.temperature > 0.0 { logit / how.temperature as f32 } else { logit })
+            .collect();
+        log_softmax(&cooled, None, &mut log_probs);
+        let chosen =
+            if how.temperature > 0.0 { drawn(&log_probs, stream.uniform()) } else { likeliest(&log_probs) };
+        if model.config().ends.contains(&(chosen as u32)) {
+            break;
+        }
+        tokens.push(chosen as u32);
+    }
+    model.text().decode(&tokens[first..])
+}
+
+/// The first of the largest.
+fn likeliest(log_probs: &[f32]) -> usize {
+    let better = |best: usize, next: usize| if log_probs[next] > log_probs[best] { next } else { best };
+    (0..log_probs.len()).fold(0, better)
+}
+
+/// The first at which the running sum of probabilities exceeds the uniform.
+fn drawn(log_probs: &[f32], uniform: f64) -> usize {
+    let mut sum = 0.0;
+    let found = log_probs.iter().position(|&log_prob| {
+        sum += f64::from(log_prob).exp();
+        sum > uniform
+    });
+    found.unwrap_or_else(|| likeliest(log_probs))
+}

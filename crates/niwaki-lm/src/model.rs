@@ -1,0 +1,213 @@
+//! A model's files: opened, checked, read into parameters, and saved as a Hugging Face folder.
+
+use crate::config::{Form, Tensor};
+use crate::weights::{Gguf, Shards, Source, Translated};
+use crate::{Config, Error, Result, Text, Vocabulary};
+use niwaki_files::{Digest, write_atomically};
+use niwaki_nn::Layout;
+use safetensors::tensor::{Dtype, TensorView};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A model's description.
+const CONFIG: &str = "config.json";
+/// A model's tokenizer.
+const TOKENIZER: &str = "tokenizer.json";
+
+/// A pretrained decoder: its sizes, its tensors and its tokenizer.
+#[derive(Debug)]
+pub struct Model {
+    path: PathBuf,
+    config: Config,
+    /// `config.json`, as it came or as it would be written.
+    description: Map<String, Value>,
+    source: Box<dyn Source>,
+    text: Text,
+}
+
+impl Model {
+    /// Opens a Hugging Face folder or a GGUF file. Every tensor is found and of the right shape, or the model is refused.
+    ///
+    /// # Errors
+    /// If a file is missing, damaged or of an unknown kind; the message names the file and, where it is one, the tensor.
+    pub fn open(path: &Path) -> Result<Self> {
+        let model = if path.is_dir() { Self::open_folder(path)? } else { Self::open_gguf(path)? };
+        for Tensor { name, shape, .. } in model.config.tensors() {
+            let found = model.source.shape(&name)?;
+            if found != shape {
+                let reason = format!("has shape {found:?}, expected {shape:?}");
+                return Err(Error::tensor(model.source.path(), &name, reason));
+            }
+        }
+        Ok(model)
+    }
+
+    fn open_folder(folder: &Path) -> Result<Self> {
+        let read = |name: &str| {
+            let path = folder.join(name);
+            fs::read(&path).map_err(|error| Error::file(&path, error)).map(|bytes| (path, bytes))
+        };
+        let (path, text) = read(CONFIG)?;
+        let description: Map<String, Value> =
+            serde_json::from_slice(&text).map_err(|error| Error::file(&path, error))?;
+        let config = Config::read(&path, &description)?;
+        let (path, tokenizer) = read(TOKENIZER)?;
+        let text = Text::new(&path, tokenizer)?;
+        let source = Box::new(Shards::open(folder)?);
+        Ok(Self { path: folder.to_owned(), config, description, source, text })
+    }
+
+    fn open_gguf(path: &Path) -> Result<Self> {
+        let source = Translated::new(Gguf::open(path)?)?;
+        let config = source.config().clone();
+        let beside = path.with_file_name(TOKENIZER);
+        let text = match fs::read(&beside) {
+            Ok(description) => Text::new(&beside, description)?,
+            Err(_) => Text::of_gguf(source.file())?,
+        };
+        let description = config.describe();
+        Ok(Self { path: path.to_owned(), config, description, source: Box::new(source), text })
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its tokenizer.
+    #[must_use]
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+
+    /// The checksum of its description, its tokenizer and its weights: what names the model wherever it lies.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let description = Value::Object(self.description.clone()).to_string();
+        self.source.digest(Digest::of(description).and(self.text.description()))
+    }
+
+    /// The flat parameters of a program that [`crate::Decoder`] wrote with this vocabulary.
+    ///
+    /// # Errors
+    /// If the program has a parameter that the model has not, or a tensor cannot be read.
+    pub fn parameters(&self, layout: &Layout, vocabulary: &Vocabulary) -> Result<Vec<f32>> {
+        let tensors = self.config.tensors();
+        let mut flat = vec![0.0; layout.len()];
+        for slice in layout.slices() {
+            let tensor = tensors.iter().find(|tensor| tensor.name == slice.name);
+            let missing = || Error::tensor(self.source.path(), &slice.name, "is none of this decoder's");
+            let tensor = tensor.ok_or_else(missing)?;
+            let stored = self.source.scalars(&tensor.name)?;
+            if let Some(place) = stored.iter().position(|x| !x.is_finite()) {
+                let reason = format!("scalar {place} is {}", stored[place]);
+                return Err(Error::tensor(self.source.path(), &tensor.name, reason));
+            }
+            let to = &mut flat[slice.range()];
+            match tensor.form {
+                Form::Vector => to.copy_from_slice(&stored),
+                Form::Matrix => transpose(&stored, tensor.shape[0], tensor.shape[1], to),
+                Form::Table => {
+                    let width = tensor.shape[1];
+                    for (to, token) in to.chunks_exact_mut(width).zip(vocabulary.tokens()) {
+                        to.copy_from_slice(&stored[token as usize * width..][..width]);
+                    }
+                }
+            }
+        }
+        Ok(flat)
+    }
+
+    /// Writes the model with a program's parameters in place of its own, as a Hugging Face folder in `f32`.
+    ///
+    /// # Errors
+    /// If the disk refuses, or the parameters are of another program.
+    pub fn save(
+        &self,
+        folder: &Path,
+        layout: &Layout,
+        vocabulary: &Vocabulary,
+        parameters: &[f32],
+    ) -> Result<()> {
+        let refused = |error: std::io::Error| Error::file(folder, error);
+        fs::create_dir_all(folder).map_err(refused)?;
+        let mut written = Vec::new();
+        for tensor in self.config.tensors() {
+            let scalars = self.merged(&tensor, layout, vocabulary, parameters)?;
+            let bytes: Vec<u8> = scalars.iter().flat_map(|x| x.to_le_bytes()).collect();
+            written.push((tensor, bytes));
+        }
+        let views = written.iter().map(|(tensor, bytes)| {
+            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes);
+            view.map(|view| (tensor.name.as_str(), view)).map_err(|error| Error::file(folder, error))
+        });
+        let views: Vec<(&str, TensorView<'_>)> = views.collect::<Result<_>>()?;
+        // `transformers` asks for this entry.
+        let entry = Some([("format".to_owned(), "pt".to_owned())].into());
+        let tensors = safetensors::serialize(views, entry).map_err(|error| Error::file(folder, error))?;
+        let mut description = self.description.clone();
+        description.remove("torch_dtype");
+        description.remove("quantization_config");
+        description.insert("dtype".to_owned(), json!("float32"));
+        let description = format!("{:#}\n", Value::Object(description));
+        // The weights last: a folder that has them is whole.
+        for (name, bytes) in [
+            (CONFIG, description.as_bytes()),
+            (TOKENIZER, self.text.description()),
+            ("model.safetensors", &tensors),
+        ] {
+            write_atomically(&folder.join(name), bytes).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// A tensor as the checkpoint has it, with the program's parameters where the program has it.
+    fn merged(
+        &self,
+        tensor: &Tensor,
+        layout: &Layout,
+        vocabulary: &Vocabulary,
+        parameters: &[f32],
+    ) -> Result<Vec<f32>> {
+        let Some(param) = layout.find(&tensor.name) else { return self.source.scalars(&tensor.name) };
+        let own = &parameters[layout.slice(param).range()];
+        Ok(match tensor.form {
+            Form::Vector => own.to_vec(),
+            Form::Matrix => {
+                let mut turned = vec![0.0; own.len()];
+                transpose(own, tensor.shape[1], tensor.shape[0], &mut turned);
+                turned
+            }
+            Form::Table => {
+                let (mut whole, width) = (self.source.scalars(&tensor.name)?, tensor.shape[1]);
+                for (own, token) in own.chunks_exact(width).zip(vocabulary.tokens()) {
+                    whole[token as usize * width..][..width].copy_from_slice(own);
+                }
+                whole
+            }
+        })
+    }
+}
+
+/// `to[c, r] = from[r, c]`.
+fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32]) {
+    // In squares that stay in the first cache.
+    const SIDE: usize = 32;
+    for top in (0..rows).step_by(SIDE) {
+        for left in (0..columns).step_by(SIDE) {
+            for row in top..rows.min(top + SIDE) {
+                for column in left..columns.min(left + SIDE) {
+                    to[column * rows + row] = from[row * columns + column];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Hugging Face folders: read, saved, damaged.
+
+use crate::support::{MODELS, folder, model, tensors, text_program};
+use niwaki_lm::{Model, Vocabulary};
+use std::fs;
+use std::path::Path;
+
+/// A copy of a fixture.
+fn copied(name: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(folder(name)).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), place.path().join(entry.file_name())).unwrap();
+    }
+    place
+}
+
+fn refusal(folder: &Path) -> String {
+    let line = Model::open(folder).unwrap_err().to_string();
+    assert!(!line.contains('\n'), "{line}");
+    line.replace(&format!("{}/", folder.display()), "").replace(&folder.display().to_string(), "DIR")
+}
+
+#[test]
+fn a_saved_model_is_the_same_model() {
+    for name in MODELS {
+        let model = model(name);
+        let (graph, _) = text_program(&model, &[1, 2]);
+        let vocabulary = Vocabulary::whole(model.config());
+        let flat = model.parameters(graph.layout(), &vocabulary).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        model.save(place.path(), graph.layout(), &vocabulary, &flat).unwrap();
+        let again = Model::open(place.path()).unwrap();
+        assert_eq!(again.config(), model.config());
+        assert_eq!(again.parameters(graph.layout(), &vocabulary).unwrap(), flat, "{name}");
+        let written = tensors(&place.path().join("model.safetensors"));
+        let expected: Vec<String> = tensors(&folder(name).join("expected.safetensors"))
+            .into_keys()
+            .filter_map(|name| name.strip_prefix("gradient.").map(ToOwned::to_owned))
+            .collect();
+        assert_eq!(written.into_keys().collect::<Vec<_>>(), expected, "the tensors that PyTorch has");
+    }
+}
+
+#[test]
+fn rows_that_a_program_left_out_are_saved_as_they_were() {
+    let model = model("tiny-llama");
+    let cut = Vocabulary::of([5, 17]);
+    let mut graph = niwaki_nn::Graph::new();
+    let index = graph.constant(&[0, 1]);
+    let tree = niwaki_lm::Tree::chain(2);
+    let decoder = niwaki_lm::Decoder::new(&mut graph, model.config(), &cut, index, &tree).unwrap();
+    let table = graph.layout().slice(decoder.table()).range();
+    let mut flat = model.parameters(graph.layout(), &cut).unwrap();
+    flat[table].fill(0.25);
+    let place = tempfile::tempdir().unwrap();
+    model.save(place.path(), graph.layout(), &cut, &flat).unwrap();
+    let (whole, _) = text_program(&model, &[1]);
+    let vocabulary = Vocabulary::whole(model.config());
+    let before = model.parameters(whole.layout(), &vocabulary).unwrap();
+    let after = Model::open(place.path()).unwrap().parameters(whole.layout(), &vocabulary).unwrap();
+    let width = model.config().width;
+    for (at, (before, after)) in before.iter().zip(&after).enumerate() {
+        // The embedding is the first parameter.
+        let expected = if matches!(at / width, 5 | 17) { 0.25 } else { *before };
+        assert_eq!(*after, expected, "scalar {at}");
+    }
+}
+
+#[test]
+fn damaged_folders_are_one_line_with_the_place() {
+    let place = copied("tiny-qwen2");
+    let path = |name: &str| place.path().join(name);
+    let config = fs::read_to_string(path("config.json")).unwrap();
+    let with = |from: &str, to: &str| {
+        assert!(config.contains(from), "{from}");
+        fs::write(path("config.json"), config.replace(from, to)).unwrap();
+        refusal(place.path())
+    };
+    assert_eq!(
+        with("\"model_type\": \"qwen2\"", "\"model_type\": \"mamba\""),
+        "config.json: model_type: no decoder of architecture 'mamba' is known; llama and qwen2 are"
+    );
+    assert_eq!(
+        with("\"intermediate_size\": 24", "\"intermediate_size\": 25"),
+        "DIR: tensor 'model.layers.0.mlp.gate_proj.weight': has shape [24, 16], expected [25, 16]"
+    );
+    assert_eq!(
+        with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3"),
+        "DIR: tensor 'model.layers.2.input_layernorm.weight': is missing"
+    );
+    assert_eq!(
+        with("\"hidden_act\": \"silu\"", "\"hidden_act\": \"gelu\""),
+        "config.json: hidden_act: only 'silu' is known"
+    );
+    let line = with("\"hidden_size\": 16,", "");
+    assert!(line.starts_with("config.json: missing field `hidden_size`"), "{line}");
+    fs::write(path("config.json"), &config).unwrap();
+    let whole = fs::read(path("model.safetensors")).unwrap();
+    for length in [0, 7, 40, whole.len() / 2, whole.len() - 1] {
+        fs::write(path("model.safetensors"), &whole[..length]).unwrap();
+        let line = refusal(place.path());
+        assert!(line.starts_with("model.safetensors: no whole safetensors file: "), "{length}: {line}");
+    }
+    fs::remove_file(path("model.safetensors")).unwrap();
+    assert!(refusal(place.path()).starts_with("model.safetensors: "), "{}", refusal(place.path()));
+
+    let place = copied("tiny-llama");
+    let index = place.path().join("model.safetensors.index.json");
+    let text = fs::read_to_string(&index).unwrap();
+    fs::write(&index, text.replace("lm_head.weight", "lm_tail.weight")).unwrap();
+    assert_eq!(
+        refusal(place.path()),
+        "model.safetensors.index.json: tensor 'lm_tail.weight': is in the index and in none of its files"
+    );
+    fs::write(&index, text.replace("model-00001-of-", "../model-00001-of-")).unwrap();
+    assert!(refusal(place.path()).contains("is no file of this folder"), "{}", refusal(place.path()));
+}
+
+#[test]
+fn a_weight_that_is_no_number_is_named() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    let model = Model::open(place.path()).unwrap();
+    let (graph, _) = text_program(&model, &[1]);
+    let line = model.parameters(graph.layout(), &Vocabulary::whole(model.config())).unwrap_err().to_string();
+    assert!(line.contains(": tensor '") && line.ends_with("is NaN"), "{line}");
+}
