@@ -9,14 +9,14 @@ import time
 
 import gymnasium
 import numpy as np
-from niwaki.gym import FlowShopVectorEnv
+from niwaki.gym import ShopVectorEnv
 
 JOBS, MACHINES, DECISIONS = 20, 7, 2_000_000
 
 print(f"gymnasium {gymnasium.__version__}, {JOBS} jobs, {MACHINES} machines")
 for copy in (True, False):
     for lanes in (64, 256, 1024, 4096):
-        env = FlowShopVectorEnv(lanes, jobs=JOBS, machines=MACHINES, copy=copy)
+        env = ShopVectorEnv(lanes, jobs=JOBS, machines=MACHINES, copy=copy)
         env.reset(seed=0)
         orders = np.argsort(np.random.default_rng(0).random((lanes, JOBS)), axis=1)
         rounds = max(1, DECISIONS // (lanes * JOBS))

@@ -11,7 +11,8 @@
 | `niwaki.jax` | the same as a JAX function |
 | `niwaki.trl` | TRL's GRPOTrainer with the correction and its warmup, and a callback that advises live |
 | `niwaki.verl` | verl's policy loss with the correction, through verl's registry |
-| `niwaki.gym` | flow shops under construction as a Gymnasium `VectorEnv` |
+| `niwaki.gym` | shops under construction as a Gymnasium `VectorEnv` |
+| `niwaki.load`, `niwaki.policy` | trained policies: schedules, log-probs, tensors, plain PyTorch code |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
 """
@@ -24,16 +25,19 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import advise, correction, gym, jax, oracle, shop, stats, torch, trl, verl
+    from . import advise, correction, gym, jax, oracle, policy, shop, stats, torch, trl, verl
+    from .policy import load
 
-_MODULES = ("advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch", "trl", "verl")
+_MODULES = ("advise", "correction", "gym", "jax", "oracle", "policy", "shop", "stats", "torch", "trl", "verl")
 
-__all__ = ["__version__", *_MODULES]
+__all__ = ["__version__", "load", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name == "load":
+        return importlib.import_module(".policy", __name__).load
     raise AttributeError(f"module 'niwaki' has no attribute {name!r}")
 
 

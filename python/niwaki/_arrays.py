@@ -55,6 +55,17 @@ def flags(name: str, value: Any) -> np.ndarray:
     return found
 
 
+def whole(name: str, value: Any, kind: type[np.integer], axes: str) -> np.ndarray:
+    """The argument as a contiguous array of whole numbers of a kind; `axes` are its sizes in words, `[jobs, machines]`."""
+    found = array(name, value)
+    if found.ndim != axes.count(",") + 1 or found.dtype.kind not in "iu" or found.size == 0:
+        raise ValueError(f"{name} has shape {found.shape} and type {found.dtype}; pass whole numbers, {axes}, not empty")
+    for outside in (found.min(), found.max()):
+        if not np.iinfo(kind).min <= outside <= np.iinfo(kind).max:
+            raise ValueError(f"{name} holds {outside}; pass numbers from {np.iinfo(kind).min} to {np.iinfo(kind).max}")
+    return np.ascontiguousarray(found, kind)
+
+
 def ragged(value: Any) -> bool:
     """Whether the argument is one array per trajectory."""
     return isinstance(value, (list, tuple)) and any(np.ndim(part) > 0 for part in value)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native
-from ._arrays import array
+from ._arrays import whole
 
 __all__ = ["Instance", "Placed", "Schedule", "Solution", "Verdict", "generate", "read", "tasks"]
 
@@ -114,15 +115,19 @@ class Instance:
     @classmethod
     def flow(cls, times: Any, name: str = "") -> Instance:
         """A flow shop. Shapes: times `[jobs, machines]`, whole numbers."""
-        found = array("times", times)
-        if found.ndim != 2 or found.dtype.kind not in "iu" or (found.size and found.min() < 0):
-            raise ValueError(f"times has shape {found.shape} and type {found.dtype}; pass whole numbers, [jobs, machines]")
-        return cls(_native.Instance.flow(np.ascontiguousarray(found, np.uint32)), name)
+        return cls(_native.Instance.flow(whole("times", times, np.uint32, "[jobs, machines]")), name)
 
     @classmethod
     def job(cls, machines: int, routes: Sequence[Sequence[tuple[int, int]]], name: str = "") -> Instance:
         """A job shop: of each job its operations as (machine, time)."""
-        return cls(_native.Instance.job(machines, [[tuple(step) for step in route] for route in routes]), name)
+        try:
+            steps = [[(operator.index(machine), operator.index(time)) for machine, time in route] for route in routes]
+        except (TypeError, ValueError):
+            raise ValueError("routes must hold pairs of whole numbers, (machine, time), job by job") from None
+        worst = [number for number in sum((pair for route in steps for pair in route), ()) if not 0 <= number < 2**32]
+        if worst:
+            raise ValueError(f"routes holds {worst[0]}; pass numbers from 0 to {2**32 - 1}")
+        return cls(_native.Instance.job(machines, steps), name)
 
     @property
     def kind(self) -> str:
@@ -164,10 +169,7 @@ class Instance:
             time: seconds that `exact` and `ig` may search. Ctrl-C ends it earlier.
             deadline: drawn in the chart.
         """
-        objective, value, bound, lower, rows = self._native.solve(method, float(time), seed)
-        placed = tuple(Placed(*row) for row in rows)
-        schedule = Schedule(placed, self.machines, self.name or self.kind, deadline, lower)
-        return Solution(schedule, objective, value, bound)
+        return _solution(self, deadline, *self._native.solve(method, float(time), seed))
 
     def verify(self, schedule: Schedule | Sequence[tuple[int, int, int, int, int]]) -> Verdict:
         """Checks every constraint; ValueError names the first that does not hold."""
@@ -176,6 +178,15 @@ class Instance:
 
     def __repr__(self) -> str:
         return f"<{self.kind}, {self.jobs} jobs, {self.machines} machines, {self.operations} operations>"
+
+
+def _solution(
+    instance: Instance, deadline: int | None, objective: str, value: int, bound: int, lower: int, rows: list[tuple]
+) -> Solution:
+    """What the compiled half has found, for an instance."""
+    placed = tuple(Placed(*row) for row in rows)
+    schedule = Schedule(placed, instance.machines, instance.name or instance.kind, deadline, lower)
+    return Solution(schedule, objective, value, bound)
 
 
 def read(path: str | os.PathLike[str], format: str | None = None) -> Instance:

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ MODULES = ["advise", "correction", "gym", "jax", "oracle", "shop", "stats", "tor
 def need(name):
     for package in NEEDS.get(name, []):
         pytest.importorskip(package, reason=f"{package} is not installed; python/test-extras.sh runs this")
+    if name == "policy" and shutil.which("niwaki") is None:
+        pytest.skip("the command is not installed; python/test.sh runs this")
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)

@@ -1,77 +1,83 @@
-//! Flow shops under construction, thousands of lanes per call, for `niwaki.gym`.
+//! Shops under construction, thousands of lanes per call, for `niwaki.gym`: what `niwaki train` plays, in other hands.
 //!
-//! Arrays belong to Python and are filled in place: a step allocates nothing.
+//! Arrays belong to Python and are filled in place: between two starts a step allocates nothing.
 
-use niwaki_shop::FlowShop;
-use niwaki_shop::construct::{Lanes as _, Order, SequenceLanes};
-use niwaki_shop::heuristics::neh;
-use numpy::{
-    PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray3, PyUntypedArrayMethods,
-};
+use crate::shop::Instance;
+use crate::waiting;
+use niwaki_shop::Schedule;
+use niwaki_tasks::{Building, Construction, Payment, Shop, construct};
+use niwaki_train::Spec;
+use niwaki_train::spec::{Played, Shops, TaskKind};
+use numpy::{PyArray1, PyArray2, PyArray3, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
-/// Lanes over a pool of flow shops of one shape; a lane that ends begins again on the next instance of the pool.
+/// Lanes over a pool of shops of one shape. All take as many steps, so all end together.
 #[pyclass]
-pub(crate) struct FlowLanes {
-    lanes: SequenceLanes,
-    jobs: usize,
-    machines: usize,
-    /// Of each instance: its times as shares of its NEH makespan, and that makespan.
-    times: Vec<f32>,
-    scale: Vec<f32>,
+pub(crate) struct Lanes {
+    task: Arc<dyn Construction>,
+    payment: Payment,
+    pool: Vec<niwaki_shop::Instance>,
+    building: Box<dyn Building>,
+    /// `[lane]`, as are the choices.
     instance: Vec<u32>,
+    choices: Vec<i32>,
+    /// Steps that were taken since the start.
+    taken: usize,
 }
 
 /// What a step fills, `[lanes, …]` each.
 #[derive(FromPyObject)]
 struct Seen<'py> {
-    times: Bound<'py, PyArray3<f32>>,
-    front: Bound<'py, PyArray2<f32>>,
-    mask: Bound<'py, PyArray2<bool>>,
+    features: Bound<'py, PyArray3<f32>>,
+    context: Bound<'py, PyArray2<f32>>,
+    open: Bound<'py, PyArray2<u8>>,
     reward: Bound<'py, PyArray1<f64>>,
     done: Bound<'py, PyArray1<bool>>,
     makespan: Bound<'py, PyArray1<u32>>,
+    late: Bound<'py, PyArray1<u32>>,
 }
 
-fn refuse(error: niwaki_shop::Error) -> PyErr {
+fn refuse(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
 #[pymethods]
-impl FlowLanes {
-    /// `pool [instances, jobs, machines]`.
+impl Lanes {
+    /// `settings` are those of a run's spec, `task.key=value`, the kind first; `given` instances take the place of drawn
+    /// ones.
     #[new]
-    fn new(pool: PyReadonlyArray3<'_, u32>, lanes: usize) -> PyResult<Self> {
-        let &[_, jobs, machines] = pool.shape() else { unreachable!("an array of three axes") };
-        let shops: Result<Vec<FlowShop>, _> = (pool.as_slice()?)
-            .chunks_exact((jobs * machines).max(1))
-            .map(|times| FlowShop::new(jobs, machines, times.to_vec()))
-            .collect();
-        let shops = shops.map_err(refuse)?;
-        let scale: Vec<f32> = shops.iter().map(|shop| shop.makespan(&neh(shop)).max(1) as f32).collect();
-        let shares = |(shop, &scale): (&FlowShop, &f32)| -> Vec<f32> {
-            shop.times().iter().map(|&time| time as f32 / scale).collect()
-        };
-        Ok(Self {
-            lanes: SequenceLanes::flow(&shops, lanes, Order::Canonical).map_err(refuse)?,
-            jobs,
-            machines,
-            times: shops.iter().zip(&scale).flat_map(shares).collect(),
-            scale,
-            instance: vec![0; lanes],
-        })
+    fn new(
+        py: Python<'_>,
+        settings: Vec<String>,
+        given: Option<Vec<PyRef<'_, Instance>>>,
+        lanes: usize,
+    ) -> PyResult<Self> {
+        let given = given.map(|given| given.iter().map(|one| one.instance().clone()).collect());
+        // Optima are sought here, which may take a while.
+        waiting::run(py, move |_| Self::build(&settings, given, lanes))?.map_err(refuse)
+    }
+
+    /// Candidates, their features, numbers of the state, steps.
+    fn sizes(&self) -> (usize, usize, usize, usize) {
+        (self.task.candidates(), self.task.features(), self.task.context(), self.task.horizon())
+    }
+
+    /// The instances of the pool.
+    fn instances(&self) -> Vec<Instance> {
+        self.pool.iter().cloned().map(Instance::from).collect()
+    }
+
+    /// Of each instance the best known makespan.
+    fn optima(&self) -> Vec<u32> {
+        self.task.bounds()[..self.pool.len()].iter().map(|bounds| bounds.upper).collect()
     }
 
     /// Starts every lane on the instance that it is given, and fills what is seen then.
     fn reset(&mut self, instances: PyReadonlyArray1<'_, u32>, seen: Seen<'_>) -> PyResult<()> {
-        self.lanes.reset(instances.as_slice()?).map_err(refuse)?;
-        self.instance.copy_from_slice(instances.as_slice()?);
         let mut seen = seen.open(self)?;
-        for lane in 0..self.instance.len() {
-            self.show(lane, &mut seen);
-        }
-        Ok(())
+        self.start(instances.as_slice()?, &mut seen).map_err(refuse)
     }
 
     /// Takes one action in every lane. Where they have ended they are started again on `instances [lanes]`, as
@@ -85,100 +91,155 @@ impl FlowLanes {
     ) -> PyResult<()> {
         let (actions, instances) = (actions.as_slice()?, instances.as_slice()?);
         let mut seen = seen.open(self)?;
-        py.detach(|| self.advance(actions, instances, &mut seen)).map_err(PyValueError::new_err::<String>)
+        py.detach(|| self.advance(actions, instances, &mut seen)).map_err(refuse)
     }
 
-    /// The order of the jobs that a lane has built.
-    fn sequence(&self, lane: usize) -> PyResult<Vec<u32>> {
+    /// What a lane has scheduled so far.
+    fn schedule(&self, lane: usize) -> PyResult<Vec<crate::shop::Row>> {
         if lane >= self.instance.len() {
-            return Err(PyValueError::new_err(format!("lane {lane} is not one of {}", self.instance.len())));
+            return Err(refuse(format!("lane is {lane}; there are {}", self.instance.len())));
         }
-        Ok(self.lanes.sequence(lane).to_vec())
+        let schedule: Schedule = self.building.schedule(lane);
+        Ok(crate::shop::rows(&schedule))
     }
 }
 
 /// The arrays of a step as slices.
 struct Shown<'a> {
-    times: &'a mut [f32],
-    front: &'a mut [f32],
-    mask: &'a mut [bool],
+    features: &'a mut [f32],
+    context: &'a mut [f32],
+    open: &'a mut [u8],
     reward: &'a mut [f64],
     done: &'a mut [bool],
     makespan: &'a mut [u32],
+    late: &'a mut [u32],
 }
 
 impl Seen<'_> {
-    fn open(&self, lanes: &FlowLanes) -> PyResult<Shown<'_>> {
-        let (count, jobs, machines) = (lanes.instance.len(), lanes.jobs, lanes.machines);
-        let whole = self.times.len() == count * jobs * machines
-            && self.front.len() == count * machines
-            && self.mask.len() == count * jobs
-            && [self.reward.len(), self.done.len(), self.makespan.len()] == [count; 3];
+    fn open(&self, lanes: &Lanes) -> PyResult<Shown<'_>> {
+        let (count, (candidates, features, context, _)) = (lanes.instance.len(), lanes.sizes());
+        let whole = self.features.len() == count * candidates * features
+            && self.context.len() == count * context
+            && self.open.len() == count * candidates
+            && [self.reward.len(), self.done.len(), self.makespan.len(), self.late.len()] == [count; 4];
         if !whole {
-            return Err(PyValueError::new_err("the arrays of a step do not fit its lanes"));
+            return Err(refuse("the arrays of a step do not fit its lanes"));
         }
         // SAFETY: the Python half makes these arrays for this call alone, each its own memory, and keeps no other view
         // of them while it runs; lengths were checked above, and `as_slice_mut` refuses what is not contiguous.
         unsafe {
             Ok(Shown {
-                times: self.times.as_slice_mut()?,
-                front: self.front.as_slice_mut()?,
-                mask: self.mask.as_slice_mut()?,
+                features: self.features.as_slice_mut()?,
+                context: self.context.as_slice_mut()?,
+                open: self.open.as_slice_mut()?,
                 reward: self.reward.as_slice_mut()?,
                 done: self.done.as_slice_mut()?,
                 makespan: self.makespan.as_slice_mut()?,
+                late: self.late.as_slice_mut()?,
             })
         }
     }
 }
 
-impl FlowLanes {
+impl Lanes {
+    fn build(
+        settings: &[String],
+        given: Option<Vec<niwaki_shop::Instance>>,
+        lanes: usize,
+    ) -> Result<Self, String> {
+        let said = |error: niwaki_train::Error| error.to_string();
+        // What no shop is, is told before its keys are looked at.
+        let named = Spec::read("niwaki.gym", "", &settings[..settings.len().min(1)]).map_err(said)?;
+        let TaskKind::Shop(shop) = named.task_kind().map_err(said)? else {
+            let names = Shop::ALL.map(Shop::name).join(", ");
+            return Err(format!("task.kind: '{}' is no shop; the shops are {names}", named.task.kind));
+        };
+        let spec = Spec::read("niwaki.gym", "", settings).map_err(said)?;
+        let Played::Shops(Shops { pool, payment, .. }) = spec.check().map_err(said)?.task else {
+            unreachable!("a shop is played as one")
+        };
+        let (instances, training) = match given {
+            None => pool.instances().map_err(|error| error.to_string())?,
+            Some(given) => {
+                let accept =
+                    |(place, one)| shop.accept(one).map_err(|error| format!("instances[{place}]: {error}"));
+                let given = given.into_iter().enumerate().map(accept).collect::<Result<Vec<_>, _>>()?;
+                let count = given.len();
+                (given, count)
+            }
+        };
+        let bounds = pool.seek(&instances, &|_, _| {});
+        let played = instances[..training].to_vec();
+        let task = construct(instances, bounds, training, pool.reading)
+            .map_err(|error| format!("instances: {error}"))?;
+        let instance = vec![0; lanes];
+        let building = task.begin(&instance).map_err(|error| error.to_string())?;
+        Ok(Self { task, payment, pool: played, building, instance, choices: vec![0; lanes], taken: 0 })
+    }
+
+    fn start(&mut self, instances: &[u32], seen: &mut Shown<'_>) -> Result<(), String> {
+        if instances.len() != self.instance.len() {
+            return Err(format!(
+                "instances has {} values for {} lanes",
+                instances.len(),
+                self.instance.len()
+            ));
+        }
+        if let Some(none) = instances.iter().find(|&&one| one as usize >= self.pool.len()) {
+            return Err(format!("instances names {none} of a pool of {}", self.pool.len()));
+        }
+        self.building = self.task.begin(instances).map_err(|error| error.to_string())?;
+        self.instance.copy_from_slice(instances);
+        self.taken = 0;
+        let size = self.task.candidates() * self.task.features();
+        for (&instance, features) in instances.iter().zip(seen.features.chunks_exact_mut(size)) {
+            self.task.describe(instance as usize, features);
+        }
+        self.show(seen);
+        seen.reward.fill(0.0);
+        seen.done.fill(false);
+        seen.makespan.fill(0);
+        seen.late.fill(0);
+        Ok(())
+    }
+
     fn advance(&mut self, actions: &[i64], instances: &[u32], seen: &mut Shown<'_>) -> Result<(), String> {
-        let (jobs, machines) = (self.jobs, self.machines);
         if actions.len() != self.instance.len() {
             return Err(format!("actions has {} values for {} lanes", actions.len(), self.instance.len()));
         }
-        // Every lane places every job once, so that all end together.
-        if self.instance.is_empty() || self.lanes.done(0) {
-            self.lanes.reset(instances).map_err(|error| error.to_string())?;
-            self.instance.copy_from_slice(instances);
-            (0..self.instance.len()).for_each(|lane| self.show(lane, seen));
-            return Ok(());
+        if self.taken == self.task.horizon() {
+            return self.start(instances, seen);
         }
         // All are looked at before any lane moves.
-        let open = |lane: usize, action: i64| {
-            usize::try_from(action).is_ok_and(|job| job < jobs && seen.mask[lane * jobs + job])
-        };
-        if let Some((lane, action)) = actions.iter().enumerate().find(|&(lane, &action)| !open(lane, action))
-        {
-            return Err(format!("actions[{lane}] = {action} is not open; the mask says which are"));
-        }
-        for (lane, &action) in actions.iter().enumerate() {
-            let job = action as usize;
-            self.lanes.act(lane, job as u32);
-            seen.mask[lane * jobs + job] = false;
-            let scale = self.scale[self.instance[lane] as usize];
-            let front = &mut seen.front[lane * machines..(lane + 1) * machines];
-            for (shown, &time) in front.iter_mut().zip(self.lanes.front(lane)) {
-                *shown = time as f32 / scale;
+        let candidates = self.task.candidates();
+        for (lane, (&action, open)) in actions.iter().zip(seen.open.chunks_exact(candidates)).enumerate() {
+            if usize::try_from(action).ok().and_then(|place| open.get(place)) != Some(&1) {
+                return Err(format!("actions[{lane}] = {action} is not open; the mask says which are"));
             }
-            let done = self.lanes.done(lane);
-            seen.done[lane] = done;
-            seen.makespan[lane] = self.lanes.makespan(lane);
-            // Paid at the end: how far below the NEH order's makespan the built one lies, as a share of it.
-            seen.reward[lane] =
-                if done { 1.0 - f64::from(seen.makespan[lane]) / f64::from(scale) } else { 0.0 };
+            self.choices[lane] = action as i32;
+        }
+        self.building.choose(&self.choices).map_err(|error| error.to_string())?;
+        self.taken += 1;
+        self.show(seen);
+        if self.taken == self.task.horizon() {
+            seen.done.fill(true);
+            for (lane, &instance) in self.instance.iter().enumerate() {
+                let outcome = self.building.outcome(lane);
+                seen.makespan[lane] = outcome.makespan;
+                seen.late[lane] = outcome.late;
+                seen.reward[lane] = self.payment.pay(outcome, self.task.bounds()[instance as usize].upper);
+            }
         }
         Ok(())
     }
 
-    fn show(&self, lane: usize, seen: &mut Shown<'_>) {
-        let (jobs, machines) = (self.jobs, self.machines);
-        let (size, instance) = (jobs * machines, self.instance[lane] as usize);
-        let times = &self.times[instance * size..(instance + 1) * size];
-        seen.times[lane * size..(lane + 1) * size].copy_from_slice(times);
-        seen.front[lane * machines..(lane + 1) * machines].fill(0.0);
-        seen.mask[lane * jobs..(lane + 1) * jobs].fill(true);
-        (seen.reward[lane], seen.done[lane], seen.makespan[lane]) = (0.0, false, 0);
+    /// Fills what changes between two steps.
+    fn show(&self, seen: &mut Shown<'_>) {
+        let (candidates, context) = (self.task.candidates(), self.task.context());
+        let each = seen.context.chunks_exact_mut(context).zip(seen.open.chunks_exact_mut(candidates));
+        for (lane, (context, open)) in each.enumerate() {
+            self.building.context(lane, context);
+            self.building.open(lane, open);
+        }
     }
 }

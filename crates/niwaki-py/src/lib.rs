@@ -10,7 +10,8 @@
 //! | `advise` | dumps as arrays or files: measurements, verdict, summary |
 //! | `stats` | paired comparisons, intervals and aggregates |
 //! | `shop` | instances, schedules, solvers, charts |
-//! | `lanes` | flow shops under construction, for Gymnasium |
+//! | `lanes` | shops under construction, for Gymnasium |
+//! | `policy` | trained policies: schedules, scores, tensors |
 //! | `waiting` | long calls that end on Ctrl-C |
 //! | `rule` | members and rules of a user's own on their way to and from Python |
 
@@ -18,6 +19,7 @@ mod advise;
 mod correction;
 mod lanes;
 mod oracle;
+mod policy;
 mod rule;
 mod shop;
 mod stats;
@@ -31,9 +33,11 @@ mod _native {
     #[pymodule_export]
     use crate::correction::{Surrogate, alpha_for_drift, check_rule, members, parse};
     #[pymodule_export]
-    use crate::lanes::FlowLanes;
+    use crate::lanes::Lanes;
     #[pymodule_export]
     use crate::oracle::{horizon_of, measure, rewards, testbed};
+    #[pymodule_export]
+    use crate::policy::{SequencePolicy, ShopPolicy, load_policy};
     #[pymodule_export]
     use crate::shop::{Instance, draw_gantt, generate, read_instance, tasks};
     #[pymodule_export]

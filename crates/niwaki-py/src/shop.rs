@@ -4,7 +4,7 @@ use crate::waiting;
 use niwaki_shop::formats::{self, Format};
 use niwaki_shop::gantt::{Gantt, gantt};
 use niwaki_shop::generate::{Size, Task};
-use niwaki_shop::planning::{self, Layout, Method, Problem};
+use niwaki_shop::planning::{self, Layout, Method, Problem, Solved};
 use niwaki_shop::{Error, FlowShop, JobShop, Limits, Operation, Placed, Schedule, verify};
 use numpy::{PyArray2, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -18,12 +18,12 @@ fn refuse(error: Error) -> PyErr {
 }
 
 /// One operation: job, index within the job, machine, start, end.
-type Row = (u32, u32, u32, u32, u32);
+pub(crate) type Row = (u32, u32, u32, u32, u32);
 
 /// What was minimised, what the schedule reaches and what none goes below, the makespan's bound, the operations.
-type Found = (&'static str, u64, u64, u32, Vec<Row>);
+pub(crate) type Found = (&'static str, u64, u64, u32, Vec<Row>);
 
-fn rows(schedule: &Schedule) -> Vec<Row> {
+pub(crate) fn rows(schedule: &Schedule) -> Vec<Row> {
     schedule.operations.iter().map(|at| (at.job, at.op, at.machine, at.start, at.end)).collect()
 }
 
@@ -36,6 +36,19 @@ fn schedule(rows: Vec<Row>) -> Schedule {
 #[pyclass(frozen)]
 pub(crate) struct Instance {
     inner: Arc<niwaki_shop::Instance>,
+}
+
+impl Instance {
+    /// The problem itself.
+    pub(crate) fn instance(&self) -> &niwaki_shop::Instance {
+        &self.inner
+    }
+}
+
+/// What a solver or a policy has found, as Python takes it.
+pub(crate) fn found_in(solved: &Solved) -> Found {
+    let score = &solved.score;
+    (score.objective, score.value, score.bound, solved.makespan.lower, rows(&solved.schedule))
 }
 
 impl From<niwaki_shop::Instance> for Instance {
@@ -169,9 +182,7 @@ impl Instance {
         let found = waiting::run(py, move |stop| {
             planning::solve(&instance, method, Limits::new(time, seed).stopped_by(stop), &mut |_| {})
         })?;
-        let found = found.map_err(refuse)?;
-        let score = found.score;
-        Ok((score.objective, score.value, score.bound, found.makespan.lower, rows(&found.schedule)))
+        found.map(|solved| found_in(&solved)).map_err(refuse)
     }
 
     /// Checks a schedule: makespan, violation, late jobs.

@@ -103,6 +103,14 @@ pub enum Error {
         /// What is not finite.
         reason: String,
     },
+    /// Sequences that a trained policy cannot score.
+    #[error("the policy scores {expected}; got {came}")]
+    Unscored {
+        /// What it was trained for.
+        expected: String,
+        /// What came.
+        came: String,
+    },
     /// A policy's schedule that is not what its construction says.
     #[error("the checker refused the schedule that was found: {reason}")]
     Schedule {

@@ -16,7 +16,7 @@
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
 //! | [`run`] | the folder of one run: files, stop and resume |
-//! | [`trained`] | a policy out of such a folder, to schedule instances |
+//! | [`trained`] | a policy out of such a folder, to schedule instances or to score sequences |
 
 pub mod advantage;
 pub mod cohort;
@@ -34,4 +34,4 @@ pub use cohort::{Cohort, Device, gather};
 pub use error::{Error, remedy};
 pub use record::Record;
 pub use spec::{Recipe, Spec};
-pub use trained::Trained;
+pub use trained::{Trained, TrainedPolicy};

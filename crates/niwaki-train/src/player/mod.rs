@@ -15,6 +15,7 @@ mod tabular;
 
 pub use environment::{Environment, ShopEnvironment, TokenEnvironment};
 pub use neural::Neural;
+pub(crate) use tabular::table_layout;
 pub use tabular::{TableInit, Tables};
 
 use crate::Error;

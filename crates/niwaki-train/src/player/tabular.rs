@@ -65,15 +65,10 @@ impl Tables {
             Member { seed, policy, reference, rows, actions, log_prob, entropy, value }
         };
         let members = seeds.iter().map(member).collect();
-        let mut graph = Graph::new();
-        graph.param("logits", &[process.prefixes(), process.vocab()], Init::Zeros)?;
-        if init.critic {
-            graph.param("values", &[process.prefixes()], Init::Zeros)?;
-        }
         Ok(Self {
             environment: TokenEnvironment(task),
             payoff,
-            layout: graph.layout().clone(),
+            layout: table_layout(process, init.critic)?,
             critic: init.critic,
             members,
             lanes: 0,
@@ -95,6 +90,16 @@ impl Tables {
     fn gather(&self, flat: &[f64]) -> Vec<f64> {
         self.layout.slices().iter().flat_map(|slice| flat[slice.range()].iter().copied()).collect()
     }
+}
+
+/// How a table's parameters lie in its checkpoint: logits, then a critic's values.
+pub(crate) fn table_layout(process: niwaki_exact::Process, critic: bool) -> Result<Layout, Error> {
+    let mut graph = Graph::new();
+    graph.param("logits", &[process.prefixes(), process.vocab()], Init::Zeros)?;
+    if critic {
+        graph.param("values", &[process.prefixes()], Init::Zeros)?;
+    }
+    Ok(graph.layout().clone())
 }
 
 /// Which tokens may not be chosen after each prefix, `[prefixes, vocab]`.

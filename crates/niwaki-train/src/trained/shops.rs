@@ -3,16 +3,16 @@
 //! The parameters know the machines (and in job shops the jobs) that they were trained for, not the number of
 //! operations; so a policy for flow shops schedules any number of jobs. Decoding runs on the CPU.
 
+use super::saved::{Saved, Tensor};
 use crate::Error;
 use crate::policy::pointer_shape;
-use crate::run::{CHECKPOINT, SPEC};
-use crate::spec::{PolicyKind, Spec, TaskKind};
-use niwaki_nn::{Checkpoint, Cpu, Engine, Graph, Value};
-use niwaki_policies::{Decoded, Decoding, decode};
+use crate::run::SPEC;
+use crate::spec::{GlimpseKind, PolicyKind, Spec, TaskKind};
+use niwaki_nn::{Cpu, Engine, Graph, Layout, Value};
+use niwaki_policies::{Decoded, Decoding, Observed, PointerShape, decode};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, Limits, Optimum, optimum, verify};
-use niwaki_tasks::{Construction, Generator, Reading, Shop, ShopPool, Source, construct};
-use std::fs;
+use niwaki_tasks::{Construction, Generator, Outcome, Reading, Shop, ShopPool, Source, construct};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,22 @@ pub struct Trained {
     spec: Spec,
     shop: Shop,
     size: Size,
+    layout: Layout,
     parameters: Vec<f32>,
     iteration: u64,
+}
+
+/// Constructions of one instance as a policy sees and scores them.
+#[derive(Clone, Debug)]
+pub struct Scored {
+    /// The sizes of the network for this instance; `group` counts the constructions.
+    pub shape: PointerShape,
+    /// What the network reads besides the choices.
+    pub observed: Observed,
+    /// Log-probabilities of the choices, `[construction, step]`.
+    pub log_prob: Vec<f32>,
+    /// How the constructions turned out.
+    pub outcome: Vec<Outcome>,
 }
 
 impl Trained {
@@ -33,32 +47,24 @@ impl Trained {
     /// # Errors
     /// If the folder holds no run, one of a policy that schedules no shops, or none that was saved yet.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        let refuse = |name: &str, reason: String| Error::OtherRun { path: folder.join(name), reason };
-        let text = fs::read_to_string(folder.join(SPEC))
-            .map_err(|error| refuse(SPEC, format!("{error}; expected the folder of a run")))?;
-        let spec = Spec::read(&folder.join(SPEC).display().to_string(), &text, &[])?;
+        Self::read(Saved::open(folder)?)
+    }
+
+    pub(super) fn read(saved: Saved) -> Result<Self, Error> {
+        let spec = &saved.spec;
         let shop = match spec.task_kind()? {
             TaskKind::Shop(shop) if spec.policy.kind == PolicyKind::Pointer => shop,
             _ => {
                 let reason =
                     format!("task '{}' is no shop; expected a run of a pointer policy", spec.task.kind);
-                return Err(refuse(SPEC, reason));
+                return Err(saved.refuse(SPEC, reason));
             }
         };
-        let path = folder.join(CHECKPOINT);
-        if !path.exists() {
-            let reason =
-                "the run has saved no policy: let it go on, or train one that does not diverge".to_owned();
-            return Err(refuse(CHECKPOINT, reason));
-        }
         let size = spec.size(shop);
-        let policy = pointer_shape(&spec, example(shop, size)?.as_ref(), 1).policy()?;
-        let kept = Checkpoint::<f32>::load(policy.graph.layout(), &path)?;
-        if kept.state["spec"].as_str() != Some(spec.hash()?.as_str()) {
-            return Err(refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
-        }
-        let iteration = kept.state["iteration"].as_u64().unwrap_or_default();
-        Ok(Self { spec, shop, size, parameters: kept.parameters, iteration })
+        let policy = pointer_shape(spec, example(shop, size)?.as_ref(), 1).policy()?;
+        let layout = policy.graph.layout().clone();
+        let (parameters, iteration) = saved.parameters(&layout)?;
+        Ok(Self { spec: saved.spec, shop, size, layout, parameters, iteration })
     }
 
     /// Iterations of training behind it.
@@ -107,9 +113,7 @@ impl Trained {
         how: Decoding,
         tick: &mut dyn FnMut(usize),
     ) -> Result<Decoded, Error> {
-        // The policy never sees the bounds.
-        let task =
-            construct(vec![instance.clone()], vec![Bounds { lower: 0, upper: 0 }], 1, self.spec.reading()?)?;
+        let task = self.task(instance)?;
         let policy = pointer_shape(&self.spec, task.as_ref(), 1).policy()?;
         let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
         let mut engine = make(&policy.graph, &policy.outputs())?;
@@ -139,6 +143,42 @@ impl Trained {
         }
         let lower = optimum::solve(instance, Limits::new(Duration::ZERO, how.seed), &mut |_| {}).lower;
         Ok((Optimum::new(lower, decoded.schedule.clone()), decoded))
+    }
+
+    /// Log-probabilities of given constructions of an instance that was accepted, and what the network read.
+    ///
+    /// Shapes: `choices [construction, step]`
+    ///
+    /// # Errors
+    /// If the instance was not accepted, the choices are no whole constructions, or one of them was closed.
+    pub fn score(&self, instance: &Instance, choices: &[i32]) -> Result<Scored, Error> {
+        let task = self.task(instance)?;
+        let shape = pointer_shape(&self.spec, task.as_ref(), choices.len() / task.horizon().max(1));
+        let (observed, outcome) = Observed::replay(task.as_ref(), &[0], shape.group, choices)?;
+        let policy = shape.policy()?;
+        let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
+        engine.set_parameters(0, &self.parameters)?;
+        policy.load_observed(&mut engine, choices, &observed)?;
+        engine.forward()?;
+        Ok(Scored { shape, observed, log_prob: engine.output(0, 0).to_vec(), outcome })
+    }
+
+    /// Heads of attention, and whether the decoder adds the query to its glimpse.
+    #[must_use]
+    pub fn glimpse(&self) -> (usize, bool) {
+        (self.spec.policy.heads, self.spec.policy.glimpse == Some(GlimpseKind::Residual))
+    }
+
+    /// The parameters by name.
+    #[must_use]
+    pub fn tensors(&self) -> Vec<Tensor> {
+        Tensor::all(&self.layout, &self.parameters)
+    }
+
+    fn task(&self, instance: &Instance) -> Result<Arc<dyn Construction>, Error> {
+        // The policy never sees the bounds.
+        let bounds = vec![Bounds { lower: 0, upper: 0 }];
+        Ok(construct(vec![instance.clone()], bounds, 1, self.spec.reading()?)?)
     }
 }
 

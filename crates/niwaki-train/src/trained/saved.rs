@@ -1,0 +1,91 @@
+//! What a run's folder says of the policy that it has saved.
+
+use super::{Trained, TrainedSequences};
+use crate::Error;
+use crate::run::{CHECKPOINT, SPEC};
+use crate::spec::{Spec, TaskKind};
+use niwaki_nn::{Checkpoint, Layout, Real, Slice, Stored};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A policy as its run's last checkpoint has it.
+#[derive(Clone, Debug)]
+pub enum TrainedPolicy {
+    /// One that schedules shops.
+    Shops(Box<Trained>),
+    /// One over token sequences.
+    Sequences(Box<TrainedSequences>),
+}
+
+impl TrainedPolicy {
+    /// Reads the policy of a run's folder, which may still be training.
+    ///
+    /// # Errors
+    /// If the folder holds no run, or none that was saved yet.
+    pub fn open(folder: &Path) -> Result<Self, Error> {
+        let saved = Saved::open(folder)?;
+        Ok(match saved.spec.task_kind()? {
+            TaskKind::Shop(_) => Self::Shops(Box::new(Trained::read(saved)?)),
+            _ => Self::Sequences(Box::new(TrainedSequences::read(saved)?)),
+        })
+    }
+}
+
+/// A parameter of a trained policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    /// A dotted name, e.g. `blocks.0.up.weight`.
+    pub name: String,
+    /// Its shape, row-major; a weight is `[in, out]`.
+    pub shape: Vec<usize>,
+    /// Its values, exact whatever the precision of the policy.
+    pub values: Vec<f64>,
+}
+
+impl Tensor {
+    /// The parameters of a layout, in the order in which the policy declared them.
+    pub(super) fn all<F: Real>(layout: &Layout, parameters: &[F]) -> Vec<Self> {
+        let one = |slice: &Slice| Self {
+            name: slice.name.clone(),
+            shape: slice.shape.clone(),
+            values: parameters[slice.range()].iter().map(|value| value.to_f64()).collect(),
+        };
+        layout.slices().iter().map(one).collect()
+    }
+}
+
+/// A folder with a spec and a checkpoint.
+pub(super) struct Saved {
+    folder: PathBuf,
+    pub(super) spec: Spec,
+}
+
+impl Saved {
+    pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(SPEC);
+        let text = fs::read_to_string(&path).map_err(|error| Error::OtherRun {
+            path: path.clone(),
+            reason: format!("{error}; expected the folder of a run"),
+        })?;
+        Ok(Self { folder: folder.to_owned(), spec: Spec::read(&path.display().to_string(), &text, &[])? })
+    }
+
+    /// A refusal that names a file of the folder.
+    pub(super) fn refuse(&self, name: &str, reason: String) -> Error {
+        Error::OtherRun { path: self.folder.join(name), reason }
+    }
+
+    /// The parameters of the last checkpoint, and the iterations of training behind them.
+    pub(super) fn parameters<F: Stored>(&self, layout: &Layout) -> Result<(Vec<F>, u64), Error> {
+        let path = self.folder.join(CHECKPOINT);
+        if !path.exists() {
+            let reason = "the run has saved no policy: let it go on, or train one that does not diverge";
+            return Err(self.refuse(CHECKPOINT, reason.to_owned()));
+        }
+        let kept = Checkpoint::<F>::load(layout, &path)?;
+        if kept.state["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
+            return Err(self.refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
+        }
+        Ok((kept.parameters, kept.state["iteration"].as_u64().unwrap_or_default()))
+    }
+}

@@ -1,0 +1,1 @@
+"""Policies as plain PyTorch: files that `niwaki.policy` copies as they are."""
