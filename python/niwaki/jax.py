@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ._surrogate import Ops, bounds, ratios, scales
@@ -74,6 +75,7 @@ def surrogate(
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Array | None = None,
     weights: Array | None = None,
+    check: bool = False,
 ) -> tuple[Array, dict[str, Array]]:
     """The loss (−objective, to be minimised) and a dict of measurements without gradients.
 
@@ -83,10 +85,13 @@ def surrogate(
         mask: `[trajectories, steps]`, nonzero at the policy's own steps; what lies elsewhere is never looked at.
         weights: `[trajectories]`.
 
-    `correction`, `clip`, `routing` and `mean` are as in `niwaki.correction.evaluate` and static under `jit`.
+    Args:
+        correction, clip, routing, mean: as in `niwaki.correction.evaluate`, and static under `jit`.
+        check: also look at the values (finite, not positive, a step of the policy's own), outside `jit`. This waits for the
+            device.
 
     Raises:
-        TypeError, ValueError: with a sentence that names the argument. Values are not looked at.
+        TypeError, ValueError: with a sentence that names the argument.
     """
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
@@ -101,6 +106,11 @@ def surrogate(
     weight = None if weights is None else _constant(new, "weights", weights)
     if weight is not None and weight.shape != new.shape[:1]:
         raise ValueError(f"weights has shape {weight.shape}; one per trajectory is ({new.shape[0]},)")
+    if check:
+        given = {"logprobs": new, "old_logprobs": old, "advantages": jnp.broadcast_to(advantage, new.shape)}
+        if behaviour_logprobs is not None:
+            given["behaviour_logprobs"] = _like(new, "behaviour_logprobs", behaviour_logprobs)
+        _look(own, given)
     # Both sides before the difference: a gradient through what is not finite under the mask would be none.
     ell = jnp.where(own, new, 0.0) - jnp.where(own, old, 0.0)
     engines = None
@@ -132,6 +142,19 @@ def _measured(multiplies: bool, ell: Array, inside: Array, flat: Array, own: Arr
         factor = jnp.exp(inside - ell)
         found["ess"] = mean(factor) ** 2 / jnp.maximum(mean(factor**2), 1e-37)
     return found
+
+
+def _look(own: Array, given: dict[str, Array]) -> None:
+    """Refuses values that no batch may have."""
+    kept = np.asarray(own)
+    if not kept.any():
+        raise ValueError("mask leaves no step of the policy in the batch")
+    for name, value in given.items():
+        found = np.asarray(value)
+        for wrong, reason in ((~np.isfinite(found), "is not a finite number"), (found > 1e-4, "is positive, which no log-probability is")):
+            places = np.argwhere(kept & wrong)
+            if places.size and (name.endswith("logprobs") or "finite" in reason):
+                raise ValueError(f"{name}{places[0].tolist()} {reason}")
 
 
 def _array(name: str, value: Any) -> Array:

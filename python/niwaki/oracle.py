@@ -209,7 +209,7 @@ def _rewards(reward: Any, vocab: int, horizon: int) -> list[tuple[str, np.ndarra
         return [(reward, None)]
     if isinstance(reward, Mapping):
         return [(name, _payoff(f"reward[{name!r}]", table, vocab, horizon)) for name, table in reward.items()]
-    if not isinstance(reward, np.ndarray) and all(isinstance(name, str) for name in reward):
+    if isinstance(reward, (list, tuple)) and all(isinstance(name, str) for name in reward):
         return [(name, None) for name in reward]
     return [("reward", _payoff("reward", reward, vocab, horizon))]
 

@@ -160,7 +160,10 @@ def profile(
 
 def auc(curve: Any, x: Any = None) -> float:
     """The mean height of a learning curve, over its own index or over `x`. Shapes: `[n]`."""
-    return _native.auc(_values("curve", curve), None if x is None else _values("x", x))
+    heights, places = _values("curve", curve), None if x is None else _values("x", x)
+    if places is not None and places.shape != heights.shape:
+        raise ValueError(f"curve has {heights.size} values where x has {places.size}")
+    return _native.auc(heights, places)
 
 
 def correlation(
@@ -185,14 +188,19 @@ def correlation(
 
 
 def _values(name: str, value: Any) -> np.ndarray:
-    found = floats(name, value).astype(np.float64, copy=False)
-    if found.ndim != 1:
-        raise ValueError(f"{name} has shape {found.shape}; pass one axis")
-    return found
+    return _finite(name, value, 1, "one axis")
 
 
 def _matrix(name: str, value: Any) -> np.ndarray:
+    return _finite(name, value, 2, "[runs, tasks]")
+
+
+def _finite(name: str, value: Any, axes: int, shape: str) -> np.ndarray:
     found = floats(name, value).astype(np.float64, copy=False)
-    if found.ndim != 2:
-        raise ValueError(f"{name} has shape {found.shape}; pass [runs, tasks]")
+    if found.ndim != axes:
+        raise ValueError(f"{name} has shape {found.shape}; pass {shape}")
+    if found.size == 0:
+        raise ValueError(f"{name} is empty (shape {found.shape})")
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name}{np.argwhere(~np.isfinite(found))[0].tolist()} is not a finite number")
     return found

@@ -103,3 +103,9 @@ def test_refusals_name_the_argument():
     assert refusal(advantages=np.zeros(5)).startswith("ValueError: advantages has shape (5,)")
     assert refusal(mask=np.ones(4)).startswith("ValueError: mask has shape (4,)")
     assert refusal(weights=np.ones(3)).startswith("ValueError: weights has shape (3,)")
+    nan, positive = batch(4, 5)[1].copy(), batch(4, 5)[0].copy()
+    nan[0, 1], positive[2, 0] = np.nan, 0.5
+    assert refusal(check=True, old_logprobs=nan, mask=np.ones((4, 5))) == "ValueError: old_logprobs[0, 1] is not a finite number"
+    assert refusal(check=True, logprobs=positive, mask=np.ones((4, 5))).startswith("ValueError: logprobs[2, 0] is positive")
+    assert refusal(check=True, advantages=np.full(4, np.inf)).startswith("ValueError: advantages[0, 0] is not a finite")
+    assert refusal(check=True, mask=np.zeros((4, 5))) == "ValueError: mask leaves no step of the policy in the batch"
