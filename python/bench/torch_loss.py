@@ -12,7 +12,7 @@ import statistics
 import time
 
 import torch
-from niwaki.torch import log_factor, surrogate
+from niwaki.torch import corrected_logprobs, surrogate
 
 PARAMETERS = 0.5e9
 
@@ -50,7 +50,7 @@ def main():
     mask = (torch.arange(given.steps, device=given.device) < lengths).float()
 
     def with_factor():
-        return trl_loss(new + log_factor(new, old, mask, correction="tempered:0.1"), old, advantages, mask)
+        return trl_loss(corrected_logprobs(new, old, mask, correction="tempered:0.1"), old, advantages, mask)
 
     runs = {
         "TRL's own GRPO loss": lambda: trl_loss(new, old, advantages, mask),

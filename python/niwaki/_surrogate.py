@@ -56,6 +56,12 @@ class Ops:
     """Over trajectories, `[1, steps]`."""
 
 
+def is_tempered(rule: Rule) -> bool:
+    """Whether the factor is the prefix ratio to a power and nothing else."""
+    free = rule.low == -math.inf and rule.high == math.inf and rule.ess_floor is None and not rule.self_normalised
+    return rule.reads == "prefix" and rule.form == "multiply" and free
+
+
 def positions(ops: Ops, own: Any, like: Any) -> Any:
     """Own steps before each step, as floats."""
     marks = ops.floats(own, like)
@@ -111,8 +117,7 @@ def ratios(
         read = ell if behaviour is None else behaviour
         outside = ops.constant(ops.exp(log_factors(ops, ops.constant(read), own, rule, weight)))
         return (ell - ops.constant(ell) if behaviour is None else ell), outside
-    plain = rule.reads == "prefix" and rule.ess_floor is None and not rule.self_normalised and rule.beyond == "hold"
-    if plain and rule.low == -math.inf and rule.high == math.inf and routing and rule.form == "multiply":
+    if is_tempered(rule) and routing:
         inside = ops.tempered(ell, rule.strength)
     else:
         factor = log_factors(ops, ell, own, rule, weight)

@@ -35,7 +35,7 @@ from trl.trainer.utils import RepeatSampler  # noqa: E402
 
 from .advise import Advice, Advisor  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import log_factor  # noqa: E402
+from .torch import corrected_logprobs  # noqa: E402
 
 __all__ = ["AdviseCallback", "GRPOTrainer"]
 
@@ -140,12 +140,11 @@ class GRPOTrainer(trl.GRPOTrainer):
                 watcher.see(self, old, logps.detach(), mask, inputs["advantages"], self._generation)
         if not self.corrected:
             return (logps, *rest)
-        factor = log_factor(logps, old, mask, correction=self.correction)
-        factor = factor if self._routing else factor.detach()
+        corrected = corrected_logprobs(logps, old, mask, correction=self.correction, routing=self._routing)
         if inputs.get("ref_per_token_logps") is not None:
             # Shifted alike, so that the KL to the reference is that of the log-probs as they are.
-            inputs["ref_per_token_logps"] = inputs["ref_per_token_logps"] + factor
-        return (logps + factor, *rest)
+            inputs["ref_per_token_logps"] = inputs["ref_per_token_logps"] + (corrected - logps)
+        return (corrected, *rest)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         if not self.model.training:

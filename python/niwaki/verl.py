@@ -24,7 +24,7 @@ from torch import Tensor  # noqa: E402
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
 
 from .correction import Correction  # noqa: E402
-from .torch import log_factor  # noqa: E402
+from .torch import corrected_logprobs  # noqa: E402
 
 __all__ = ["register"]
 
@@ -55,17 +55,16 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         config: Any = None,
         rollout_is_weights: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        factor = log_factor(log_prob, old_log_prob, response_mask, correction=member)
-        factor = factor if routing else factor.detach()
+        shifted = corrected_logprobs(log_prob, old_log_prob, response_mask, correction=member, routing=routing)
         loss, metrics = vanilla(
-            old_log_prob, log_prob + factor, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
+            old_log_prob, shifted, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
         )
         own = response_mask.bool()
         count = own.sum().clamp(min=1)
         ell = (log_prob - old_log_prob).detach()
         # verl reads its KL off the log-probs that the loss was given.
         metrics["actor/ppo_kl"] = (-ell.where(own, 0.0).sum() / count).item()
-        spread = factor.detach().exp().where(own, 0.0)
+        spread = (shifted - log_prob).detach().exp().where(own, 0.0)
         metrics["niwaki/ess"] = (spread.sum() ** 2 / (spread.square().sum() * count)).item()
         return loss, metrics
 

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed; python/test-extras.sh runs this")
 
 from members import LOSSES, batch  # noqa: E402
-from niwaki.torch import log_factor, surrogate, terms  # noqa: E402
+from niwaki.torch import corrected_logprobs, log_factor, surrogate, terms  # noqa: E402
 
 SWITCHES = {
     "plain": {},
@@ -123,18 +123,72 @@ def test_terms_sum_to_the_objective():
     torch.testing.assert_close(factor, torch.where(found["mask"], 0.4 * (ell.cumsum(1) - ell), 0.0))
 
 
+@pytest.mark.parametrize("loss", ["tempered:0.4", "full", "clipped:0.5,0.2", "truncated:2", "minpro", "self-normalised:0.5"])
+@pytest.mark.parametrize("routing", [True, False])
+def test_corrected_logprobs_are_the_sum_and_route_alike(loss, routing):
+    found = tensors()
+    pulled = []
+    weights = torch.linspace(-1.0, 1.0, 20, dtype=torch.float64).reshape(4, 5)
+    for fast in (True, False):
+        leaf = found["logprobs"].clone().requires_grad_()
+        if fast:
+            value = corrected_logprobs(leaf, found["old_logprobs"], found["mask"], correction=loss, routing=routing)
+        else:
+            factor = log_factor(leaf, found["old_logprobs"], found["mask"], correction=loss)
+            value = leaf + (factor if routing else factor.detach())
+        (value * weights).sum().backward()
+        pulled.append((value.detach(), leaf.grad))
+    for ours, expected in zip(*pulled):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-14)
+
+
+def test_corrected_logprobs_never_look_under_the_mask():
+    found = tensors()
+    hidden = ~found["mask"]
+    dirty = torch.where(hidden, float("nan"), found["logprobs"]).requires_grad_()
+    value = corrected_logprobs(dirty, torch.where(hidden, float("-inf"), found["old_logprobs"]), found["mask"])
+    expected = corrected_logprobs(found["logprobs"], found["old_logprobs"], found["mask"])
+    torch.testing.assert_close(value[found["mask"]], expected[found["mask"]], rtol=0, atol=0)
+    value[found["mask"]].sum().backward()
+    assert torch.isfinite(dirty.grad).all() and (dirty.grad[hidden] == 0).all()
+
+
+def _summed(loss, logprobs, old_logprobs, mask, **_):
+    """What a trainer with a loss of its own would read, where the member multiplies."""
+    if loss == "ctpo":
+        return 0.0
+    return (corrected_logprobs(logprobs, old_logprobs, mask, correction=loss) * mask).sum()
+
+
 @pytest.mark.parametrize("loss", ["tempered:0.1", "truncated:3", "self-normalised:0.5", "minpro", "ctpo"])
 def test_compiles_whole(loss):
     found = tensors()
     found["logprobs"].requires_grad_()
-    compiled = torch.compile(lambda **values: surrogate(**values, correction=loss)[0], fullgraph=True, backend="aot_eager")
+    whole = lambda **values: surrogate(**values, correction=loss)[0] + _summed(loss, **values)
+    compiled = torch.compile(whole, fullgraph=True, backend="aot_eager")
     value = compiled(**found)
     value.backward()
     gradient, found["logprobs"].grad = found["logprobs"].grad, None
-    expected = surrogate(**found, correction=loss)[0]
+    expected = whole(**found)
     expected.backward()
     torch.testing.assert_close(value, expected, rtol=0, atol=1e-14)
     torch.testing.assert_close(gradient, found["logprobs"].grad, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("entry", [surrogate, terms, corrected_logprobs, log_factor])
+def test_every_entry_names_the_argument(entry):
+    takes = {name: value for name, value in tensors().items() if name != "advantages" or entry in (surrogate, terms)}
+    entry(**takes)
+    empty, flat, short = torch.zeros(0, 5), torch.zeros(5), torch.zeros(4, 4)
+    for name, wrongs in {
+        "logprobs": [None, np.zeros((4, 5)), torch.ones(4, 5, dtype=torch.long), empty, flat],
+        "old_logprobs": [None, np.zeros((4, 5)), short, flat, torch.zeros(4, 5, device="meta")],
+        "advantages": [None, np.zeros(4), short, flat, torch.zeros(4, device="meta")],
+        "mask": [np.ones((4, 5)), short, flat, torch.ones(4, 5, device="meta")],
+    }.items():
+        for wrong in wrongs if name in takes else []:
+            with pytest.raises((TypeError, ValueError), match=f"^{name} "):
+                entry(**takes | {name: wrong})
 
 
 def refusal(check=False, **changes):
