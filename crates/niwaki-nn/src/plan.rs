@@ -6,7 +6,7 @@
 //! share memory. This file must not know what an op computes, only what it reads, writes and keeps.
 
 use crate::graph::{Graph, Value};
-use crate::ops::{Operation, Rows};
+use crate::ops::{Operation, Rows, made_of};
 use crate::{Error, Result};
 
 /// Buffers are multiples of this many scalars, so that each starts on a cache line.
@@ -256,7 +256,27 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn finish(self, pinned: &[Value]) -> Plan {
+    /// Where a device may make an op's operands within that op, what they are made of is read until then, in both passes, and
+    /// its cotangent written from then on.
+    fn join_makers(&mut self, value_life: &mut [Option<Life>]) {
+        let caller = self.caller();
+        for (tick, &position) in self.forward.iter().enumerate() {
+            let Some(made_of) = made_of(self.graph, &self.outputs, &self.graph.ops()[position]) else {
+                continue;
+            };
+            let life = &mut value_life[made_of.position()];
+            extend(life, tick);
+            let Some(index) = self.backward.iter().position(|step| step.op == position) else { continue };
+            let tick = caller + 1 + index;
+            extend(life, tick);
+            let root = self.cotangent_of[made_of.position()].unwrap_or(made_of);
+            if let Some(life) = &mut self.cotangent_life[root.position()] {
+                life.first = life.first.min(tick);
+            }
+        }
+    }
+
+    fn finish(mut self, pinned: &[Value]) -> Plan {
         let graph = self.graph;
         let caller = self.caller();
         let end = caller + 1 + self.backward.len();
@@ -290,6 +310,7 @@ impl<'a> Planner<'a> {
             let first = self.forward.iter().position(|other| other == position).unwrap_or(0);
             saved_life[*position] = (size > 0).then_some(Life { size, first, last: tick });
         }
+        self.join_makers(&mut value_life);
         let lives: Vec<Option<Life>> =
             value_life.iter().chain(&saved_life).chain(&self.cotangent_life).copied().collect();
         let (regions, arena) = place(&lives);

@@ -42,6 +42,7 @@ pub(crate) use linear::Weights;
 pub use mul::Mul;
 pub use norm::{LayerNorm, RmsNorm};
 pub use pick::{Pick, log_softmax};
+pub(crate) use point::made_of;
 pub use point::{Point, PointAt};
 pub use pool::{Pool, Pooling};
 pub use rope::{Rope, Rotary};

@@ -83,3 +83,36 @@ fn memory_is_reused_and_unneeded_ops_are_dropped() {
     assert_eq!(Plan::forward_only(&graph, &[early]).forward().len(), 2);
     assert!(plan.backward().is_empty());
 }
+
+/// A device may make a pointer's queries in the pointer's kernels, one item at a time: what they are made of is then read while
+/// other items' results are written, so none of these may share memory.
+#[test]
+fn what_queries_are_made_of_lives_as_long_as_their_pointer() {
+    use crate::harness::leaf;
+    for (rows, keys, context, asked) in
+        [(200, 20, 14, false), (45, 7, 5, true), (3, 20, 4, false), (3, 20, 4, true)]
+    {
+        let mut graph = Graph::new();
+        let known = leaf(&mut graph, "known", keys + 1, 12);
+        let (glimpse, key) = (leaf(&mut graph, "glimpse", keys, 24), leaf(&mut graph, "key", keys, 12));
+        let (last, open) = (graph.indices("last", rows, keys + 1), graph.mask("open", rows, keys));
+        let state = graph.scalars("state", rows, context);
+        let (weight, bias) = (param(&mut graph, "weight", &[context, 12]), param(&mut graph, "bias", &[12]));
+        let gathered = graph.gather(known, last).unwrap();
+        let query = graph.linear_onto(gathered, state, weight, Some(bias)).unwrap();
+        let point = niwaki_nn::Point { query, glimpse, key, heads: 4, residual: false, bound: 10.0, open };
+        let logits = graph.point(point).unwrap();
+        let outputs = if asked { vec![logits, known] } else { vec![logits] };
+        let plan = Plan::training(&graph, &outputs);
+        let apart = |one: niwaki_nn::Region, other: niwaki_nn::Region| {
+            one.offset + one.size <= other.offset || other.offset + other.size <= one.offset
+        };
+        let (value, cotangent) = (plan.value(known).unwrap(), plan.cotangent(known).unwrap());
+        assert!(apart(value, cotangent));
+        for other in [glimpse, key, logits] {
+            for region in [plan.value(other).unwrap(), plan.cotangent(other).unwrap()] {
+                assert!(apart(value, region) && apart(cotangent, region), "{rows} rows, {keys} keys");
+            }
+        }
+    }
+}

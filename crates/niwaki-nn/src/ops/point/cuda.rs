@@ -1,6 +1,6 @@
 //! A pointer on CUDA: glimpse and pointer in one kernel each way.
 
-use super::{Point, PointAt};
+use super::{Point, PointAt, query_makers};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
 use crate::cuda::kernels::{File, SHARED_LIMIT, TENSOR, Unit};
@@ -9,7 +9,7 @@ use crate::cuda::tape::{Arguments, arguments};
 use crate::graph::{Graph, Index, Shape, Value};
 use crate::layout::Param;
 use crate::ops::attention::cuda::{ROWS, pitch, stage};
-use crate::ops::{Activation, Gather, Linear, OnCuda, Op};
+use crate::ops::{OnCuda, Op};
 use crate::plan::{Backward, Write};
 use crate::{Error, Init, Result};
 
@@ -85,36 +85,16 @@ struct Making {
     bias: Param,
 }
 
-/// Finds what a pointer's queries are made of, where it alone reads them and its kernels can make them: a `linear` of an
-/// input, onto rows gathered from one for each key and one for none, right before the pointer.
+/// Finds what a pointer's queries are made of, where its kernels can make them.
 fn making(graph: &Graph, outputs: &[Value], point: &Point) -> Option<Making> {
-    let alone = |value: Value| {
-        let readers = graph.ops().iter().flat_map(Op::operands).filter(|operand| *operand == value);
-        readers.count() == 1 && !outputs.contains(&value)
-    };
-    let position = |value: Value| graph.ops().iter().position(|op| op.outputs().contains(&value));
-    let at = position(point.query)?;
-    let Op::Linear(Linear { input, weight, transposed: false, bias, activation, residual, .. }) =
-        graph.ops()[at]
-    else {
+    let ops = query_makers(graph, outputs, point)?;
+    let (Op::Linear(linear), Op::Gather(gather)) = (&graph.ops()[ops[0]], &graph.ops()[ops[1]]) else {
         return None;
     };
-    let (bias, residual) = (bias?, residual?);
-    let before = position(residual)?;
-    let Op::Gather(Gather { input: known, index, .. }) = graph.ops()[before] else { return None };
-    let (keys, context) = (graph.shape(point.key).rows, graph.shape(input).width);
-    let given = graph.inputs().iter().any(|named| named.what == input);
-    // Their backward passes then follow each other, so that all may be one.
-    let next = matches!(graph.ops().get(at + 1), Some(Op::Point(next)) if next.point == *point);
-    let fits = keys <= MOST_MADE && context <= MOST_CONTEXT && graph.shape(known).rows == keys + 1;
-    let fold = activation == Activation::None
-        && given
-        && next
-        && before + 1 == at
-        && fits
-        && alone(point.query)
-        && alone(residual);
-    fold.then_some(Making { ops: [at, before], known, last: index, context: input, weight, bias })
+    let (known, last, context) = (gather.input, gather.index, linear.input);
+    let fits = graph.shape(point.key).rows <= MOST_MADE && graph.shape(context).width <= MOST_CONTEXT;
+    let bias = linear.bias.filter(|_| fits)?;
+    Some(Making { ops, known, last, context, weight: linear.weight, bias })
 }
 
 /// Which ops pointers do in their own kernels, by position.

@@ -10,7 +10,7 @@ mod law;
 #[cfg(feature = "cuda")]
 pub(crate) use cuda::folded;
 
-use super::{Operation, Reads, Rows};
+use super::{Activation, Op, Operation, Reads, Rows};
 use crate::graph::{Graph, Mask, Shape, Value, expect};
 use crate::{Error, Result};
 
@@ -45,6 +45,39 @@ pub struct PointAt {
     pub point: Point,
     /// The result.
     pub output: Value,
+}
+
+/// The ops that make a pointer's queries, where it alone reads them: a `linear` of an input onto rows gathered from one for each
+/// key and one for none, right before the pointer; positions of `linear` and `gather`. A device may do all three in the
+/// pointer's kernels.
+pub(crate) fn query_makers(graph: &Graph, outputs: &[Value], point: &Point) -> Option<[usize; 2]> {
+    let alone = |value: Value| {
+        let readers = graph.ops().iter().flat_map(Op::operands).filter(|operand| *operand == value);
+        readers.count() == 1 && !outputs.contains(&value)
+    };
+    let position = |value: Value| graph.ops().iter().position(|op| op.outputs().contains(&value));
+    let at = position(point.query)?;
+    let Op::Linear(linear) = &graph.ops()[at] else { return None };
+    let (_, residual) = (linear.bias?, linear.residual?);
+    let before = position(residual)?;
+    let Op::Gather(gather) = &graph.ops()[before] else { return None };
+    let given = graph.inputs().iter().any(|named| named.what == linear.input);
+    // Their backward passes then follow each other, so that all may be one.
+    let next = matches!(graph.ops().get(at + 1), Some(Op::Point(next)) if next.point == *point);
+    let plain = !linear.transposed && linear.activation == Activation::None;
+    let rows = graph.shape(gather.input).rows == graph.shape(point.key).rows + 1;
+    (plain && given && next && before + 1 == at && rows && alone(point.query) && alone(residual))
+        .then_some([at, before])
+}
+
+/// The value that an op's operands may be made of within that op.
+pub(crate) fn made_of(graph: &Graph, outputs: &[Value], op: &Op) -> Option<Value> {
+    let Op::Point(PointAt { point, .. }) = op else { return None };
+    let [_, gather] = query_makers(graph, outputs, point)?;
+    match &graph.ops()[gather] {
+        Op::Gather(gather) => Some(gather.input),
+        _ => None,
+    }
 }
 
 impl Graph {
