@@ -173,6 +173,16 @@ pub trait Engine {
         Ok(())
     }
 
+    /// Says which items will be asked for nothing, because their cotangents are known to be zero: `silent` is
+    /// `[member][item]`. Until inputs are loaded again, [`Engine::pull_back`] may leave them out: it then does not call the
+    /// surrogate about them and does not refresh outputs. The gradient is the same.
+    ///
+    /// # Errors
+    /// If there is not one list per member and one entry per item, or the device has no room.
+    fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<()> {
+        check_silent(self.members(), self.items(), silent)
+    }
+
     /// Computes all outputs, asks the surrogate for their cotangents, and pulls these back into the gradient.
     ///
     /// # Errors
@@ -180,7 +190,7 @@ pub trait Engine {
     fn pull_back(&mut self, surrogate: &CotangentFn<'_, Self::Scalar>) -> Result<()>;
 
     /// A member's output of the last run, `[item, rows, width]`. [`Engine::pull_back`] need not refresh an output that
-    /// the graph only shows.
+    /// the graph only shows, nor any once items are left out.
     fn output(&self, member: usize, output: usize) -> &[Self::Scalar];
 
     /// A member's flat gradient, as [`Engine::pull_back`] left it.
@@ -228,6 +238,23 @@ pub(crate) fn check_runs(members: usize, ends: &[Vec<usize>]) -> Result<usize> {
         }
     }
     Ok(items)
+}
+
+/// Refuses a choice of items that does not speak of all of them.
+///
+/// # Errors
+/// If there is not one list per member and one entry per item.
+pub(crate) fn check_silent(members: usize, items: usize, silent: &[Vec<bool>]) -> Result<()> {
+    check_members("silent items", members, silent.len())?;
+    match silent.iter().find(|silent| silent.len() != items) {
+        Some(silent) => Err(Error::Shape {
+            op: "leave_out",
+            axis: "items of every member",
+            expected: items,
+            got: silent.len(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses per-member data of another length.

@@ -119,6 +119,11 @@ impl<P: Player> Trainer<P> {
                 }
                 // Line 8.
                 norms = self.step(iteration, epoch)?;
+                // A critic learns from every trajectory.
+                let some = !self.shared().critic() && terms.iter().all(LossTerms::needs_advantage);
+                if epoch == 0 && reuse > 1 && some {
+                    self.player.leave_out(&self.batch.silent())?;
+                }
             } else {
                 for part in 0..parts {
                     let chosen = self.choose_lanes(iteration, epoch, part);

@@ -8,7 +8,7 @@ use crate::player::{Cotangents, Loss, Player, Scores};
 use niwaki_correction::{Batch, Diagnostics, Real, Surrogate, Workspace};
 use niwaki_nn::Span;
 use niwaki_policies::RolloutShape;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a member's loss is made of.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,12 @@ impl LossTerms {
         let rule = self.surrogate.correction.rule();
         rule.self_normalised || rule.ess_floor.is_some()
     }
+
+    /// Whether a trajectory without an advantage has no cotangent in the policy's heads.
+    #[must_use]
+    pub fn needs_advantage(&self) -> bool {
+        !self.coupled() && self.entropy == 0.0 && self.reference_kl == 0.0
+    }
 }
 
 /// One batch, or a part of one. Empty vectors are parts that nobody asked for.
@@ -47,7 +53,25 @@ pub struct TrainingBatch<F> {
     /// Log-probabilities after the update.
     pub log_prob: Vec<F>,
     /// Memory for the correction's passes, reused from epoch to epoch.
-    pub workspaces: Arc<Mutex<Vec<Workspace<F>>>>,
+    pub workspaces: Workspaces<F>,
+}
+
+/// One workspace for each thread, so that none waits for another's.
+#[derive(Clone, Debug)]
+pub struct Workspaces<F>(Arc<[Mutex<Workspace<F>>]>);
+
+impl<F: Default> Default for Workspaces<F> {
+    fn default() -> Self {
+        Self((0..=rayon::current_num_threads()).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl<F> Workspaces<F> {
+    /// That of the thread at hand; the first is for threads outside the pool.
+    fn mine(&self) -> MutexGuard<'_, Workspace<F>> {
+        let place = rayon::current_thread_index().map_or(0, |index| index + 1);
+        self.0[place.min(self.0.len() - 1)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<F: Real> TrainingBatch<F> {
@@ -64,6 +88,19 @@ impl<F: Real> TrainingBatch<F> {
             log_prob: pick(&self.log_prob),
             workspaces: self.workspaces.clone(),
         }
+    }
+
+    /// Which trajectories have no advantage in any step, `[member][lane]`: they ask for nothing, whatever the policy does.
+    #[must_use]
+    pub fn silent(&self) -> Vec<Vec<bool>> {
+        let lane = |member: usize, lane: usize| {
+            self.advantage[self.shape.steps(member, lane..lane + 1)]
+                .iter()
+                .all(|&advantage| advantage == F::ZERO)
+        };
+        (0..self.shape.members())
+            .map(|member| (0..self.shape.lanes()).map(|place| lane(member, place)).collect())
+            .collect()
     }
 
     /// Keeps the last pass's log-probabilities as the rollout's.
@@ -90,7 +127,6 @@ impl<F: Real> TrainingBatch<F> {
     ) -> Result<(), Error> {
         let coupled = self.coupled(player, terms, iteration)?;
         let refused: Mutex<Option<(usize, niwaki_correction::Error)>> = Mutex::new(None);
-        let workspaces = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let loss: &Loss<'_, F> = &|span: Span, scores: Scores<'_, F>, mut wanted: Cotangents<'_, F>| {
             let range = self.shape.steps(span.member, span.items.clone());
             let whole = self.shape.member(span.member);
@@ -98,7 +134,7 @@ impl<F: Real> TrainingBatch<F> {
                 let own = range.start - whole.start..range.end - whole.start;
                 wanted.log_prob.copy_from_slice(&coupled[own]);
             } else {
-                let mut workspace = workspaces().pop().unwrap_or_default();
+                let mut workspace = self.workspaces.mine();
                 let share = F::from_f64(range.len() as f64 / whole.len() as f64);
                 let batch = self.steps(&span, scores.log_prob);
                 match terms[span.member].surrogate.cotangent(&batch, &mut workspace) {
@@ -113,7 +149,6 @@ impl<F: Real> TrainingBatch<F> {
                         refused.get_or_insert((span.member, error));
                     }
                 }
-                workspaces().push(workspace);
             }
             self.add_other_terms(&terms[span.member], &span, &scores, &mut wanted);
         };

@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::cuts::Cuts;
 use super::kernels::scale;
 use super::step::step;
-use crate::engine::{CotangentFn, Engine, Span, check_members, check_runs};
+use crate::engine::{CotangentFn, Engine, Span, check_members, check_runs, check_silent};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::ops::Weights;
 use crate::optimiser::Optimiser;
@@ -32,6 +32,8 @@ pub struct Cpu<F> {
     items: usize,
     /// How items are cut into blocks: alike for all members, or one for each.
     cuts: Vec<Cuts>,
+    /// Items that will be asked for nothing, `[member][item]`; empty where none were named.
+    silent: Vec<Vec<bool>>,
     /// Those that no thread is using; there are never more than threads.
     pool: Mutex<Vec<ThreadBuffers<F>>>,
 }
@@ -73,6 +75,7 @@ impl<F: Real> Cpu<F> {
             members: (0..members).map(|_| member()).collect(),
             items: 0,
             cuts: vec![Cuts::default()],
+            silent: Vec::new(),
             pool: Mutex::new(Vec::new()),
         }
     }
@@ -84,6 +87,7 @@ impl<F: Real> Cpu<F> {
 
     fn make_room(&mut self, items: usize) {
         self.items = items;
+        self.silent.clear();
         for member in &mut self.members {
             for (kept, &output) in member.outputs.iter_mut().zip(self.forward.outputs()) {
                 kept.resize(items * self.graph.shape(output).size(), F::ZERO);
@@ -97,9 +101,9 @@ impl<F: Real> Cpu<F> {
         training: bool,
         work: impl Fn((usize, &Cuts), &mut Member<F>, &mut ThreadBuffers<F>, &Shared<'_, F>) + Sync,
     ) {
-        let Self { graph, inputs, members, items, cuts, pool, .. } = self;
+        let Self { graph, inputs, members, items, cuts, silent, pool, .. } = self;
         let plan = if training { &self.training } else { &self.forward };
-        let shared = Shared { graph, plan, inputs, items: *items };
+        let shared = Shared { graph, plan, inputs, items: *items, silent };
         let cuts = &*cuts;
         let pool = &*pool;
         let free = || pool.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,6 +163,7 @@ struct Shared<'a, F> {
     plan: &'a Plan,
     inputs: &'a Inputs<F>,
     items: usize,
+    silent: &'a [Vec<bool>],
 }
 
 impl<F: Real> Shared<'_, F> {
@@ -190,7 +195,12 @@ impl<F: Real> Shared<'_, F> {
         mut asked: Option<(&CotangentFn<'_, F>, &mut [F])>,
     ) {
         let Shared { graph, plan, inputs, .. } = self;
+        let silent = self.silent.get(member).filter(|_| asked.is_some());
         for items in cuts.blocks(kept.items.clone()) {
+            // Whole blocks only: what is left then adds up in the order in which it always does.
+            if silent.is_some_and(|silent| !silent[items.clone()].contains(&false)) {
+                continue;
+            }
             let extent = Extent { member, items: items.clone(), total: self.items, row: None };
             let mut block = Block::new(graph, plan, inputs, weights, extent.clone(), workspace);
             block.forward();
@@ -277,6 +287,7 @@ impl<F: Real> Engine for Cpu<F> {
             let reason = "the value is computed, not an input".to_owned();
             return Err(Error::Unsupported { op: "load_scalars", reason });
         };
+        self.silent.clear();
         let name = &self.graph.inputs()[slot].name;
         load(&mut self.inputs.scalars[slot], data, name, self.members.len() * self.items * size)
     }
@@ -290,11 +301,13 @@ impl<F: Real> Engine for Cpu<F> {
             let name = name.clone();
             return Err(Error::IndexRange { name, position, got: data[position], bound: *bound });
         }
+        self.silent.clear();
         let expected = self.members.len() * self.items * rows;
         load(&mut self.inputs.indices[index.position()], data, name, expected)
     }
 
     fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()> {
+        self.silent.clear();
         let named = &self.graph.masks()[mask.position()];
         let expected = self.members.len() * self.items * named.what.size();
         load(&mut self.inputs.masks[mask.position()], data, &named.name, expected)
@@ -323,7 +336,7 @@ impl<F: Real> Engine for Cpu<F> {
         self.check_loaded(self.forward.forward())?;
         let Self { graph, inputs, members, items, stepping, .. } = self;
         let Some(plan) = stepping else { return Ok(()) };
-        let shared = Shared { graph, plan, inputs, items: *items };
+        let shared = Shared { graph, plan, inputs, items: *items, silent: &[] };
         members.par_iter_mut().enumerate().for_each(|(index, member)| {
             let extent =
                 Extent { member: index, items: 0..shared.items, total: shared.items, row: Some(row) };
@@ -335,6 +348,12 @@ impl<F: Real> Engine for Cpu<F> {
             block.forward();
             shared.keep(&block, &extent, &mut Kept::whole(shared.items, outputs));
         });
+        Ok(())
+    }
+
+    fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<()> {
+        check_silent(self.members.len(), self.items, silent)?;
+        self.silent = silent.to_vec();
         Ok(())
     }
 

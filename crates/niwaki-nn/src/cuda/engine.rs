@@ -9,7 +9,7 @@ use super::lower::{Lowering, Program, SCALAR, Tools, padded};
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted, check_length, no_items};
 use super::update::Update;
-use crate::engine::{Choosing, CotangentFn, Engine, check_members};
+use crate::engine::{Choosing, CotangentFn, Engine, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
@@ -44,10 +44,10 @@ pub struct Cuda {
     hopper: bool,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
     pub(super) session: Option<Session>,
-    parameters: Buffer,
-    gradient: Buffer,
+    pub(super) parameters: Buffer,
+    pub(super) gradient: Buffer,
     update: Update,
-    kernels: Kernels,
+    pub(super) kernels: Kernels,
     pub(super) library: Library,
     pub(super) blas: Blas,
     pub(super) device: Device,
@@ -199,6 +199,13 @@ impl Cuda {
         check_length(name, self.members * self.items * per_item, data.len())?;
         self.device.write(at, data)
     }
+
+    /// Works on all items again, because inputs are about to change.
+    pub(super) fn take_all(&mut self) {
+        if let Some(session) = &mut self.session {
+            session.left = None;
+        }
+    }
 }
 
 /// What machine code for a device is made for.
@@ -233,6 +240,7 @@ impl Engine for Cuda {
     }
 
     fn load_scalars(&mut self, input: Value, data: &[f32]) -> Result<()> {
+        self.take_all();
         let session = self.session.as_ref().ok_or_else(no_items)?;
         let named = self.graph.inputs().iter().find(|named| named.what == input);
         let (Some(named), Some(buffer)) = (named, &session.inputs.scalars[input.position()]) else {
@@ -243,6 +251,7 @@ impl Engine for Cuda {
     }
 
     fn load_indices(&mut self, index: Index, data: &[i32]) -> Result<()> {
+        self.take_all();
         let session = self.session.as_ref().ok_or_else(no_items)?;
         let IndexSource::Input { name, rows, bound } = &self.graph.index_sources()[index.position()] else {
             let reason = "constant indices are part of the program".to_owned();
@@ -256,6 +265,7 @@ impl Engine for Cuda {
     }
 
     fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()> {
+        self.take_all();
         let session = self.session.as_ref().ok_or_else(no_items)?;
         let named = &self.graph.masks()[mask.position()];
         self.load(&named.name, session.inputs.masks[mask.position()].at, data, named.what.size())
@@ -324,6 +334,7 @@ impl Engine for Cuda {
         beginning: i32,
         uniforms: &[f64],
     ) -> Result<Option<Vec<i32>>> {
+        self.take_all();
         let Some(mut session) = self.session.take() else { return Err(no_items()) };
         let fits = session.chosen.as_ref().is_some_and(|chosen| chosen.choosing == choosing);
         let made = if fits { Ok(()) } else { session.make_chosen(&self.device, &self.wanted(), choosing) };
@@ -361,6 +372,14 @@ impl Engine for Cuda {
         from.device.synchronize()?;
         let bytes = self.members * padded(&self.graph) * SCALAR;
         self.device.copy(from.parameters.at, self.parameters.at, bytes)
+    }
+
+    fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<()> {
+        check_silent(self.members, self.items, silent)?;
+        let Some(mut session) = self.session.take() else { return Err(no_items()) };
+        let left = session.leave_out(&self.device, &self.kernels, &self.wanted(), silent);
+        self.session = Some(session);
+        left
     }
 
     fn pull_back(&mut self, surrogate: &CotangentFn<'_, f32>) -> Result<()> {

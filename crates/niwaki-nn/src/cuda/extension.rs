@@ -136,6 +136,7 @@ impl Cuda {
         given: &[HostArray<'_>],
         answers: &mut [Vec<i32>],
     ) -> Result<()> {
+        self.take_all();
         let count = self.members() * self.items();
         check_length("arrays given", extension.given.len(), given.len())?;
         check_length("answers", extension.answers.len(), answers.len())?;

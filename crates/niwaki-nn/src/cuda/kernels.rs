@@ -71,6 +71,14 @@ pub(crate) const CHOOSE: Unit = Unit::plain(&File {
     kernels: &[("choose_row", 0)],
 });
 
+/// Some of each member's items, and what their shares are given and give.
+pub(crate) const ITEMS: Unit = Unit::plain(&File {
+    name: "items",
+    source: &[include_str!("kernels/items.cu")],
+    constants: &[],
+    kernels: &[("pick_words", 0), ("pick_bytes", 0), ("lend_parameters", 0), ("collect_gradients", 0)],
+});
+
 /// Bytes of shared memory that a block may have on every GPU since Volta's successors (A100: 164 KB, H100: 227 KB).
 pub(crate) const SHARED_LIMIT: u32 = 160 * 1024;
 

@@ -5,7 +5,9 @@
 //! the same arena.
 
 use super::device::{Buffer, Device, Event, Pinned, refused};
+use super::kernels::Kernels;
 use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
+use super::part::{Left, Part, deal, room_for, slots_of};
 use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::extension::Extension;
@@ -60,6 +62,20 @@ pub(super) struct Pass {
     pub(super) alone: Tape,
 }
 
+impl Pass {
+    /// Writes the tapes of some members.
+    pub(super) fn new(wanted: &Wanted<'_>, members: Range<usize>, addresses: &Addresses) -> Result<Self> {
+        Ok(Self {
+            members,
+            arena: addresses.arena,
+            fetched: Event::new()?,
+            forward: Lowering::forward(wanted.tools, addresses)?.tape,
+            backward: Lowering::backward(wanted.tools, addresses)?.tape,
+            alone: Lowering::forward(wanted.alone_tools(), addresses)?.tape,
+        })
+    }
+}
+
 /// Row-by-row passes, with the arena that holds keys and values from row to row.
 pub(super) struct Rows {
     _arena: Buffer,
@@ -99,7 +115,13 @@ pub(super) struct Session {
     _arena: Buffer,
     _scratch: Buffer,
     _transposed: Buffer,
+    /// Bytes of a pass's arena.
+    pub(super) arena: usize,
     pub(super) passes: Vec<Pass>,
+    /// Passes over some items, one for each number of shares that was asked for.
+    pub(super) parts: Vec<Part>,
+    /// Where some items are left out of gradients.
+    pub(super) left: Option<Left>,
     /// Whether every pass has an arena of its own.
     apart: bool,
     pub(super) rows: Option<Rows>,
@@ -153,6 +175,7 @@ pub(super) fn addresses(
 }
 
 /// What a session is laid out for.
+#[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) tools: Tools<'a>,
     /// The plan of forward passes alone; the tools' plan is the training one.
@@ -172,7 +195,7 @@ impl Wanted<'_> {
     }
 
     /// Bytes of arena, scratch and transposed weights that `members` members need together.
-    fn needs(&self, inputs: &Inputs, members: usize) -> Result<[usize; 3]> {
+    pub(super) fn needs(&self, inputs: &Inputs, members: usize) -> Result<[usize; 3]> {
         let addresses = addresses(self.tools.graph, inputs, self.flat, &(0..members), self.items);
         let forward = Lowering::forward(self.tools, &addresses)?;
         let backward = Lowering::backward(self.tools, &addresses)?;
@@ -223,14 +246,7 @@ impl Session {
                 transposed: transposed.at,
                 ..addresses(graph, &inputs, flat, &members, items)
             };
-            passes.push(Pass {
-                members,
-                arena,
-                fetched: Event::new()?,
-                forward: Lowering::forward(tools, &addresses)?.tape,
-                backward: Lowering::backward(tools, &addresses)?.tape,
-                alone: Lowering::forward(wanted.alone_tools(), &addresses)?.tape,
-            });
+            passes.push(Pass::new(wanted, members, &addresses)?);
         }
         let count = members * items;
         let size = |output: &crate::Value| count * graph.shape(*output).size();
@@ -247,12 +263,49 @@ impl Session {
             _arena: arena,
             _scratch: scratch,
             _transposed: transposed,
+            arena: bytes,
             passes,
+            parts: Vec::new(),
+            left: None,
             rows: None,
             chosen: None,
             extended: None,
             notice,
         })
+    }
+
+    /// Leaves items out of gradients until inputs change, where that makes passes smaller.
+    pub(super) fn leave_out(
+        &mut self,
+        device: &Device,
+        kernels: &Kernels,
+        wanted: &Wanted<'_>,
+        silent: &[Vec<bool>],
+    ) -> Result<()> {
+        self.left = None;
+        let slots = slots_of(wanted.items);
+        let shares = deal(silent, slots);
+        let room = room_for(wanted.members, shares.len());
+        // Copies and sums cost something, too.
+        if 8 * room * slots > 7 * wanted.members * wanted.items {
+            return Ok(());
+        }
+        let part = match self.parts.iter().position(|part| part.shares == room) {
+            Some(part) => part,
+            None => {
+                let Some(part) = Part::new(device, self, wanted, room)? else { return Ok(()) };
+                self.parts.push(part);
+                self.parts.len() - 1
+            }
+        };
+        // Copies to and from the host are still queued where the shares' cotangents will stand.
+        device.synchronize()?;
+        self.parts[part].fill(device, kernels, (wanted.tools.graph, &self.inputs, wanted.items), &shares)?;
+        for cotangents in &mut self.cotangents {
+            cotangents.values_mut().fill(0.0);
+        }
+        self.left = Some(Left { part, shares });
+        Ok(())
     }
 
     /// Passes whose forward halves may all run before the first backward one.

@@ -159,6 +159,52 @@ fn runs_of_items_are_never_split() {
     assert!(engine.set_runs(&[vec![101]]).is_err());
 }
 
+/// Items that are asked for nothing may be named: the gradient keeps its bits, and blocks of such items are not run.
+#[test]
+fn silent_items_are_left_out() {
+    let (graph, outputs, _) = program();
+    let seeds = [1, 2];
+    // A block has room for 42 items: the first member's second and third are silent, the other member's none whole.
+    let silent: [Vec<bool>; 2] =
+        [(0..ITEMS).map(|item| item >= 40).collect(), (0..ITEMS).map(|item| item % 3 == 0).collect()];
+    let asked = std::sync::Mutex::new(0);
+    let surrogate = |span: niwaki_nn::Span, _: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+        *asked.lock().unwrap() += span.items.len();
+        for cotangent in cotangents {
+            let size = cotangent.len() / span.items.len();
+            for (item, cotangent) in span.items.clone().zip(cotangent.chunks_exact_mut(size)) {
+                let weight = if silent[span.member][item] { 0.0 } else { 0.1 + item as f32 };
+                cotangent.fill(weight);
+            }
+        }
+    };
+    let gradients = |left_out: &[Vec<bool>]| {
+        let mut engine = loaded::<f32>(&graph, &outputs, &seeds, ITEMS);
+        if !left_out.is_empty() {
+            engine.leave_out(left_out).unwrap();
+        }
+        *asked.lock().unwrap() = 0;
+        engine.pull_back(&surrogate).unwrap();
+        let called = *asked.lock().unwrap();
+        (called, [0, 1].map(|member| engine.gradient(member).unwrap()))
+    };
+    let (all, whole) = gradients(&[]);
+    let (some, part) = gradients(&silent);
+    assert_eq!((all, some), (2 * ITEMS, 42 + ITEMS));
+    assert!(whole == part && whole[0].iter().any(|&g| g != 0.0));
+    let mut engine = loaded::<f32>(&graph, &outputs, &seeds, ITEMS);
+    assert!(engine.leave_out(&silent[..1]).is_err());
+    assert!(engine.leave_out(&[silent[0].clone(), vec![true]]).is_err());
+    // Inputs that are loaded anew speak for all items.
+    engine.leave_out(&silent).unwrap();
+    let tokens = vec![1; 2 * ITEMS * 6];
+    let index = graph.ops().iter().find_map(|op| op.index()).unwrap();
+    engine.load_indices(index, &tokens).unwrap();
+    *asked.lock().unwrap() = 0;
+    engine.pull_back(&surrogate).unwrap();
+    assert_eq!(*asked.lock().unwrap(), 2 * ITEMS);
+}
+
 #[test]
 fn the_optimisers_state_can_be_put_back() {
     let (graph, outputs, _) = program();

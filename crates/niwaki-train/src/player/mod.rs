@@ -106,6 +106,16 @@ pub trait Player {
     /// If the device fails.
     fn score(&mut self) -> Result<(), Error>;
 
+    /// Says which loaded trajectories have no cotangents, `[member][lane]`: until others are loaded, they may be left out of
+    /// [`Player::pull_back`], which then leaves no scores behind.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<(), Error> {
+        let _ = silent;
+        Ok(())
+    }
+
     /// Scores the loaded trajectories, asks the loss for cotangents and pulls them back.
     ///
     /// # Errors

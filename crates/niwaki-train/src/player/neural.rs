@@ -206,6 +206,13 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         Ok(())
     }
 
+    fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<(), Error> {
+        // An item that is one step lies between others of its trajectory.
+        let Item::Trajectories(each) = self.policy.item() else { return Ok(()) };
+        let items = |lanes: &Vec<bool>| lanes.chunks(each).map(|lanes| !lanes.contains(&false)).collect();
+        Ok(self.engine.leave_out(&silent.iter().map(items).collect::<Vec<_>>())?)
+    }
+
     fn pull_back(&mut self, loss: &Loss<'_, f32>) -> Result<(), Error> {
         match self.policy.item() {
             Item::Trajectories(each) => self.pull_back_trajectories(each, loss)?,

@@ -37,7 +37,7 @@ fn program() -> Result<(Graph, Vec<Value>, Choosing)> {
 fn pulled(graph: &Graph, outputs: &[Value], order: &[usize], options: &Options) -> Result<Cuda> {
     let mut engine = Cuda::new(graph, outputs, order.len(), options)?;
     Filler::ordered(graph, 11, order).fill(&mut engine, ITEMS, |x| x)?;
-    pull_on_device(&mut engine, order)?;
+    pull_on_device(&mut engine, order, 0)?;
     Ok(engine)
 }
 
@@ -144,8 +144,8 @@ fn stepped(
     let rates = [0.01, 0.0, 0.02, 0.03, 0.04];
     let mut norms = 0.0;
     for _ in 0..3 {
-        pull_on_host(graph, outputs, &mut host)?;
-        pull_on_device(&mut device, &order)?;
+        pull_on_host(graph, outputs, &mut host, 0)?;
+        pull_on_device(&mut device, &order, 0)?;
         let expected = host.step(optimiser, &rates)?;
         let got = device.step(optimiser, &rates)?;
         norms = worst(norms, relative(got.into_iter(), expected.into_iter()));

@@ -3,7 +3,7 @@
 use super::Lowering;
 use crate::Result;
 use crate::cuda::blas::Precision;
-use crate::cuda::kernels::{CHOOSE, ROWWISE, STEP, Unit};
+use crate::cuda::kernels::{CHOOSE, ITEMS, ROWWISE, STEP, Unit};
 use crate::graph::{Graph, Value};
 
 /// A program and how it will be run.
@@ -22,7 +22,7 @@ impl Lowering<'_> {
     /// # Errors
     /// If an op's sizes are beyond the kernels.
     pub(crate) fn units(program: &Program<'_>) -> Result<Vec<Unit>> {
-        let mut units = vec![ROWWISE, STEP, CHOOSE];
+        let mut units = vec![ROWWISE, STEP, CHOOSE, ITEMS];
         for op in program.graph.ops() {
             units.extend(op.units(program)?);
         }
