@@ -34,6 +34,31 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A candidate that a model cannot choose by one token.
+    #[error("{}: candidate '{candidate}' of slot '{slot}': {reason}", path.display())]
+    Candidate {
+        /// The record's file.
+        path: PathBuf,
+        /// The slot.
+        slot: String,
+        /// The candidate.
+        candidate: String,
+        /// What the tokenizer makes of it.
+        reason: String,
+    },
+    /// A record that is too large to enumerate.
+    #[error("{}: {prefixes} prefixes and more; at most {most} are enumerated: take fewer slots or candidates", path.display())]
+    Prefixes {
+        /// The record's file.
+        path: PathBuf,
+        /// How many there are at least.
+        prefixes: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A record that its task refuses.
+    #[error(transparent)]
+    Task(#[from] niwaki_tasks::Error),
     /// Text that the tokenizer refuses.
     #[error("tokenizer: {0}")]
     Text(String),

@@ -3,7 +3,7 @@
 use crate::config::{Form, Tensor};
 use crate::weights::{Gguf, Shards, Source, Translated};
 use crate::{Config, Error, Result, Text, Vocabulary};
-use niwaki_files::{Digest, write_atomically};
+use niwaki_files::{Digest, free_space, read_bytes, write_atomically};
 use niwaki_nn::Layout;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ impl Model {
     fn open_folder(folder: &Path) -> Result<Self> {
         let read = |name: &str| {
             let path = folder.join(name);
-            fs::read(&path).map_err(|error| Error::file(&path, error)).map(|bytes| (path, bytes))
+            read_bytes(&path).map_err(|error| Error::file(&path, error)).map(|bytes| (path, bytes))
         };
         let (path, text) = read(CONFIG)?;
         let description: Map<String, Value> =
@@ -62,7 +62,7 @@ impl Model {
         let source = Translated::new(Gguf::open(path)?)?;
         let config = source.config().clone();
         let beside = path.with_file_name(TOKENIZER);
-        let text = match fs::read(&beside) {
+        let text = match read_bytes(&beside) {
             Ok(description) => Text::new(&beside, description)?,
             Err(_) => Text::of_gguf(source.file())?,
         };
@@ -139,6 +139,12 @@ impl Model {
     ) -> Result<()> {
         let refused = |error: std::io::Error| Error::file(folder, error);
         fs::create_dir_all(folder).map_err(refused)?;
+        let needed: u64 =
+            self.config.tensors().iter().map(|one| 4 * one.shape.iter().product::<usize>() as u64).sum();
+        if let Some(free) = free_space(folder).filter(|&free| free < needed) {
+            let reason = format!("the model needs {} MB and {} MB are free", needed >> 20, free >> 20);
+            return Err(Error::file(folder, reason));
+        }
         let mut written = Vec::new();
         for tensor in self.config.tensors() {
             let scalars = self.merged(&tensor, layout, vocabulary, parameters)?;

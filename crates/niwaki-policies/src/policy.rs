@@ -111,6 +111,21 @@ pub trait Policy: Sized + Sync {
         rollout: &mut Rollout,
     ) -> Result<(), Error>;
 
+    /// Every member's exact return, where the policy can enumerate the task; `None` where not.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn exact_returns<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut Self::Scratch<E>,
+        make: &MakeEngine<E>,
+        task: &Self::View,
+    ) -> Result<Option<Vec<f64>>, Error> {
+        let _ = (engine, scratch, make, task);
+        Ok(None)
+    }
+
     /// Loads trajectories to be scored.
     ///
     /// # Errors

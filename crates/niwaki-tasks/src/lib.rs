@@ -14,6 +14,7 @@
 //! | [`flow_shop`] | permutation flow shops: which job comes next |
 //! | [`job_shop`] | job shops: which operation runs next on the machine that becomes free |
 //! | [`lags`] | two-machine flow shops with lags and due dates |
+//! | [`record`] | records as data: a template with slots, candidates, primings and rewards as rules |
 //! | [`single_machine`] | one machine with due dates |
 //! | [`two_orders`] | the smallest of these: who runs first, and how much slack that leaves |
 
@@ -29,6 +30,7 @@ mod numbered;
 mod orders;
 mod payment;
 mod pool;
+pub mod record;
 mod sequence;
 pub mod single_machine;
 pub mod two_orders;
@@ -43,5 +45,6 @@ pub use ladder::Ladder;
 pub use lags::LagTask;
 pub use payment::{Outcome, Payment};
 pub use pool::{Generator, OptimaProgress, Reading, Shop, ShopPool, Source, construct};
+pub use record::{Record, RecordTask};
 pub use sequence::{Sequence, complete, payoff};
 pub use single_machine::SingleMachineTask;

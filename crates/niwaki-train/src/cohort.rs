@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::player::{Environment, Neural, Player, ShopEnvironment, TableInit, Tables, TokenEnvironment};
-use crate::policy::{pointer_shape, token_policy};
+use crate::policy::{pointer_shape, record_policy, token_policy};
 use crate::record::Record;
-use crate::spec::{Played, Recipe};
+use crate::spec::{Played, PolicyKind, Recipe};
 use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::Policy;
@@ -110,6 +110,9 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     let Some(first) = recipes.first() else { return Err(Error::Mixed) };
     let spec = &first.spec;
     match &first.task {
+        Played::Tokens(task) if spec.policy.kind == PolicyKind::Decoder => {
+            neural(record_policy(spec)?, TokenEnvironment(task.clone()), recipes, device)
+        }
         Played::Tokens(task) => match token_policy(first, task.as_ref())? {
             Some(policy) => neural(policy, TokenEnvironment(task.clone()), recipes, device),
             None => {

@@ -77,6 +77,9 @@ pub enum Error {
     /// A policy cannot play on.
     #[error(transparent)]
     Policy(#[from] niwaki_policies::Error),
+    /// A pretrained model that cannot be read, or that a record does not suit.
+    #[error(transparent)]
+    Model(#[from] niwaki_lm::Error),
     /// The task cannot be made or enumerated.
     #[error(transparent)]
     Task(#[from] niwaki_tasks::Error),

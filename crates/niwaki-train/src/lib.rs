@@ -16,6 +16,7 @@
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
 //! | [`run`] | the folder of one run: files, stop and resume |
+//! | [`export`] | a fine-tuned decoder out of such a folder, as a Hugging Face folder |
 //! | [`trained`] | a policy out of such a folder, to schedule instances or to score sequences |
 
 pub mod advantage;
@@ -23,6 +24,7 @@ pub mod cohort;
 mod error;
 pub mod player;
 pub mod policy;
+mod pretrained;
 pub mod record;
 pub mod run;
 pub mod spec;
@@ -32,6 +34,7 @@ pub mod update;
 
 pub use cohort::{Cohort, Device, gather};
 pub use error::{Error, remedy};
+pub use pretrained::export;
 pub use record::Record;
 pub use spec::{Recipe, Spec};
 pub use trained::{Trained, TrainedPolicy};

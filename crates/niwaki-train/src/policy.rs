@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::spec::{GlimpseKind, Recipe, Spec};
+use niwaki_lm::RecordPolicy;
 use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
 use niwaki_tasks::{Construction, Sequence};
 use serde::{Deserialize, Serialize};
@@ -18,11 +19,13 @@ pub enum PolicyKind {
     Causal,
     /// The pointer transformer over candidates.
     Pointer,
+    /// A pretrained decoder, which fills records.
+    Decoder,
 }
 
 impl PolicyKind {
     /// Every policy.
-    pub const ALL: [Self; 4] = [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer];
+    pub const ALL: [Self; 5] = [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer, Self::Decoder];
 
     /// Its name in a file.
     #[must_use]
@@ -32,6 +35,7 @@ impl PolicyKind {
             Self::Bag => "bag",
             Self::Causal => "causal",
             Self::Pointer => "pointer",
+            Self::Decoder => "decoder",
         }
     }
 
@@ -40,6 +44,7 @@ impl PolicyKind {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Bag => "bag-of-prefix",
+            Self::Decoder => "pretrained",
             other => other.name(),
         }
     }
@@ -50,6 +55,8 @@ impl PolicyKind {
             Self::Causal => 128,
             Self::Pointer => 64,
             Self::Tabular | Self::Bag => 32,
+            // Its files say.
+            Self::Decoder => 0,
         }
     }
 }
@@ -63,8 +70,8 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
     let extras = Extras { masked: task.masked(), critic: recipe.critic() };
     let (vocab, horizon) = (task.vocab(), task.horizon());
     let policy = match spec.kind {
-        // A checked recipe has a pointer play shops only.
-        PolicyKind::Tabular | PolicyKind::Pointer => return Ok(None),
+        // A checked recipe has a pointer play shops only, and a decoder is made of its files.
+        PolicyKind::Tabular | PolicyKind::Pointer | PolicyKind::Decoder => return Ok(None),
         PolicyKind::Bag => {
             let shape = BagShape { vocab, horizon, width: recipe.spec.width() };
             shape.policy(extras)?
@@ -81,6 +88,16 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
         reason: "this policy has no first logit to raise; leave it out".to_owned(),
     });
     primed.map(Some)
+}
+
+/// The decoder of a spec over its record; the trajectories of a minibatch share the prompt.
+///
+/// # Errors
+/// If the model or the record cannot be read, or do not suit each other.
+pub(crate) fn record_policy(spec: &Spec) -> Result<RecordPolicy, Error> {
+    let (pretrained, record) = (spec.pretrained()?, spec.record()?);
+    let group = spec.rollout.lanes / spec.update.minibatches;
+    Ok(RecordPolicy::new(&pretrained.model, &record, spec.task.priming.as_deref(), group)?)
 }
 
 /// The sizes of a spec's pointer on a task, for so many trajectories per instance.

@@ -292,8 +292,9 @@ impl<P: Player> Trainer<P> {
     fn evaluate(&mut self, records: &mut [Record]) -> Result<(), Error> {
         let spec = &self.recipes[0].spec;
         let (lanes, wanted, greedy) = (spec.rollout.lanes, spec.evaluate.lanes, spec.evaluate.greedy);
+        let exact = self.player.exact_returns()?;
         for (member, record) in records.iter_mut().enumerate() {
-            record.eta = self.player.eta(member);
+            record.eta = exact.as_ref().map(|exact| exact[member]);
         }
         if !self.done.is_multiple_of(spec.evaluate.every) && self.done != spec.iterations {
             return Ok(());

@@ -4,5 +4,6 @@
 mod files;
 mod gguf;
 mod peer;
+mod record;
 mod shared;
 mod support;

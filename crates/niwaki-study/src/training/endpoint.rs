@@ -43,14 +43,75 @@ pub enum Endpoint {
     GreedyFirstHalf,
     /// `greedy-second-half`: the same over the rest of them.
     GreedySecondHalf,
+    /// `mean:2-8`: mean of η after these numbers of iterations.
+    Mean(Stretch),
+    /// `batch:2-8`: mean reward of the batches that were drawn after these numbers of iterations, or after one. Paper: `app:pretrained`
+    Batch(Stretch),
+    /// `first:2+3@10`: share of these tokens among the first of the batch drawn after so many iterations. Paper: `tab:v2-cell3-fatal-drift`
+    First(FirstTokens),
     /// `dose:50`: Σ|b_t| at r_t = 1, mean over so many first iterations. Paper: `sec:sched-win`
     Dose(usize),
     /// `first-drift`: σ²T of the first update. Paper: `tab:sched-null`
     FirstDrift,
+    /// `strength`: the α that the first update's drift licenses, min(1, 1/σ²T). Paper: `app:pretrained`
+    Strength,
     /// `zero-signal`: share of trajectories without any advantage, mean over the run. Paper: `app:sched-win`
     ZeroSignal,
     /// `drift`: median of σ²T over the run, and over runs. Paper: `fig:ktol`
     Drift,
+}
+
+/// Numbers of iterations, from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The first.
+    pub first: usize,
+    /// The last.
+    pub last: usize,
+}
+
+impl Stretch {
+    fn parse(text: &str) -> Option<Self> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let stretch = Self { first: first.parse().ok()?, last: last.parse().ok()? };
+        (stretch.first <= stretch.last).then_some(stretch)
+    }
+}
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.first)?;
+        if self.last > self.first { write!(f, "-{}", self.last) } else { Ok(()) }
+    }
+}
+
+/// Some tokens in the first place of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstTokens {
+    /// One bit for each of the first 64 tokens.
+    tokens: u64,
+    /// Iterations before the batch was drawn.
+    after: usize,
+}
+
+impl FirstTokens {
+    fn parse(text: &str) -> Option<Self> {
+        let (tokens, after) = text.split_once('@')?;
+        let bits = tokens.split('+').map(|token| 1_u64.checked_shl(token.parse().ok()?));
+        let tokens = bits.collect::<Option<Vec<u64>>>()?.into_iter().fold(0, |all, bit| all | bit);
+        Some(Self { tokens, after: after.parse().ok()? })
+    }
+
+    fn each(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |token| self.tokens >> token & 1 == 1)
+    }
+}
+
+impl fmt::Display for FirstTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tokens: Vec<String> = self.each().map(|token| token.to_string()).collect();
+        write!(f, "{}@{}", tokens.join("+"), self.after)
+    }
 }
 
 impl TryFrom<String> for Endpoint {
@@ -63,6 +124,15 @@ impl TryFrom<String> for Endpoint {
         if let Some(count) = text.strip_prefix("dose:").and_then(|count| count.parse().ok()) {
             return Ok(Self::Dose(count));
         }
+        if let Some(stretch) = text.strip_prefix("mean:").and_then(Stretch::parse) {
+            return Ok(Self::Mean(stretch));
+        }
+        if let Some(stretch) = text.strip_prefix("batch:").and_then(Stretch::parse) {
+            return Ok(Self::Batch(stretch));
+        }
+        if let Some(first) = text.strip_prefix("first:").and_then(FirstTokens::parse) {
+            return Ok(Self::First(first));
+        }
         let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
         named.map(|(_, endpoint)| endpoint).ok_or_else(|| {
             let known = Self::NAMED.map(|(name, _)| name);
@@ -70,7 +140,7 @@ impl TryFrom<String> for Endpoint {
                 Some(near) => format!("the nearest valid one is '{near}'"),
                 None => format!("the valid ones are {}", known.join(", ")),
             };
-            format!("unknown endpoint '{text}'; {mend} (or at:N, dose:N)")
+            format!("unknown endpoint '{text}'; {mend} (or at:N, dose:N, mean:A-B, batch:A-B, first:T+T@N)")
         })
     }
 }
@@ -80,6 +150,9 @@ impl fmt::Display for Endpoint {
         match self {
             Self::At(iteration) => write!(f, "at:{iteration}"),
             Self::Dose(count) => write!(f, "dose:{count}"),
+            Self::Mean(stretch) => write!(f, "mean:{stretch}"),
+            Self::Batch(stretch) => write!(f, "batch:{stretch}"),
+            Self::First(first) => write!(f, "first:{first}"),
             other => {
                 let named = Self::NAMED.into_iter().find(|(_, endpoint)| endpoint == other);
                 f.write_str(named.map_or("", |(name, _)| name))
@@ -89,7 +162,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 13] = [
+    const NAMED: [(&'static str, Self); 14] = [
         ("final", Self::Final),
         ("auc", Self::Auc),
         ("solved", Self::Solved),
@@ -102,6 +175,7 @@ impl Endpoint {
         ("greedy-second-half", Self::GreedySecondHalf),
         ("first-drift", Self::FirstDrift),
         ("drift", Self::Drift),
+        ("strength", Self::Strength),
         ("zero-signal", Self::ZeroSignal),
     ];
 
@@ -120,6 +194,13 @@ impl Endpoint {
             Self::GreedyAuc => "greedy AUC".to_owned(),
             Self::GreedyFirstHalf => "greedy, first half".to_owned(),
             Self::GreedySecondHalf => "greedy, second half".to_owned(),
+            Self::Mean(stretch) => format!("mean η, {stretch}"),
+            Self::Batch(stretch) => format!("mean of batches, {stretch}"),
+            Self::First(first) => {
+                let tokens: Vec<String> = first.each().map(|token| token.to_string()).collect();
+                format!("{} first, at {}", tokens.join(" or "), first.after)
+            }
+            Self::Strength => "1/σ²T of the first update".to_owned(),
             Self::Dose(count) => format!("dose over {count} iterations"),
             Self::FirstDrift => "σ²T of the first update".to_owned(),
             Self::Drift => "median σ²T".to_owned(),
@@ -136,7 +217,15 @@ impl Endpoint {
     /// Whether more or less of it is better at all.
     #[must_use]
     pub fn ranks(self) -> bool {
-        !matches!(self, Self::Dose(_) | Self::FirstDrift | Self::Drift | Self::ZeroSignal)
+        !matches!(
+            self,
+            Self::Dose(_)
+                | Self::First(_)
+                | Self::FirstDrift
+                | Self::Strength
+                | Self::Drift
+                | Self::ZeroSignal
+        )
     }
 
     /// Whether it counts iterations.
@@ -162,6 +251,22 @@ impl Endpoint {
             Self::BreakThrough => first(&points(false), |_, eta| eta > BROKEN_THROUGH),
             Self::GreedyFirstHalf => halves(&points(true)).map(|halves| halves.first),
             Self::GreedySecondHalf => halves(&points(true)).map(|halves| halves.second),
+            Self::Mean(Stretch { first, last }) => {
+                let inside = points(false).into_iter().filter(|point| (first..=last).contains(&point.0));
+                let values: Vec<f64> = inside.map(|point| point.1).collect();
+                niwaki_stats::mean(&values).ok().filter(|_| values.len() == last - first + 1)
+            }
+            Self::Batch(Stretch { first, last }) => {
+                let values = (first..=last).map(|done| after(run, done, |record| record.batch_reward));
+                values.collect::<Option<Vec<f64>>>().and_then(|values| niwaki_stats::mean(&values).ok())
+            }
+            Self::First(tokens) => after(run, tokens.after, |record| {
+                tokens.each().filter_map(|token| record.first.get(token)).sum()
+            }),
+            Self::Strength => {
+                let drift = run.curve.first().map(|record| record.drift);
+                drift.map(|drift| if drift > 1.0 { 1.0 / drift } else { 1.0 })
+            }
             Self::Dose(count) => {
                 let doses: Vec<f64> =
                     run.curve.iter().take(count).map(|record| record.rollout_dose).collect();
@@ -193,6 +298,13 @@ impl Endpoint {
     pub(super) fn centre(self, seeds: &[f64]) -> Option<f64> {
         if self == Self::Drift { niwaki_stats::median(seeds).ok() } else { niwaki_stats::mean(seeds).ok() }
     }
+}
+
+/// What the batch says that was drawn after so many iterations: that of the next one. A run that diverged before it counts as
+/// nothing there; one that was shorter has none.
+fn after(run: &Run, done: usize, read: impl Fn(&niwaki_train::Record) -> f64) -> Option<f64> {
+    let drawn = run.curve.get(done).map(read);
+    drawn.or((done < run.iterations).then_some(0.0))
 }
 
 fn halves(points: &[(usize, f64)]) -> Option<niwaki_stats::Halves> {
@@ -315,16 +427,58 @@ mod tests {
     }
 
     #[test]
+    fn batches_are_those_of_the_policy_after_so_many_iterations() {
+        let record = |place: usize, reward: f64, first: [f64; 3]| Record {
+            iteration: place,
+            batch_reward: reward,
+            eta: Some(place as f64),
+            drift: 4.0 / place as f64,
+            first: first.to_vec(),
+            ..Record::default()
+        };
+        let curve = vec![
+            record(1, 0.5, [1.0, 0.0, 0.0]),
+            record(2, 0.25, [0.5, 0.25, 0.25]),
+            record(3, 0.75, [0.0, 0.5, 0.5]),
+        ];
+        let run = Run { iterations: 4, curve, ..Run::default() };
+        let of = |name: &str| Endpoint::try_from(name.to_owned()).unwrap().of(&run);
+        // After one iteration the second batch is drawn; the run diverged in its fourth, and there is no fifth.
+        assert_eq!((of("batch:0"), of("batch:1"), of("batch:1-2")), (Some(0.5), Some(0.25), Some(0.5)));
+        assert_eq!((of("batch:3"), of("batch:4"), of("batch:3-4")), (Some(0.0), None, None));
+        assert_eq!((of("first:1+2@1"), of("first:0@2")), (Some(0.5), Some(0.0)));
+        assert_eq!((of("mean:2-3"), of("mean:3-5")), (Some(2.5), None));
+        // The first update's drift is 4.
+        assert_eq!((of("strength"), of("first-drift")), (Some(0.25), Some(4.0)));
+        for wrong in ["batch:", "batch:3-2", "first:2", "first:64@1", "mean:a"] {
+            assert!(Endpoint::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn names_go_round() {
-        for name in
-            ["final", "auc", "at:50", "solved", "break-through", "success", "greedy-auc", "dose:50", "drift"]
-        {
+        for name in [
+            "final",
+            "auc",
+            "at:50",
+            "solved",
+            "break-through",
+            "success",
+            "greedy-auc",
+            "dose:50",
+            "drift",
+            "mean:2-8",
+            "batch:2-8",
+            "batch:5",
+            "first:2+3@10",
+            "strength",
+        ] {
             assert_eq!(Endpoint::try_from(name.to_owned()).unwrap().to_string(), name);
         }
         let refusal = Endpoint::try_from("sucess".to_owned()).unwrap_err();
         assert_eq!(
             refusal,
-            "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N, dose:N)"
+            "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N, dose:N, mean:A-B, batch:A-B, first:T+T@N)"
         );
     }
 }

@@ -86,6 +86,7 @@ impl Runner<'_> {
         let all: Vec<&Planned> = plan.runs.iter().collect();
         let todo = all.par_iter().map(|run| Ok(unfinished(run)?.then_some(*run)));
         let todo: Vec<&Planned> = todo.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect();
+        todo.iter().try_for_each(|run| run.recipe.check_ready())?;
         let watch = Watch {
             began,
             first: Mutex::new(None),

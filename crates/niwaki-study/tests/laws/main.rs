@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod pretrained;
 mod registered;
 mod scheduling;
 

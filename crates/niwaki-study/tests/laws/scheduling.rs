@@ -58,7 +58,7 @@ fn small(label: &str) -> Training {
 }
 
 /// Runs the pilot where there is one, writes what it chose, and plans what is left.
-fn planned(study: Training, out: &Path) -> Plan {
+pub(super) fn planned(study: Training, out: &Path) -> Plan {
     let Some(pilot) = study.pilot_study() else { return Plan::new(study, None).unwrap() };
     let refusal = Plan::new(study.clone(), None).unwrap_err().to_string();
     assert!(refusal.ends_with("its pilot has to choose before it can be planned"), "{refusal}");

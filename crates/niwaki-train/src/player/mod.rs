@@ -137,10 +137,12 @@ pub trait Player {
     /// If the device fails.
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error>;
 
-    /// A member's exact return, where the process can be enumerated.
-    fn eta(&self, member: usize) -> Option<f64> {
-        let _ = member;
-        None
+    /// Every member's exact return, where the process can be enumerated; `None` where not.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn exact_returns(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        Ok(None)
     }
 
     /// The exact advantages of a member's trajectories, `[lane, step]`, where the process can be enumerated.

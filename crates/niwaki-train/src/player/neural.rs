@@ -52,12 +52,16 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
     ) -> Result<Self, Error> {
         let own = || make(policy.graph(), &policy.heads().outputs());
         let (mut engine, mut reference) = (own()?, reference.then(own).transpose()?);
-        let parameters: Vec<Vec<f32>> =
-            seeds.par_iter().map(|&seed| policy.initial_parameters(seed)).collect();
-        for (member, parameters) in parameters.iter().enumerate() {
-            engine.set_parameters(member, parameters)?;
-            if let Some(reference) = &mut reference {
-                reference.set_parameters(member, parameters)?;
+        // A few at a time: a pretrained model's parameters are gigabytes.
+        let some = rayon::current_num_threads();
+        for (first, seeds) in (0..).step_by(some).zip(seeds.chunks(some)) {
+            let parameters: Vec<Vec<f32>> =
+                seeds.par_iter().map(|&seed| policy.initial_parameters(seed)).collect();
+            for (member, parameters) in (first..).zip(&parameters) {
+                engine.set_parameters(member, parameters)?;
+                if let Some(reference) = &mut reference {
+                    reference.set_parameters(member, parameters)?;
+                }
             }
         }
         let single = match environment.held_out() {
@@ -245,6 +249,11 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error> {
         Ok(self.engine.step(optimiser, rates)?)
+    }
+
+    fn exact_returns(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        let Self { policy, environment, engine, scratch, make, .. } = self;
+        Ok(policy.exact_returns(engine, scratch, make, environment.view())?)
     }
 
     fn layout(&self) -> &Layout {

@@ -245,8 +245,9 @@ impl Player for Tables {
         Ok(members.map(|(member, &rate)| member.policy.step(optimiser, rate)).collect())
     }
 
-    fn eta(&self, member: usize) -> Option<f64> {
-        Some(self.members[member].policy.eta(self.payoff.terminal()))
+    fn exact_returns(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        let terminal = self.payoff.terminal();
+        Ok(Some(self.members.iter().map(|member| member.policy.eta(terminal)).collect()))
     }
 
     fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {

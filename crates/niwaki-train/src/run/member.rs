@@ -87,7 +87,7 @@ impl Member {
         diverged: bool,
         bounds: Option<&[Bounds]>,
     ) -> Result<Summary, Error> {
-        if diverged {
+        if diverged || !self.recipe.spec.checkpoint.keep {
             // A checkpoint may have been saved on the way, depending on the clock; a diverged policy is not kept.
             self.folder.remove(CHECKPOINT)?;
         }

@@ -44,6 +44,7 @@
 //! | `check.rs` | checksums at the end of lines and documents |
 //! | `lines.rs` | files of lines that can be cut back |
 //! | `optima.rs` | optima that are sought once |
+//! | `space.rs` | whether the disk holds the checkpoints, asked before anything is trained |
 //! | `dump.rs` | trajectories for `niwaki advise` |
 //! | `summary.rs` | endpoints of a curve |
 //! | `events.rs` | TensorBoard's format |
@@ -58,6 +59,7 @@ mod lines;
 mod member;
 mod optima;
 mod runs;
+mod space;
 mod summary;
 mod train;
 mod turns;

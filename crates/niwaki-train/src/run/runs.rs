@@ -2,7 +2,7 @@
 
 use super::folder::{CHECKPOINT, Folder, unsound};
 use super::member::Member;
-use super::{Summary, events, optima};
+use super::{Summary, events, optima, space};
 use crate::{Cohort, Device, Error, Recipe, Record, gather};
 use niwaki_shop::Bounds;
 use rayon::prelude::*;
@@ -41,6 +41,7 @@ impl Runs {
     /// # Errors
     /// Where a file is damaged, the recipes do not belong together, or disk or device refuse.
     pub fn open(folders: Vec<Folder>, recipes: Vec<Recipe>, device: &Device) -> Result<Self, Error> {
+        space::check(&folders, &recipes)?;
         let bounds = recipes.first().and_then(Recipe::bounds).map(<[_]>::to_vec);
         let mut cohort = gather(recipes.clone(), device)?;
         let mut saved = Vec::with_capacity(folders.len());
@@ -124,6 +125,11 @@ impl Runs {
         })?;
         (self.flushed, self.saved) = (Instant::now(), Instant::now());
         let (iteration, mut lost) = (self.cohort.done(), None);
+        let spec = &self.cohort.recipes()[0].spec;
+        if iteration == spec.iterations && !spec.checkpoint.keep {
+            // The records of the last iteration were made with the last weights: they are finite.
+            return Ok(());
+        }
         for (member, files) in self.members.iter().enumerate() {
             match self.cohort.save(member, &files.folder.file(CHECKPOINT)) {
                 Err(Error::Engine(niwaki_nn::Error::NotFinite { tensor, .. })) => {

@@ -46,6 +46,7 @@ pub fn train(
     progress: OptimaProgress<'_>,
     mut tell: impl FnMut(Told<'_>),
 ) -> Result<Ending, Error> {
+    recipe.check_ready()?;
     let folder = Folder::open(folder, recipe, Occupied::Refuse)?;
     if let Some(done) = finished::verify(folder.path(), recipe)? {
         let path = folder.file(EVENTS);

@@ -1,5 +1,6 @@
 //! From numbers and names to a recipe that can run.
 
+use super::task::RECORD;
 use super::{AdvantageKind, OptimiserKind, Played, RateSchedule, Spec};
 use crate::Error;
 use niwaki_correction::surrogate::Mean;
@@ -118,8 +119,11 @@ impl Spec {
             OptimiserKind::Sgd => Optimiser::sgd(),
             OptimiserKind::Adam => Optimiser::adam(),
         };
-        if let optimiser::StepRule::Adam { decay, .. } = &mut optimiser.rule {
+        if let optimiser::StepRule::Adam { decay, first, second, .. } = &mut optimiser.rule {
             *decay = self.optimiser.decay;
+            [*first, *second] = self.optimiser.betas.unwrap_or([*first, *second]);
+        } else if self.optimiser.betas.is_some() {
+            return Err(refuse("optimiser.betas", "only 'adam' keeps moments; leave it out".to_owned()));
         }
         optimiser.clip = self.optimiser.clip_norm;
         let steps = (schedule.epochs(self.iterations) * self.update.minibatches) as u64;
@@ -129,7 +133,7 @@ impl Spec {
             RateSchedule::Linear => optimiser::LearningRate::Linear { from: peak, to: 0.0, steps },
             RateSchedule::Cosine => optimiser::LearningRate::Cosine { peak, floor: 0.0, warmup: 0, steps },
         };
-        Ok(Recipe { spec: self.resolved(&task), task, schedule, clip, optimiser, rate, measured })
+        Ok(Recipe { spec: self.resolved(&task)?, task, schedule, clip, optimiser, rate, measured })
     }
 
     fn check_counts(&self) -> Result<(), Error> {
@@ -167,6 +171,7 @@ impl Spec {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
+        let betas = self.optimiser.betas.unwrap_or_default();
         let numbers = [
             ("policy.scale", self.policy.scale, 0.0, f64::MAX),
             ("advantage.lambda", self.advantage.lambda, 0.0, 1.0),
@@ -178,6 +183,8 @@ impl Spec {
             ("update.value", self.update.value, 0.0, f64::MAX),
             ("optimiser.rate", self.optimiser.rate, 0.0, f64::MAX),
             ("optimiser.decay", self.optimiser.decay, 0.0, f64::MAX),
+            ("optimiser.betas", betas[0], 0.0, 0.999_999),
+            ("optimiser.betas", betas[1], 0.0, 0.999_999),
             ("optimiser.clip_norm", self.optimiser.clip_norm.unwrap_or(1.0), 0.0, f64::MAX),
         ];
         for (key, came, least, most) in numbers {
@@ -221,8 +228,11 @@ pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
     }
     common.optimiser.rate = 0.0;
     common.optimiser.schedule = RateSchedule::Constant;
-    // What a schedule pays is each member's own.
-    (common.task.deadline, common.task.reward) = (None, None);
+    // What a schedule pays is each member's own; a record pays all members alike.
+    common.task.deadline = None;
+    if spec.task.kind != RECORD {
+        common.task.reward = None;
+    }
     common.checkpoint = plain.checkpoint;
     common.dump = plain.dump;
     if spec.advantage.kind != AdvantageKind::Critic {

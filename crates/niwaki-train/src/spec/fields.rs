@@ -53,18 +53,20 @@ const fn named(name: &'static str, has: Has, names: fn() -> Vec<&'static str>) -
 
 const ALL: Has = |_| true;
 const SHOPS: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task);
-const TOKENS: Has = |kinds| !SHOPS(kinds);
+const RECORDS: Has = |kinds| kinds.task == task::RECORD;
+const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds);
 const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
 const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name();
 const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, slack: None }.name();
 const DUE_DATES: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task && shop.has_due_dates());
 const TABLE: Has = |kinds| kinds.policy == PolicyKind::Tabular;
-const NETWORKS: Has = |kinds| !TABLE(kinds);
+const DECODER: Has = |kinds| kinds.policy == PolicyKind::Decoder;
+const NETWORKS: Has = |kinds| !TABLE(kinds) && !DECODER(kinds);
 const TRANSFORMERS: Has = |kinds| matches!(kinds.policy, PolicyKind::Causal | PolicyKind::Pointer);
 const POINTER: Has = |kinds| kinds.policy == PolicyKind::Pointer;
 const FIRST_LOGITS: Has = |kinds| matches!(kinds.policy, PolicyKind::Tabular | PolicyKind::Bag);
 
-/// All keys, in the order of the file.
+/// All keys, in the order of the file. A key that means something else to another kind stands here once for each.
 pub(super) const FIELDS: &[Field] = &[
     field("seed", ALL, "The seed of every stream of the run."),
     field("iterations", ALL, "Iterations: rollout, then update."),
@@ -102,6 +104,22 @@ pub(super) const FIELDS: &[Field] = &[
         "Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.",
     ),
     field(
+        "task.file",
+        RECORDS,
+        "File of the record, beside the spec or in the working directory; the paper's where absent.",
+    ),
+    field(
+        "task.priming",
+        RECORDS,
+        "Which of the record's primings a decoder reads first; none where absent.",
+    ),
+    field("task.reward", RECORDS, "Which of the record's rewards is paid; the only one where absent."),
+    field(
+        "task.digest",
+        RECORDS,
+        "Content of record and model in 16 digits; filled in, and refused where it has changed.",
+    ),
+    field(
         "task.digest",
         SHOPS,
         "Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.",
@@ -117,6 +135,11 @@ pub(super) const FIELDS: &[Field] = &[
         "policy.glimpse",
         POINTER,
         "What is compared with the candidates: the glimpse, 'plain', or with the query added, 'residual'.",
+    ),
+    field(
+        "policy.model",
+        DECODER,
+        "The pretrained model: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.",
     ),
     field("policy.prime.token", FIRST_LOGITS, "The token."),
     field("policy.prime.mass", FIRST_LOGITS, "The probability it starts with."),
@@ -151,6 +174,11 @@ pub(super) const FIELDS: &[Field] = &[
     field("optimiser.schedule", ALL, "How it changes: 'constant', 'linear' or 'cosine'."),
     field("optimiser.clip_norm", ALL, "Global norm at which gradients are clipped."),
     field("optimiser.decay", ALL, "Adam's decoupled weight decay."),
+    field(
+        "optimiser.betas",
+        ALL,
+        "How much of its two moments Adam keeps from step to step; 0.9 and 0.999 where absent.",
+    ),
     field("evaluate.every", ALL, "Every so many iterations, and after the last one."),
     field(
         "evaluate.lanes",
@@ -162,6 +190,11 @@ pub(super) const FIELDS: &[Field] = &[
         "checkpoint.every",
         ALL,
         "Every so many iterations, and after the last one; 0 for the last one only.",
+    ),
+    field(
+        "checkpoint.keep",
+        ALL,
+        "Whether the last one is kept once the run is done; the results do not need it.",
     ),
     field(
         "dump.every",
@@ -246,8 +279,10 @@ impl Spec {
     /// Refuses a key that the spec's kinds do not have, unless it says what would hold anyway. A spec that was read has none.
     pub(super) fn check_kinds(&self) -> Result<(), Error> {
         let (ours, plain) = (self.to_table()?, Self::default().to_table()?);
+        let kinds = self.kinds();
+        let known = |name: &str| FIELDS.iter().any(|field| field.name == name && (field.has)(kinds));
         let foreign = |field: &&Field| {
-            !(field.has)(self.kinds()) && value_of(&ours, field.name) != value_of(&plain, field.name)
+            !known(field.name) && value_of(&ours, field.name) != value_of(&plain, field.name)
         };
         FIELDS.iter().find(foreign).map_or(Ok(()), |field| {
             Err(refuse(

@@ -12,6 +12,7 @@
 //! | `check.rs` | from numbers and names to a recipe that can run |
 //! | `task.rs` | what a spec names as its task, and whether its policy can play that |
 //! | `size.rs` | what a run takes of memory, before anything is made |
+//! | `record.rs` | records: their file, and the pretrained model that fills them |
 //! | `shop.rs` | shops: drawn or from a folder, what they pay, their optima |
 
 mod check;
@@ -19,6 +20,7 @@ mod describe;
 mod fields;
 mod raw;
 mod read;
+mod record;
 mod shop;
 mod size;
 mod task;
@@ -30,6 +32,7 @@ pub use raw::{
     OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
 pub use read::{set, strictly};
+pub use record::Pretrained;
 pub use shop::Shops;
 pub use size::{MEMORY, block_parameters, bytes_in_words, times};
 pub use task::{Played, TaskKind};

@@ -57,7 +57,7 @@ impl Default for Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// The name of a task: a reward of the testbed, `choice`, or a kind of shop.
+    /// The name of a task: a reward of the testbed, `choice`, `record`, or a kind of shop.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,
@@ -76,7 +76,7 @@ pub struct TaskSpec {
     /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
-    /// What a schedule is paid for: `deadline`; `makespan` for minus its makespan over the optimum; `due-dates` if nobody is late.
+    /// What a schedule is paid for: `deadline`; `makespan` for minus its makespan over the optimum; `due-dates` if nobody is late. Of a record, one of its file's rewards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
     /// Whether both of `two-orders` have a due date; only the lag-critical one where absent.
@@ -103,7 +103,13 @@ pub struct TaskSpec {
     /// Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.
+    /// File of a `record`, beside the spec or in the working directory; the paper's where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Which of the record's primings a decoder reads first; none where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priming: Option<String>,
+    /// Content of the folder's instances, or of record and model, in 16 digits; filled in, and refused where they have changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Seconds for which the optimum of one instance may be sought; 10 where absent.
@@ -131,6 +137,8 @@ impl Default for TaskSpec {
             validation: None,
             pool: None,
             folder: None,
+            file: None,
+            priming: None,
             digest: None,
             patience: None,
         }
@@ -168,6 +176,9 @@ pub struct PolicySpec {
     /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glimpse: Option<GlimpseKind>,
+    /// The pretrained model of a `decoder`: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<PathBuf>,
     /// A wrong first choice to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prime: Option<PrimeSpec>,
@@ -183,6 +194,7 @@ impl Default for PolicySpec {
             blocks: 4,
             hidden: None,
             glimpse: None,
+            model: None,
             prime: None,
         }
     }
@@ -344,6 +356,9 @@ pub struct OptimiserSpec {
     pub clip_norm: Option<f64>,
     /// Adam's decoupled weight decay.
     pub decay: f64,
+    /// How much of its two moments Adam keeps from step to step; 0.9 and 0.999 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub betas: Option<[f64; 2]>,
 }
 
 impl Default for OptimiserSpec {
@@ -354,6 +369,7 @@ impl Default for OptimiserSpec {
             schedule: RateSchedule::Constant,
             clip_norm: None,
             decay: 0.0,
+            betas: None,
         }
     }
 }
@@ -382,11 +398,14 @@ impl Default for EvaluateSpec {
 pub struct CheckpointSpec {
     /// Every so many iterations, and after the last one; 0 for the last one only.
     pub every: usize,
+    /// Whether the last one is kept once the run is done.
+    #[serde(skip_serializing_if = "bool::clone")]
+    pub keep: bool,
 }
 
 impl Default for CheckpointSpec {
     fn default() -> Self {
-        Self { every: 50 }
+        Self { every: 50, keep: true }
     }
 }
 

@@ -104,14 +104,16 @@ impl Spec {
     }
 
     /// The hash that names what this spec computes, 16 hexadecimal digits: FNV-1a of the resolved file without the
-    /// seed and without how often it is saved. Instances of a folder are named by their content, not by their place.
+    /// seed and without how often it is saved. Instances of a folder, records and models are named by their content, not by
+    /// their place.
     ///
     /// # Errors
     /// As [`Spec::to_toml`].
     pub fn hash(&self) -> Result<String, Error> {
-        let mut named = Self { seed: 0, checkpoint: super::CheckpointSpec { every: 0 }, ..self.clone() };
+        let mut named =
+            Self { seed: 0, checkpoint: super::CheckpointSpec { every: 0, keep: true }, ..self.clone() };
         if named.task.digest.is_some() {
-            named.task.folder = None;
+            (named.task.folder, named.task.file, named.policy.model) = (None, None, None);
         }
         Ok(Digest::of(named.to_toml()?).to_string())
     }

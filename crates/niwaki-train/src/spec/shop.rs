@@ -2,6 +2,7 @@
 
 use super::check::refuse;
 use super::size::check_instances;
+use super::task::RECORD;
 use super::{Played, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Bounds;
@@ -76,14 +77,14 @@ impl Recipe {
 }
 
 impl Spec {
-    /// A relative folder of instances is meant beside the spec's own file where there is one, else in the working
-    /// directory.
+    /// Relative paths of instances, records and models are meant beside the spec's own file where they are there, else in
+    /// the working directory.
     #[must_use]
     pub fn beside(mut self, file: &Path) -> Self {
-        if let (Some(folder), Some(home)) = (&self.task.folder, file.parent()) {
-            let beside = home.join(folder);
-            if beside.is_dir() {
-                self.task.folder = Some(beside);
+        let Some(home) = file.parent() else { return self };
+        for named in [&mut self.task.folder, &mut self.task.file, &mut self.policy.model] {
+            if let Some(beside) = named.as_ref().map(|path| home.join(path)).filter(|path| path.exists()) {
+                *named = Some(beside);
             }
         }
         self
@@ -200,8 +201,8 @@ impl Spec {
         Ok(given)
     }
 
-    /// The spec with what its folder of instances says: so its hash names their content.
-    pub(super) fn resolved(&self, task: &Played) -> Self {
+    /// The spec with what its folder of instances, or its record and model, say: so its hash names their content.
+    pub(super) fn resolved(&self, task: &Played) -> Result<Self, Error> {
         let mut spec = self.clone();
         if let Played::Shops(Shops { pool: ShopPool { source: Source::Folder(given), .. }, .. }) = task {
             let first = &given.instances()[0];
@@ -210,7 +211,10 @@ impl Spec {
             spec.task.validation = Some(given.instances().len() - given.training());
             spec.task.digest = Some(given.digest().to_owned());
         }
-        spec
+        if self.task.kind == RECORD {
+            spec.task.digest = Some(self.record_digest()?);
+        }
+        Ok(spec)
     }
 
     /// What a schedule is paid for.

@@ -61,7 +61,10 @@ impl Spec {
             }
             Played::Shops(_) => times(&[10, width, width]),
         };
-        let parameters = block_parameters(blocks, width, hidden).saturating_add(ends);
+        let parameters = match policy.kind {
+            PolicyKind::Decoder => self.decoder_parameters()?,
+            _ => block_parameters(blocks, width, hidden).saturating_add(ends),
+        };
         // The parameters and their gradient; what Adam remembers; what the run began with.
         let moments = if self.optimiser.kind == OptimiserKind::Adam { 2 } else { 0 };
         let copies = 2 + moments + u128::from(self.update.reference_kl > 0.0);

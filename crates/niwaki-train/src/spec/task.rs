@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The name of a task beyond ladder and shops.
 pub(super) const CHOICE: &str = "choice";
 
+/// The name of records.
+pub(super) const RECORD: &str = "record";
+
 /// Which task a spec names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
@@ -19,6 +22,8 @@ pub enum TaskKind {
     Ladder(Reward),
     /// Free choice and its environments.
     Choice(Terminal),
+    /// Records of a file.
+    Record,
     /// Schedules of shops.
     Shop(Shop),
 }
@@ -29,7 +34,7 @@ impl TaskKind {
     pub const fn shop(self) -> Option<Shop> {
         match self {
             Self::Shop(shop) => Some(shop),
-            Self::Ladder(_) | Self::Choice(_) => None,
+            Self::Ladder(_) | Self::Choice(_) | Self::Record => None,
         }
     }
 }
@@ -45,12 +50,14 @@ pub enum Played {
 
 /// Whether a task is called so.
 pub(super) fn is_known(kind: &str) -> bool {
-    kind == CHOICE || Shop::ALL.iter().any(|shop| shop.name() == kind) || kind.parse::<Reward>().is_ok()
+    [CHOICE, RECORD].contains(&kind)
+        || Shop::ALL.iter().any(|shop| shop.name() == kind)
+        || kind.parse::<Reward>().is_ok()
 }
 
 /// What tasks are called.
 pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
-    Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE]).chain(Shop::ALL.map(Shop::name))
+    Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE, RECORD]).chain(Shop::ALL.map(Shop::name))
 }
 
 impl Spec {
@@ -69,6 +76,9 @@ impl Spec {
         let named = self.task.kind.as_str();
         if named == CHOICE {
             return Ok(TaskKind::Choice(terminal));
+        }
+        if named == RECORD {
+            return Ok(TaskKind::Record);
         }
         if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
             return Ok(TaskKind::Shop(self.dialled(shop)));
@@ -95,6 +105,10 @@ impl Spec {
             TaskKind::Choice(terminal) => Played::Tokens(Arc::new(
                 Choice::new(vocab, horizon, terminal, self.task.busy).map_err(refused)?,
             )),
+            TaskKind::Record => {
+                let task = self.record()?.task(self.task.reward.as_deref());
+                Played::Tokens(Arc::new(task.map_err(|error| refuse("task.reward", error.to_string()))?))
+            }
             TaskKind::Shop(shop) => Played::Shops(self.shops(shop)?),
         })
     }
@@ -111,6 +125,7 @@ impl Spec {
                     Process::new(task.vocab(), task.horizon())
                         .map_err(|error| refuse("policy.kind", error.to_string()))?;
                 }
+                self.check_decoder()?;
                 self.check_prime(task.as_ref())?;
             }
             Played::Shops(_) => self.check_pointer()?,

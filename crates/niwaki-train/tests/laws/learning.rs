@@ -67,7 +67,11 @@ fn a_reference_keeps_the_policy_nearer() {
 fn an_entropy_bonus_raises_entropy() {
     for policy in super::POLICIES {
         let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.1" };
-        let task = if policy.starts_with("pointer") { "task.deadline=1.02" } else { "task.kind=late-only" };
+        let task = match policy {
+            "decoder" => "task.reward=late-only",
+            pointer if pointer.starts_with("pointer") => "task.deadline=1.02",
+            _ => "task.kind=late-only",
+        };
         let plain = curve(&long(policy, &[task, rate]));
         let bonus = curve(&long(policy, &[task, rate, "update.entropy=1.0"]));
         let entropy = |curve: &[Record]| tail(curve, |record| record.entropy);

@@ -21,7 +21,7 @@ fn recipe(settings: &[&str]) -> Recipe {
 /// Settings of a small run of each kind of policy.
 fn small(policy: &str) -> Vec<&'static str> {
     let mut settings = vec!["iterations=5", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
-    if !policy.starts_with("pointer") {
+    if !policy.starts_with("pointer") && policy != "decoder" {
         settings.push("task.horizon=4");
     }
     match policy {
@@ -48,12 +48,21 @@ fn small(policy: &str) -> Vec<&'static str> {
             "advantage.kind=group",
             "evaluate.greedy=true",
         ]),
+        "decoder" => settings.extend([
+            "task.kind=record",
+            concat!("task.file=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/record.toml"),
+            "task.priming=neutral",
+            "task.reward=two-branch",
+            "policy.kind=decoder",
+            concat!("policy.model=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/tiny-qwen2"),
+            "update.minibatches=4",
+        ]),
         other => panic!("no such policy: {other}"),
     }
     settings
 }
 
-const POLICIES: [&str; 5] = ["tabular", "bag", "causal", "pointer", "pointer on job shops"];
+const POLICIES: [&str; 6] = ["tabular", "bag", "causal", "pointer", "pointer on job shops", "decoder"];
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

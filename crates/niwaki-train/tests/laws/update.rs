@@ -169,8 +169,8 @@ impl Player for Notes {
     fn step(&mut self, optimiser: &niwaki_nn::Optimiser, rates: &[f64]) -> Result<Vec<f64>, Error> {
         self.inner.step(optimiser, rates)
     }
-    fn eta(&self, member: usize) -> Option<f64> {
-        self.inner.eta(member)
+    fn exact_returns(&mut self) -> Result<Option<Vec<f64>>, Error> {
+        self.inner.exact_returns()
     }
     fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {
         self.inner.exact_advantage(member, rollout)

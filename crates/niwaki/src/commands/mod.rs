@@ -3,7 +3,9 @@
 mod advise;
 mod bench;
 mod convert;
+mod export;
 mod generate;
+mod models;
 mod oracle;
 mod planned;
 mod policy;
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Reproduce(reproduce::Reproduce),
     /// Train a policy from a spec: curve, TensorBoard events, checkpoints; a stopped run goes on where it was.
     Train(train::Args),
+    /// Write the decoder that a run fine-tuned as a Hugging Face folder.
+    Export(export::Args),
     /// Schedule a shop: read an instance in any known layout, find a short schedule, check and draw it.
     Solve(solve::Args),
     /// Check a schedule against its instance and say which constraint it breaks, if any.
@@ -77,6 +81,7 @@ impl Command {
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
             Self::Train(args) => args.run(),
+            Self::Export(args) => args.run(),
             Self::Solve(args) => args.run(),
             Self::Verify(args) => args.run(),
             Self::Template(args) => args.run(),

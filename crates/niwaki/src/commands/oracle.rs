@@ -43,6 +43,16 @@ pub(crate) struct Oracle {
     /// Logits of the policy being updated, in the same layout.
     #[arg(long, value_name = "Y.npy", requires = "logits_old")]
     logits_new: Option<PathBuf>,
+    /// A pretrained model, given twice: the one that rolled out, then the one being updated. A Hugging Face folder or a GGUF
+    /// file each; what they say at all prefixes of --task is the pair of policies.
+    #[arg(long, value_name = "MODEL", requires = "task", conflicts_with_all = ["logits_old", "reward", "reward_table", "drift", "seeds", "horizon", "vocab"])]
+    model: Vec<PathBuf>,
+    /// The record that the models fill, a TOML file; all its rewards are measured.
+    #[arg(long, value_name = "RECORD.toml", requires = "model")]
+    task: Option<PathBuf>,
+    /// Which of the record's primings the models read first; none where absent.
+    #[arg(long, value_name = "NAME", requires = "task")]
+    priming: Option<String>,
     /// Clip the ratios to [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values; without it the unclipped
     /// surrogate is measured, as the paper does.
     #[arg(long, num_args = 1..=2, value_name = "EPS")]
@@ -126,6 +136,10 @@ impl Oracle {
     }
 
     fn grid(&self) -> anyhow::Result<Grid> {
+        if let Some(task) = &self.task {
+            let (priming, losses) = (self.priming.as_deref(), self.losses()?);
+            return super::models::grid(&self.model, task, priming, losses, memory::limit());
+        }
         let (process, policies) = match (&self.logits_old, &self.logits_new) {
             (Some(old), Some(new)) => self.given(old, new)?,
             _ => {

@@ -7,6 +7,7 @@ use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::training::Workplace;
 use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
+use niwaki_train::spec::PolicyKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -34,6 +35,9 @@ pub(crate) struct Reproduce {
     /// Most runs that train as one program on a GPU; where absent, a sixth of all, as six programs share it.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
+    /// The pretrained model of studies that fine-tune one: a Hugging Face folder or a GGUF file (docs/pretrained.md).
+    #[arg(long, value_name = "MODEL")]
+    model: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -57,6 +61,7 @@ impl Reproduce {
                 }
             }
         }
+        chosen = self.with_model(chosen)?;
         if let (Some(_), Some(study)) = (
             self.first_seed,
             chosen.iter().find_map(|study| match study {
@@ -90,6 +95,31 @@ impl Reproduce {
             conclude(&report);
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The studies with the model that some of them fine-tune; of all of the paper's, without those where there is none.
+    fn with_model(&self, chosen: Vec<Contents>) -> anyhow::Result<Vec<Contents>> {
+        let mut ready = Vec::with_capacity(chosen.len());
+        for mut study in chosen {
+            if let Contents::Training(training) = &mut study
+                && training.base.policy.kind == PolicyKind::Decoder
+                && training.base.policy.model.is_none()
+            {
+                let Some(model) = &self.model else {
+                    let missing =
+                        format!("{} fine-tunes a pretrained model; name it with --model", training.label);
+                    ensure!(self.labels.iter().any(|label| label == "all"), missing);
+                    terminal::say(&format!("{missing}: left out"));
+                    continue;
+                };
+                training.base.policy.model = Some(model.clone());
+                let pretrained = training.base.pretrained().context("--model")?;
+                let name = model.file_name().unwrap_or(model.as_os_str()).to_string_lossy().into_owned();
+                training.readings.push(format!("The model of these runs: {name}, {}.", pretrained.digest));
+            }
+            ready.push(study);
+        }
+        Ok(ready)
     }
 
     /// Where missing runs are trained.

@@ -8,5 +8,6 @@ mod oracle;
 mod output;
 mod planner;
 mod policy;
+mod pretrained;
 mod shop;
 mod train;

@@ -1,0 +1,292 @@
+//! A decoder as policy over a record's slots.
+//!
+//! An item holds several trajectories that share the prompt: its keys and values are computed once, and the gradient flows
+//! back through them. A slot's distribution is the softmax over its candidates; no other logit is computed. Trajectories
+//! are drawn from the exact conditionals at all prefixes, which one pass gives.
+
+use super::{Conditionals, RecordTokens, RecordTree};
+use crate::{Config, Decoder, Model, Result, Tree, Vocabulary};
+use niwaki_nn::{Engine, Graph, Index, Layout, Mask};
+use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
+use niwaki_tasks::{Record, Sequence};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A decoder that fills a record's slots.
+#[derive(Clone, Debug)]
+pub struct RecordPolicy {
+    graph: Graph,
+    heads: Heads,
+    tokens: Index,
+    actions: Index,
+    open: Mask,
+    group: usize,
+    /// What all sizes of groups have in common.
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: Config,
+    vocabulary: Vocabulary,
+    record: RecordTokens,
+    /// Rows of the tables: of the prompt, of what stands between slots, of candidates.
+    prompt: Vec<i32>,
+    between: Vec<Vec<i32>>,
+    candidates: Vec<Vec<i32>>,
+    tree: RecordTree,
+    /// The model's parameters, with which every run begins.
+    start: Vec<f32>,
+}
+
+/// What drawing keeps: an engine for all prefixes.
+#[derive(Debug)]
+pub struct RecordScratch<E> {
+    tree: Option<E>,
+}
+
+impl<E> Default for RecordScratch<E> {
+    fn default() -> Self {
+        Self { tree: None }
+    }
+}
+
+impl RecordPolicy {
+    /// A model over a record behind one of its primings, with `group` trajectories that share a prompt in each item.
+    ///
+    /// # Errors
+    /// If the record does not suit the model's tokenizer, or has too many prefixes.
+    pub fn new(model: &Model, record: &Record, prime: Option<&str>, group: usize) -> Result<Self> {
+        let tokens = RecordTokens::new(model.text(), record, prime)?;
+        let vocabulary = tokens.vocabulary();
+        let rows =
+            |tokens: &[u32]| tokens.iter().map(|&token| vocabulary.row(token)).collect::<Result<Vec<i32>>>();
+        let all = |lists: &[Vec<u32>]| lists.iter().map(|list| rows(list)).collect::<Result<Vec<_>>>();
+        let (prompt, between, candidates) =
+            (rows(&tokens.prompt)?, all(&tokens.between)?, all(&tokens.candidates)?);
+        let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path())?;
+        let start = model.parameters(tree.graph().layout(), &vocabulary)?;
+        let shared = Shared {
+            config: model.config().clone(),
+            vocabulary,
+            record: tokens,
+            prompt,
+            between,
+            candidates,
+            tree,
+            start,
+        };
+        Self::over(Arc::new(shared), group)
+    }
+
+    fn over(shared: Arc<Shared>, group: usize) -> Result<Self> {
+        let mut tree = Tree::default();
+        let prompt = tree.grow(None, shared.prompt.len());
+        let mut asked = Vec::new();
+        for _ in 0..group {
+            let mut end = prompt;
+            asked.extend(end);
+            for between in &shared.between {
+                end = tree.grow(end, 1 + between.len());
+                asked.extend(end);
+            }
+        }
+        let asked: Vec<i32> = asked.into_iter().map(|row| row as i32).collect();
+        let mut graph = Graph::new();
+        let tokens = graph.indices("tokens", tree.rows(), shared.vocabulary.entries());
+        let decoder = Decoder::new(&mut graph, &shared.config, &shared.vocabulary, tokens, &tree)?;
+        let candidates = shared.candidates.concat();
+        let logits = decoder.candidates(&mut graph, &asked, &candidates)?;
+        let actions = graph.indices("actions", asked.len(), candidates.len());
+        let open = graph.mask("open", asked.len(), candidates.len());
+        let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(open))?;
+        let heads = Heads { log_prob, entropy, logits: None, value: None };
+        Ok(Self { graph, heads, tokens, actions, open, group, shared })
+    }
+
+    /// The tokens that its tables have rows for.
+    #[must_use]
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.shared.vocabulary
+    }
+
+    /// The record's tokens.
+    #[must_use]
+    pub fn record(&self) -> &RecordTokens {
+        &self.shared.record
+    }
+
+    /// Writes parameters as a Hugging Face folder, what they lack taken from the model.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn save(&self, model: &Model, folder: &Path, parameters: &[f32]) -> Result<()> {
+        let layout: &Layout = self.graph.layout();
+        model.save(folder, layout, &self.shared.vocabulary, parameters)
+    }
+
+    /// What each member says at every prefix.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn conditionals<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut RecordScratch<E>,
+        make: &MakeEngine<E>,
+    ) -> niwaki_nn::Result<Vec<Conditionals>> {
+        let tree = &self.shared.tree;
+        let own = match &mut scratch.tree {
+            Some(own) => own,
+            none => none.insert(make(tree.graph(), &tree.outputs())?),
+        };
+        own.copy_parameters(engine)?;
+        tree.conditionals(own)
+    }
+
+    /// Loads trajectories, `[member, lane, slot]`, to be scored.
+    fn load_choices<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        lanes: usize,
+        choices: &[i32],
+    ) -> niwaki_nn::Result<()> {
+        let Shared { prompt, between, candidates, .. } = &*self.shared;
+        let (slots, group) = (candidates.len(), self.group);
+        if lanes == 0 || !lanes.is_multiple_of(group) {
+            let reason = format!("{lanes} trajectories are no whole number of groups of {group}");
+            return Err(niwaki_nn::Error::Unsupported { op: "record", reason });
+        }
+        engine.set_items(lanes / group)?;
+        let starts: Vec<usize> =
+            candidates.iter().scan(0, |next, of| Some(std::mem::replace(next, *next + of.len()))).collect();
+        let (mut tokens, mut actions) = (Vec::new(), Vec::with_capacity(choices.len()));
+        for item in choices.chunks_exact(group * slots) {
+            tokens.extend_from_slice(prompt);
+            for lane in item.chunks_exact(slots) {
+                for (slot, &choice) in lane.iter().enumerate() {
+                    actions.push((starts[slot] as i32) + choice);
+                    // What the last slot was filled with is never read.
+                    if let Some(between) = between.get(slot) {
+                        tokens.push(candidates[slot][choice as usize]);
+                        tokens.extend_from_slice(between);
+                    }
+                }
+            }
+        }
+        let all: usize = candidates.iter().map(Vec::len).sum();
+        let mut row = vec![0_u8; slots * all];
+        for (slot, of) in candidates.iter().enumerate() {
+            row[slot * all + starts[slot]..][..of.len()].fill(1);
+        }
+        engine.load_indices(self.tokens, &tokens)?;
+        engine.load_indices(self.actions, &actions)?;
+        engine.load_mask(self.open, &row.repeat(choices.len() / slots))
+    }
+}
+
+/// The first choice at which the running sum of probabilities exceeds the uniform.
+fn by_chance(log_probs: &[f64], uniform: f64) -> usize {
+    let mut sum = 0.0;
+    let found = log_probs.iter().position(|log_prob| {
+        sum += log_prob.exp();
+        sum > uniform
+    });
+    found.unwrap_or(log_probs.len() - 1)
+}
+
+/// The likeliest; of equals the first.
+fn likeliest(log_probs: &[f64]) -> usize {
+    (0..log_probs.len()).fold(0, |best, next| if log_probs[next] > log_probs[best] { next } else { best })
+}
+
+impl Policy for RecordPolicy {
+    type View = dyn Sequence;
+    type Scratch<E: Engine<Scalar = f32>> = RecordScratch<E>;
+
+    fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    fn heads(&self) -> Heads {
+        self.heads
+    }
+
+    fn item(&self) -> Item {
+        Item::Trajectories(self.group)
+    }
+
+    fn horizon(&self) -> usize {
+        self.shared.candidates.len()
+    }
+
+    fn initial_parameters(&self, _: u64) -> Vec<f32> {
+        self.shared.start.clone()
+    }
+
+    fn single(&self) -> std::result::Result<Self, Error> {
+        Self::over(self.shared.clone(), 1).map_err(into_policy_error)
+    }
+
+    fn draw<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        scratch: &mut RecordScratch<E>,
+        make: &MakeEngine<E>,
+        _: &dyn Sequence,
+        request: DrawRequest<'_>,
+        rollout: &mut Rollout,
+    ) -> std::result::Result<(), Error> {
+        let (lanes, slots) = (request.lanes, self.horizon());
+        let conditionals = self.conditionals(engine, scratch, make)?;
+        rollout.actions.clear();
+        // Scoring gives them: those of the pass over all prefixes need not have the same bits on every device.
+        rollout.log_prob.clear();
+        rollout.outcome.clear();
+        rollout.choices = self.shared.candidates.iter().map(Vec::len).max().unwrap_or(0);
+        for (member, conditionals) in conditionals.iter().enumerate() {
+            for lane in 0..lanes {
+                let mut prefix = Vec::with_capacity(slots);
+                for slot in 0..slots {
+                    let log_probs = conditionals.after(&prefix);
+                    prefix.push(match request.how {
+                        Draw::Sampled(uniforms) => {
+                            by_chance(log_probs, uniforms[(member * lanes + lane) * slots + slot])
+                        }
+                        Draw::Greedy => likeliest(log_probs),
+                    });
+                }
+                rollout.actions.extend(prefix.iter().map(|&choice| choice as i32));
+            }
+        }
+        rollout.shape = RolloutShape::uniform(conditionals.len(), lanes, slots);
+        Ok(self.load_choices(engine, lanes, &rollout.actions)?)
+    }
+
+    fn load<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        _: &dyn Sequence,
+        rollout: &Rollout,
+    ) -> std::result::Result<(), Error> {
+        Ok(self.load_choices(engine, rollout.shape.lanes(), &rollout.actions)?)
+    }
+
+    fn exact_returns<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut RecordScratch<E>,
+        make: &MakeEngine<E>,
+        task: &dyn Sequence,
+    ) -> std::result::Result<Option<Vec<f64>>, Error> {
+        let conditionals = self.conditionals(engine, scratch, make)?;
+        Ok(Some(conditionals.iter().map(|own| own.expected(|choices| task.reward(choices))).collect()))
+    }
+}
+
+fn into_policy_error(error: crate::Error) -> Error {
+    match error {
+        crate::Error::Engine(error) => error.into(),
+        other => niwaki_nn::Error::Unsupported { op: "record", reason: other.to_string() }.into(),
+    }
+}

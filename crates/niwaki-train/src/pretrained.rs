@@ -1,0 +1,39 @@
+//! A fine-tuned decoder out of its run's folder, as a Hugging Face folder that other tools load.
+
+use crate::Error;
+use crate::policy::record_policy;
+use crate::run::{CHECKPOINT, SPEC};
+use crate::spec::{PolicyKind, Spec};
+use niwaki_nn::Checkpoint;
+use niwaki_policies::Policy;
+use std::fs;
+use std::path::Path;
+
+/// Writes the decoder of a run's last checkpoint into a folder; returns the iterations behind it.
+///
+/// # Errors
+/// If the folder holds no run of a decoder, or none that was saved yet; if the model that it started from is gone or
+/// another; if the disk refuses.
+pub fn export(run: &Path, folder: &Path) -> Result<u64, Error> {
+    let refuse = |name: &str, reason: String| Error::OtherRun { path: run.join(name), reason };
+    let text = fs::read_to_string(run.join(SPEC))
+        .map_err(|error| refuse(SPEC, format!("{error}; expected the folder of a run")))?;
+    let spec = Spec::read(&run.join(SPEC).display().to_string(), &text, &[])?;
+    if spec.policy.kind != PolicyKind::Decoder {
+        let reason = format!("task '{}' was not learned by a decoder", spec.task.kind);
+        return Err(refuse(SPEC, reason));
+    }
+    // Holds the model and the record to what the run began with.
+    spec.check()?;
+    let path = run.join(CHECKPOINT);
+    if !path.exists() {
+        return Err(refuse(CHECKPOINT, "the run has saved no policy yet: let it go on".to_owned()));
+    }
+    let policy = record_policy(&spec)?;
+    let kept = Checkpoint::<f32>::load(policy.graph().layout(), &path)?;
+    if kept.state["spec"].as_str() != Some(spec.hash()?.as_str()) {
+        return Err(refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
+    }
+    policy.save(&spec.pretrained()?.model, folder, &kept.parameters)?;
+    Ok(kept.state["iteration"].as_u64().unwrap_or_default())
+}

@@ -1,0 +1,27 @@
+//! `niwaki export`: a fine-tuned decoder as a Hugging Face folder.
+
+use crate::terminal;
+use anyhow::ensure;
+use niwaki_train::export;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Writes the decoder of a run as a Hugging Face folder.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder of a run whose policy is a decoder.
+    run: PathBuf,
+    /// Where to write it; must not exist.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+impl Args {
+    /// Writes the folder and says what it holds.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        ensure!(!self.out.exists(), "--out {} exists already; choose a new folder", self.out.display());
+        let iterations = export(&self.run, &self.out)?;
+        terminal::say(&format!("{}: the model after {iterations} iterations", self.out.display()));
+        Ok(ExitCode::SUCCESS)
+    }
+}
