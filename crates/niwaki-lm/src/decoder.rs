@@ -95,6 +95,17 @@ impl Tree {
     }
 }
 
+/// What a program is told of its rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows {
+    /// Rows of the tables.
+    pub tokens: Index,
+    /// The row before each row; a negative one for a root.
+    pub parents: Index,
+    /// The number of rows before each on its way from the root.
+    pub positions: Index,
+}
+
 /// A decoder's blocks in a program, with the tables that begin and end it.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder {
@@ -120,16 +131,24 @@ impl Decoder {
         tokens: Index,
         tree: &Tree,
     ) -> Result<Self> {
+        let (parents, positions) = (graph.constant(&tree.parents), graph.constant(&tree.positions));
+        Self::over(graph, config, vocabulary, Rows { tokens, parents, positions })
+    }
+
+    /// The same over rows whose place in the tree is told when the program runs.
+    ///
+    /// # Errors
+    /// If sizes do not fit together.
+    pub fn over(graph: &mut Graph, config: &Config, vocabulary: &Vocabulary, rows: Rows) -> Result<Self> {
         let gain = |graph: &mut Graph, name: &str| graph.param(name, &[config.width], Init::Ones);
         let start = Init::Normal { deviation: 0.02 };
         let table = graph.param(EMBEDDING, &[vocabulary.entries(), config.width], start)?;
-        let (parent, position) = (graph.constant(&tree.parents), graph.constant(&tree.positions));
-        let mut stream = graph.embed(table, tokens)?;
+        let mut stream = graph.embed(table, rows.tokens)?;
         for layer in 0..config.layers {
             let of = |name: &str| Config::of_layer(layer, name);
             let first = gain(graph, &of("input_layernorm.weight"))?;
             let normed = graph.rms_norm(stream, first, config.epsilon)?;
-            let attended = attention(graph, config, layer, normed, parent, position)?;
+            let attended = attention(graph, config, layer, normed, rows)?;
             let (queries, hidden) = (config.heads * config.head_width, config.hidden);
             let out = graph.param(&of("self_attn.o_proj.weight"), &[queries, config.width], start)?;
             let bias = match config.out_bias {
@@ -178,23 +197,31 @@ impl Decoder {
     /// # Errors
     /// If a row or a candidate does not exist.
     pub fn candidates(&self, graph: &mut Graph, rows: &[i32], candidates: &[i32]) -> Result<Value> {
-        let (rows, candidates) = (graph.constant(rows), graph.constant(candidates));
+        let rows = graph.constant(rows);
+        self.candidates_at(graph, rows, candidates, 1.0)
+    }
+
+    /// The same at rows that are told when the program runs, times a factor.
+    ///
+    /// # Errors
+    /// If a candidate does not exist.
+    pub fn candidates_at(
+        &self,
+        graph: &mut Graph,
+        rows: Index,
+        candidates: &[i32],
+        factor: f64,
+    ) -> Result<Value> {
+        let candidates = graph.constant(candidates);
         let asked = graph.gather(self.stream, rows)?;
         let normed = graph.rms_norm(asked, self.norm, self.epsilon)?;
         let known = graph.embed(self.head, candidates)?;
-        Ok(graph.score(normed, known, 1.0)?)
+        Ok(graph.score(normed, known, factor)?)
     }
 }
 
 /// One block's attention up to its last projection.
-fn attention(
-    graph: &mut Graph,
-    config: &Config,
-    layer: usize,
-    normed: Value,
-    parent: Index,
-    position: Index,
-) -> Result<Value> {
+fn attention(graph: &mut Graph, config: &Config, layer: usize, normed: Value, rows: Rows) -> Result<Value> {
     let Config { heads, key_heads, head_width, rotary, .. } = *config;
     let project = |graph: &mut Graph, name: &str, heads: usize| -> Result<Value> {
         let of = |what: &str| Config::of_layer(layer, &format!("self_attn.{name}.{what}"));
@@ -209,8 +236,8 @@ fn attention(
     let query = project(graph, "q_proj", heads)?;
     let key = project(graph, "k_proj", key_heads)?;
     let value = project(graph, "v_proj", key_heads)?;
-    let query = graph.rope(query.into(), heads, head_width, rotary, position)?;
-    let key = graph.rope(key.into(), key_heads, head_width, rotary, position)?;
+    let query = graph.rope(query.into(), heads, head_width, rotary, rows.positions)?;
+    let key = graph.rope(key.into(), key_heads, head_width, rotary, rows.positions)?;
     let scale = 1.0 / (head_width as f64).sqrt();
     let [query, key, value] = [query, key, value].map(Columns::from);
     Ok(graph.tree_attention(TreeAttention {
@@ -221,7 +248,7 @@ fn attention(
         key_heads,
         head_width,
         scale,
-        parent,
+        parent: rows.parents,
     })?)
 }
 

@@ -91,3 +91,12 @@ impl Error {
         Self::Tensor { path: path.to_owned(), name: name.to_owned(), reason: reason.to_string() }
     }
 }
+
+impl From<Error> for niwaki_policies::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Engine(error) => error.into(),
+            other => niwaki_nn::Error::Unsupported { op: "decoder", reason: other.to_string() }.into(),
+        }
+    }
+}

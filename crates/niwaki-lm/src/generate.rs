@@ -1,5 +1,6 @@
 //! Text that a model writes, token by token, with the keys and values of earlier tokens kept.
 
+use crate::choose::{by_chance, likeliest};
 use crate::{Decoder, Model, Result, Tree, Vocabulary};
 use niwaki_nn::{Cpu, Engine, Graph, log_softmax};
 use niwaki_stream::Key;
@@ -48,28 +49,15 @@ pub fn generate(model: &Model, prompt: &str, how: Generation) -> Result<String> 
             .map(|&logit| if how.temperature > 0.0 { logit / how.temperature as f32 } else { logit })
             .collect();
         log_softmax(&cooled, None, &mut log_probs);
-        let chosen =
-            if how.temperature > 0.0 { drawn(&log_probs, stream.uniform()) } else { likeliest(&log_probs) };
+        let chosen = if how.temperature > 0.0 {
+            by_chance(&log_probs, stream.uniform())
+        } else {
+            likeliest(&log_probs)
+        };
         if model.config().ends.contains(&(chosen as u32)) {
             break;
         }
         tokens.push(chosen as u32);
     }
     model.text().decode(&tokens[first..])
-}
-
-/// The first of the largest.
-fn likeliest(log_probs: &[f32]) -> usize {
-    let better = |best: usize, next: usize| if log_probs[next] > log_probs[best] { next } else { best };
-    (0..log_probs.len()).fold(0, better)
-}
-
-/// The first at which the running sum of probabilities exceeds the uniform.
-fn drawn(log_probs: &[f32], uniform: f64) -> usize {
-    let mut sum = 0.0;
-    let found = log_probs.iter().position(|&log_prob| {
-        sum += f64::from(log_prob).exp();
-        sum > uniform
-    });
-    found.unwrap_or_else(|| likeliest(log_probs))
 }

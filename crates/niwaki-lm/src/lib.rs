@@ -1,6 +1,6 @@
 //! Pretrained decoders as programs of the population engine.
 //!
-//! Knows files of other tools, the engine's ops and records; nothing of training. A [`Model`] is a Hugging Face
+//! Knows files of other tools, the engine's ops, records and prompts; nothing of training. A [`Model`] is a Hugging Face
 //! folder or a GGUF file, opened and checked; [`Decoder`] writes its program for any tree of tokens, so that rows which
 //! share a prompt share its keys and values; [`Model::parameters`] fills that program's parameters, and [`Model::save`]
 //! writes what became of them as a Hugging Face folder again.
@@ -13,8 +13,11 @@
 //! | `decoder.rs` | the program: a decoder's blocks over a tree of tokens |
 //! | `model.rs` | a model's files: opened, checked, read into parameters, saved |
 //! | `generate.rs` | text that a model writes, token by token |
+//! | `choose.rs` | one of some choices, by chance or the likeliest |
 //! | `record/` | records that a model fills slot by slot: tokens, all prefixes at once, the policy that is trained |
+//! | `writer.rs` | free text behind prompts: the policy that is trained |
 
+mod choose;
 mod config;
 mod decoder;
 mod error;
@@ -23,11 +26,13 @@ mod model;
 mod record;
 mod text;
 pub mod weights;
+mod writer;
 
 pub use config::{Architecture, Config, Form, Tensor};
-pub use decoder::{Decoder, Tree, Vocabulary};
+pub use decoder::{Decoder, Rows, Tree, Vocabulary};
 pub use error::{Error, Result};
 pub use generate::{Generation, generate};
 pub use model::Model;
 pub use record::{Conditionals, RecordPolicy, RecordScratch, RecordTokens, RecordTree, enumerate};
 pub use text::Text;
+pub use writer::{Choices, WriterPolicy, WriterScratch};

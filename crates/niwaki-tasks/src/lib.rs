@@ -16,6 +16,7 @@
 //! | [`lags`] | two-machine flow shops with lags and due dates |
 //! | [`record`] | records as data: a template with slots, candidates, primings and rewards as rules |
 //! | [`single_machine`] | one machine with due dates |
+//! | [`text`] | free text behind prompts, with a verifier |
 //! | [`two_orders`] | the smallest of these: who runs first, and how much slack that leaves |
 
 pub mod choice;
@@ -33,6 +34,7 @@ mod pool;
 pub mod record;
 mod sequence;
 pub mod single_machine;
+pub mod text;
 pub mod two_orders;
 
 pub use choice::{Choice, Terminal};
@@ -48,3 +50,4 @@ pub use pool::{Generator, OptimaProgress, Reading, Shop, ShopPool, Source, const
 pub use record::{Record, RecordTask};
 pub use sequence::{Sequence, complete, payoff};
 pub use single_machine::SingleMachineTask;
+pub use text::{Prompt, TextTask};

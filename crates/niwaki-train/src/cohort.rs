@@ -1,8 +1,10 @@
 //! From checked recipes to a trainer on a device.
 
 use crate::Error;
-use crate::player::{Environment, Neural, Player, ShopEnvironment, TableInit, Tables, TokenEnvironment};
-use crate::policy::{pointer_shape, record_policy, token_policy};
+use crate::player::{
+    Environment, Neural, Player, ShopEnvironment, TableInit, Tables, TextEnvironment, TokenEnvironment,
+};
+use crate::policy::{pointer_shape, record_policy, token_policy, writer_policy};
 use crate::record::Record;
 use crate::spec::{Played, PolicyKind, Recipe};
 use crate::trainer::{LastBatch, Trainer};
@@ -126,12 +128,17 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
                 Ok(Box::new(Trainer::new(player, recipes)?))
             }
         },
+        Played::Texts(task) => {
+            let policy = writer_policy(spec, task)?;
+            let choices = policy.choices().clone();
+            neural(policy, TextEnvironment { task: task.clone(), choices }, recipes, device)
+        }
         Played::Shops(shops) => {
             let task = shops.construction()?;
             let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
             let payment = |recipe: &Recipe| match &recipe.task {
                 Played::Shops(shops) => Ok(shops.payment),
-                Played::Tokens(_) => Err(Error::Mixed),
+                Played::Tokens(_) | Played::Texts(_) => Err(Error::Mixed),
             };
             let payments = recipes.iter().map(payment).collect::<Result<_, _>>()?;
             neural(policy, ShopEnvironment { task, payments }, recipes, device)

@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::spec::{GlimpseKind, Recipe, Spec};
-use niwaki_lm::RecordPolicy;
+use niwaki_lm::{RecordPolicy, WriterPolicy};
 use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
-use niwaki_tasks::{Construction, Sequence};
+use niwaki_tasks::{Construction, Sequence, TextTask};
 use serde::{Deserialize, Serialize};
 
 /// Which policy plays.
@@ -19,7 +19,7 @@ pub enum PolicyKind {
     Causal,
     /// The pointer transformer over candidates.
     Pointer,
-    /// A pretrained decoder, which fills records.
+    /// A pretrained decoder, which fills records and writes text.
     Decoder,
 }
 
@@ -98,6 +98,15 @@ pub(crate) fn record_policy(spec: &Spec) -> Result<RecordPolicy, Error> {
     let (pretrained, record) = (spec.pretrained()?, spec.record()?);
     let group = spec.rollout.lanes / spec.update.minibatches;
     Ok(RecordPolicy::new(&pretrained.model, &record, spec.task.priming.as_deref(), group)?)
+}
+
+/// The decoder of a spec behind a task's prompts; the trajectories of a group share one.
+///
+/// # Errors
+/// If the model cannot be read, or the task does not suit it.
+pub(crate) fn writer_policy(spec: &Spec, task: &TextTask) -> Result<WriterPolicy, Error> {
+    let temperature = spec.policy.temperature.unwrap_or(1.0);
+    Ok(WriterPolicy::new(&spec.pretrained()?.model, task, spec.rollout.group, temperature)?)
 }
 
 /// The sizes of a spec's pointer on a task, for so many trajectories per instance.

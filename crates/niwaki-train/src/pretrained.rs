@@ -1,9 +1,9 @@
 //! A fine-tuned decoder out of its run's folder, as a Hugging Face folder that other tools load.
 
 use crate::Error;
-use crate::policy::record_policy;
+use crate::policy::{record_policy, writer_policy};
 use crate::run::{CHECKPOINT, SPEC};
-use crate::spec::{PolicyKind, Spec};
+use crate::spec::{Played, PolicyKind, Spec};
 use niwaki_nn::Checkpoint;
 use niwaki_policies::Policy;
 use std::fs;
@@ -23,17 +23,26 @@ pub fn export(run: &Path, folder: &Path) -> Result<u64, Error> {
         let reason = format!("task '{}' was not learned by a decoder", spec.task.kind);
         return Err(refuse(SPEC, reason));
     }
-    // Holds the model and the record to what the run began with.
-    spec.check()?;
+    // Holds the model and the task's file to what the run began with.
+    let recipe = spec.check()?;
     let path = run.join(CHECKPOINT);
     if !path.exists() {
         return Err(refuse(CHECKPOINT, "the run has saved no policy yet: let it go on".to_owned()));
     }
-    let policy = record_policy(&spec)?;
-    let kept = Checkpoint::<f32>::load(policy.graph().layout(), &path)?;
+    let (layout, vocabulary) = match &recipe.task {
+        Played::Texts(task) => {
+            let policy = writer_policy(&spec, task)?;
+            (policy.graph().layout().clone(), policy.vocabulary().clone())
+        }
+        _ => {
+            let policy = record_policy(&spec)?;
+            (policy.graph().layout().clone(), policy.vocabulary().clone())
+        }
+    };
+    let kept = Checkpoint::<f32>::load(&layout, &path)?;
     if kept.state["spec"].as_str() != Some(spec.hash()?.as_str()) {
         return Err(refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
     }
-    policy.save(&spec.pretrained()?.model, folder, &kept.parameters)?;
+    spec.pretrained()?.model.save(folder, &layout, &vocabulary, &kept.parameters)?;
     Ok(kept.state["iteration"].as_u64().unwrap_or_default())
 }

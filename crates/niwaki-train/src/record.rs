@@ -89,9 +89,10 @@ impl Record {
 
     /// The record as files hold it and give it back. JSON has no infinity, and a prefix ratio after a wild update
     /// overflows: such a number becomes the largest one. A return that is no number was not measured. Candidates of a
-    /// pointer are no tokens, so how often each came first or last says nothing and would be most of the file.
+    /// pointer and words of a language are `uncounted`: how often each came first or last says nothing and would be most of
+    /// the file.
     #[must_use]
-    pub fn storable(mut self, pointer: bool) -> Self {
+    pub fn storable(mut self, uncounted: bool) -> Self {
         let numbers = [
             &mut self.batch_reward,
             &mut self.zero_signal,
@@ -109,7 +110,7 @@ impl Record {
         for number in [&mut self.eta, &mut self.greedy, &mut self.alpha] {
             *number = number.filter(|number| number.is_finite());
         }
-        if pointer {
+        if uncounted {
             self.first.clear();
             self.last.clear();
         }

@@ -5,11 +5,11 @@
 //! are drawn from the exact conditionals at all prefixes, which one pass gives.
 
 use super::{Conditionals, RecordTokens, RecordTree};
+use crate::choose::{by_chance, likeliest};
 use crate::{Config, Decoder, Model, Result, Tree, Vocabulary};
-use niwaki_nn::{Engine, Graph, Index, Layout, Mask};
+use niwaki_nn::{Engine, Graph, Index, Mask};
 use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
 use niwaki_tasks::{Record, Sequence};
-use std::path::Path;
 use std::sync::Arc;
 
 /// A decoder that fills a record's slots.
@@ -116,15 +116,6 @@ impl RecordPolicy {
         &self.shared.record
     }
 
-    /// Writes parameters as a Hugging Face folder, what they lack taken from the model.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn save(&self, model: &Model, folder: &Path, parameters: &[f32]) -> Result<()> {
-        let layout: &Layout = self.graph.layout();
-        model.save(folder, layout, &self.shared.vocabulary, parameters)
-    }
-
     /// What each member says at every prefix.
     ///
     /// # Errors
@@ -185,21 +176,6 @@ impl RecordPolicy {
     }
 }
 
-/// The first choice at which the running sum of probabilities exceeds the uniform.
-fn by_chance(log_probs: &[f64], uniform: f64) -> usize {
-    let mut sum = 0.0;
-    let found = log_probs.iter().position(|log_prob| {
-        sum += log_prob.exp();
-        sum > uniform
-    });
-    found.unwrap_or(log_probs.len() - 1)
-}
-
-/// The likeliest; of equals the first.
-fn likeliest(log_probs: &[f64]) -> usize {
-    (0..log_probs.len()).fold(0, |best, next| if log_probs[next] > log_probs[best] { next } else { best })
-}
-
 impl Policy for RecordPolicy {
     type View = dyn Sequence;
     type Scratch<E: Engine<Scalar = f32>> = RecordScratch<E>;
@@ -225,7 +201,7 @@ impl Policy for RecordPolicy {
     }
 
     fn single(&self) -> std::result::Result<Self, Error> {
-        Self::over(self.shared.clone(), 1).map_err(into_policy_error)
+        Ok(Self::over(self.shared.clone(), 1)?)
     }
 
     fn draw<E: Engine<Scalar = f32>>(
@@ -281,12 +257,5 @@ impl Policy for RecordPolicy {
     ) -> std::result::Result<Option<Vec<f64>>, Error> {
         let conditionals = self.conditionals(engine, scratch, make)?;
         Ok(Some(conditionals.iter().map(|own| own.expected(|choices| task.reward(choices))).collect()))
-    }
-}
-
-fn into_policy_error(error: crate::Error) -> Error {
-    match error {
-        crate::Error::Engine(error) => error.into(),
-        other => niwaki_nn::Error::Unsupported { op: "record", reason: other.to_string() }.into(),
     }
 }

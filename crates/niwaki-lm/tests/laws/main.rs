@@ -7,3 +7,4 @@ mod peer;
 mod record;
 mod shared;
 mod support;
+mod writer;

@@ -1,9 +1,10 @@
 //! The task's side of a player: which instances are played, and what finished trajectories earn.
 
 use super::RolloutRequest;
+use niwaki_lm::Choices;
 use niwaki_policies::Rollout;
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, Payment, Sequence};
+use niwaki_tasks::{Construction, Payment, Sequence, TextTask};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,5 +103,56 @@ impl Environment for ShopEnvironment {
             let optimum = bounds[instances[lane / group] as usize].upper;
             self.payments[lane / lanes].pay(outcome, optimum)
         }));
+    }
+}
+
+/// Prompts that texts are written behind. Each iteration draws its prompts from those to learn from, one for each group of lanes.
+#[derive(Clone, Debug)]
+pub struct TextEnvironment {
+    /// The prompts and their verifier.
+    pub task: Arc<TextTask>,
+    /// What choices read as.
+    pub choices: Choices,
+}
+
+impl Environment for TextEnvironment {
+    type View = TextTask;
+
+    fn view(&self) -> &TextTask {
+        &self.task
+    }
+
+    fn instances(&self, seed: u64, request: RolloutRequest, groups: Range<usize>) -> Vec<u32> {
+        let (training, all) = (self.task.training(), self.task.prompts().len());
+        let held_out = request.held_out && training < all;
+        let key = Key::new(seed, if request.held_out { "trial instances" } else { "rollout instances" });
+        let draw = |group: usize| {
+            let mut stream = key.iteration(request.iteration as u64).lane(group as u64).open();
+            let drawn = if held_out {
+                training + stream.below((all - training) as u64) as usize
+            } else {
+                stream.below(training as u64) as usize
+            };
+            drawn as u32
+        };
+        groups.map(draw).collect()
+    }
+
+    fn held_out(&self) -> Option<Range<u32>> {
+        let (training, all) = (self.task.training() as u32, self.task.prompts().len() as u32);
+        // Where none are held out, those that were learned from are all there is.
+        Some(if training < all { training..all } else { 0..all })
+    }
+
+    fn fill_rewards(&self, rollout: &mut Rollout) {
+        let Rollout { shape, actions, reward, instances, .. } = rollout;
+        let count = shape.members() * shape.lanes();
+        let group = count / instances.len().max(1);
+        let judge = |text: usize| {
+            // Lanes are numbered through all members. What no tokenizer reads is no right answer.
+            let written = self.choices.written(&actions[shape.steps(0, text..text + 1)]);
+            written.map_or(0.0, |written| self.task.reward(instances[text / group] as usize, &written))
+        };
+        *reward = (0..count).into_par_iter().map(judge).collect();
     }
 }

@@ -6,7 +6,6 @@ use super::events::{self, Events};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, SUMMARY};
 use super::lines::{self, Lines};
 use super::summary::Summary;
-use crate::spec::PolicyKind;
 use crate::trainer::LastBatch;
 use crate::{Error, Recipe, Record};
 use niwaki_shop::Bounds;
@@ -49,7 +48,8 @@ impl Member {
 
     /// An iteration's record, and its trajectories where they are wanted.
     pub(super) fn push(&mut self, record: Record, batch: Option<&LastBatch>) -> Result<(), Error> {
-        let record = record.storable(self.recipe.spec.policy.kind == PolicyKind::Pointer);
+        // Candidates of a pointer, and the words of a language, are no tokens to count.
+        let record = record.storable(self.recipe.tokens().is_none());
         self.lines.push(&record)?;
         self.events.push(&record);
         self.curve.push(record);

@@ -72,7 +72,7 @@ impl Recipe {
     pub fn tokens(&self) -> Option<Arc<dyn Sequence>> {
         match &self.task {
             Played::Tokens(task) => Some(task.clone()),
-            Played::Shops(_) => None,
+            Played::Texts(_) | Played::Shops(_) => None,
         }
     }
 

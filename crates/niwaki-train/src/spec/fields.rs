@@ -54,7 +54,8 @@ const fn named(name: &'static str, has: Has, names: fn() -> Vec<&'static str>) -
 const ALL: Has = |_| true;
 const SHOPS: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task);
 const RECORDS: Has = |kinds| kinds.task == task::RECORD;
-const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds);
+const TEXTS: Has = |kinds| kinds.task == task::TEXT;
+const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds) && !TEXTS(kinds);
 const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
 const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name();
 const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, slack: None }.name();
@@ -108,6 +109,7 @@ pub(super) const FIELDS: &[Field] = &[
         RECORDS,
         "File of the record, beside the spec or in the working directory; the paper's where absent.",
     ),
+    field("task.file", TEXTS, "File of the prompts, beside the spec or in the working directory."),
     field(
         "task.priming",
         RECORDS,
@@ -116,8 +118,8 @@ pub(super) const FIELDS: &[Field] = &[
     field("task.reward", RECORDS, "Which of the record's rewards is paid; the only one where absent."),
     field(
         "task.digest",
-        RECORDS,
-        "Content of record and model in 16 digits; filled in, and refused where it has changed.",
+        |kinds| RECORDS(kinds) || TEXTS(kinds),
+        "Content of the task's file and of the model in 16 digits; filled in, and refused where it has changed.",
     ),
     field(
         "task.digest",
@@ -140,6 +142,11 @@ pub(super) const FIELDS: &[Field] = &[
         "policy.model",
         DECODER,
         "The pretrained model: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.",
+    ),
+    field(
+        "policy.temperature",
+        |kinds| DECODER(kinds) && TEXTS(kinds),
+        "What logits are divided by; 1 where absent.",
     ),
     field("policy.prime.token", FIRST_LOGITS, "The token."),
     field("policy.prime.mass", FIRST_LOGITS, "The probability it starts with."),

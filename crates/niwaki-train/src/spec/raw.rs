@@ -57,7 +57,7 @@ impl Default for Spec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// The name of a task: a reward of the testbed, `choice`, `record`, or a kind of shop.
+    /// The name of a task: a reward of the testbed, `choice`, `record`, `text`, or a kind of shop.
     pub kind: String,
     /// Tokens.
     pub vocab: usize,
@@ -103,7 +103,7 @@ pub struct TaskSpec {
     /// Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// File of a `record`, beside the spec or in the working directory; the paper's where absent.
+    /// File of a `record` or `text`, beside the spec or in the working directory; the paper's record where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Which of the record's primings a decoder reads first; none where absent.
@@ -179,6 +179,9 @@ pub struct PolicySpec {
     /// The pretrained model of a `decoder`: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
+    /// What the logits of a `decoder` that writes text are divided by; 1 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
     /// A wrong first choice to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prime: Option<PrimeSpec>,
@@ -195,6 +198,7 @@ impl Default for PolicySpec {
             hidden: None,
             glimpse: None,
             model: None,
+            temperature: None,
             prime: None,
         }
     }

@@ -1,4 +1,4 @@
-//! Records: their file, and the pretrained model that fills them.
+//! Records and prompts: their files, and the pretrained model that fills them or writes on.
 //!
 //! A model is gigabytes, and the runs of a study have the same one: what was opened last is kept and given out again as long
 //! as its files are as they were. A spec may leave the model out, so that a study can be planned before anybody has one;
@@ -10,7 +10,7 @@ use super::{AdvantageKind, OptimiserKind, PolicyKind, Recipe, Spec};
 use crate::Error;
 use niwaki_files::{Digest, read_bytes};
 use niwaki_lm::{Form, Model, RecordTokens};
-use niwaki_tasks::Record;
+use niwaki_tasks::{Record, TextTask};
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,6 +82,34 @@ impl Spec {
         }
     }
 
+    /// The prompts that a spec names.
+    ///
+    /// # Errors
+    /// If it names none, or its file has none.
+    pub(crate) fn text(&self) -> Result<TextTask, Error> {
+        let Some(file) = &self.task.file else {
+            let reason = "task 'text' has its prompts in one: write where it is".to_owned();
+            return Err(refuse("task.file", reason));
+        };
+        TextTask::read(file).map_err(|error| refuse("task.file", error.to_string()))
+    }
+
+    /// Whether a decoder can write behind the prompts.
+    pub(super) fn check_writer(&self) -> Result<(), Error> {
+        if self.policy.kind != PolicyKind::Decoder {
+            return Err(refuse("policy.kind", "task 'text' is played by 'decoder' only".to_owned()));
+        }
+        if self.advantage.kind == AdvantageKind::Critic {
+            let reason = "a decoder has no critic; use 'returns' or 'group'".to_owned();
+            return Err(refuse("advantage.kind", reason));
+        }
+        let temperature = self.policy.temperature.unwrap_or(1.0);
+        if !(temperature > 0.0 && temperature.is_finite()) {
+            return Err(refuse("policy.temperature", format!("{temperature} is no number above 0")));
+        }
+        self.check_groups()
+    }
+
     /// The pretrained model that a spec names.
     ///
     /// # Errors
@@ -105,7 +133,7 @@ impl Spec {
             return Ok(());
         }
         if self.task.kind != RECORD {
-            let reason = format!("'decoder' plays records; task '{}' needs another", self.task.kind);
+            let reason = format!("'decoder' plays records and text; task '{}' needs another", self.task.kind);
             return Err(refuse("policy.kind", reason));
         }
         if self.advantage.kind == AdvantageKind::Critic {
@@ -160,7 +188,7 @@ impl Spec {
             None => Ok(digest),
             Some(said) => {
                 let reason = format!(
-                    "record and model are now those of {digest}, not of {said}; put them back, or leave it out for a new run"
+                    "the task's file and the model are now those of {digest}, not of {said}; put them back, or leave it out for a new run"
                 );
                 Err(refuse("task.digest", reason))
             }
@@ -220,7 +248,7 @@ mod tests {
         let spec = Spec::read("run.toml", "[policy]\nkind = \"decoder\"\n", &[]).unwrap();
         assert_eq!(
             spec.check().unwrap_err().to_string(),
-            "policy.kind: 'decoder' plays records; task 'two-branch' needs another"
+            "policy.kind: 'decoder' plays records and text; task 'two-branch' needs another"
         );
         // What is planned without a model is not ready.
         let planned = read(&[decoder]).unwrap().check().unwrap();
@@ -261,6 +289,9 @@ mod tests {
         fs::write(&weights, bytes).unwrap();
         assert_ne!(hash(&checked()), hash(&first));
         let refused = first.spec.check().unwrap_err().to_string();
-        assert!(refused.starts_with("task.digest: record and model are now those of"), "{refused}");
+        assert!(
+            refused.starts_with("task.digest: the task's file and the model are now those of"),
+            "{refused}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::check::refuse;
 use super::size::check_instances;
-use super::task::RECORD;
+use super::task::{RECORD, TEXT};
 use super::{Played, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Bounds;
@@ -71,7 +71,7 @@ impl Recipe {
     pub fn bounds(&self) -> Option<&[Bounds]> {
         match &self.task {
             Played::Shops(shops) => shops.built.as_ref().map(|built| built.bounds()),
-            Played::Tokens(_) => None,
+            Played::Tokens(_) | Played::Texts(_) => None,
         }
     }
 }
@@ -211,7 +211,7 @@ impl Spec {
             spec.task.validation = Some(given.instances().len() - given.training());
             spec.task.digest = Some(given.digest().to_owned());
         }
-        if self.task.kind == RECORD {
+        if [RECORD, TEXT].contains(&self.task.kind.as_str()) {
             spec.task.digest = Some(self.record_digest()?);
         }
         Ok(spec)
@@ -272,7 +272,7 @@ mod tests {
     fn payment(settings: &[&str]) -> Payment {
         match spec(settings).check().unwrap().task {
             Played::Shops(shops) => shops.payment,
-            Played::Tokens(_) => panic!("{settings:?}"),
+            Played::Tokens(_) | Played::Texts(_) => panic!("{settings:?}"),
         }
     }
 

@@ -59,6 +59,7 @@ impl Spec {
                 let (vocab, horizon) = (task.vocab(), task.horizon());
                 times(&[2, vocab, width]).saturating_add(times(&[horizon, width.saturating_add(vocab)]))
             }
+            Played::Texts(_) => 0,
             Played::Shops(_) => times(&[10, width, width]),
         };
         let parameters = match policy.kind {
@@ -119,6 +120,8 @@ fn too_large(key: &'static str, what: &str, taken: u128) -> Error {
 fn played(task: &Played) -> (usize, usize) {
     match task {
         Played::Tokens(task) => (task.horizon(), task.vocab()),
+        // A text keeps no mask of its choices.
+        Played::Texts(task) => (task.tokens(), 0),
         Played::Shops(Shops { pool: ShopPool { source, .. }, .. }) => match source {
             Source::Generated(Generator { shop: Shop::Job, size, .. }) => {
                 (size.jobs.saturating_mul(size.machines), size.jobs)

@@ -5,7 +5,7 @@ use super::shop::Shops;
 use super::{AdvantageKind, PolicyKind, Spec};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
-use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal};
+use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal, TextTask};
 use niwaki_words::nearest;
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ pub(super) const CHOICE: &str = "choice";
 
 /// The name of records.
 pub(super) const RECORD: &str = "record";
+
+/// The name of free text.
+pub(super) const TEXT: &str = "text";
 
 /// Which task a spec names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub enum TaskKind {
     Choice(Terminal),
     /// Records of a file.
     Record,
+    /// Free text behind the prompts of a file.
+    Text,
     /// Schedules of shops.
     Shop(Shop),
 }
@@ -34,7 +39,7 @@ impl TaskKind {
     pub const fn shop(self) -> Option<Shop> {
         match self {
             Self::Shop(shop) => Some(shop),
-            Self::Ladder(_) | Self::Choice(_) | Self::Record => None,
+            Self::Ladder(_) | Self::Choice(_) | Self::Record | Self::Text => None,
         }
     }
 }
@@ -44,20 +49,26 @@ impl TaskKind {
 pub enum Played {
     /// Tokens, one after the other.
     Tokens(Arc<dyn Sequence>),
+    /// Texts behind prompts.
+    Texts(Arc<TextTask>),
     /// Shops, and what a schedule pays.
     Shops(Shops),
 }
 
 /// Whether a task is called so.
 pub(super) fn is_known(kind: &str) -> bool {
-    [CHOICE, RECORD].contains(&kind)
+    [CHOICE, RECORD, TEXT].contains(&kind)
         || Shop::ALL.iter().any(|shop| shop.name() == kind)
         || kind.parse::<Reward>().is_ok()
 }
 
 /// What tasks are called.
 pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
-    Reward::LADDER.map(Reward::name).into_iter().chain([CHOICE, RECORD]).chain(Shop::ALL.map(Shop::name))
+    Reward::LADDER
+        .map(Reward::name)
+        .into_iter()
+        .chain([CHOICE, RECORD, TEXT])
+        .chain(Shop::ALL.map(Shop::name))
 }
 
 impl Spec {
@@ -79,6 +90,9 @@ impl Spec {
         }
         if named == RECORD {
             return Ok(TaskKind::Record);
+        }
+        if named == TEXT {
+            return Ok(TaskKind::Text);
         }
         if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
             return Ok(TaskKind::Shop(self.dialled(shop)));
@@ -109,6 +123,7 @@ impl Spec {
                 let task = self.record()?.task(self.task.reward.as_deref());
                 Played::Tokens(Arc::new(task.map_err(|error| refuse("task.reward", error.to_string()))?))
             }
+            TaskKind::Text => Played::Texts(Arc::new(self.text()?)),
             TaskKind::Shop(shop) => Played::Shops(self.shops(shop)?),
         })
     }
@@ -128,6 +143,7 @@ impl Spec {
                 self.check_decoder()?;
                 self.check_prime(task.as_ref())?;
             }
+            Played::Texts(_) => self.check_writer()?,
             Played::Shops(_) => self.check_pointer()?,
         }
         if kind != PolicyKind::Tabular && self.advantage.kind == AdvantageKind::Exact {
@@ -151,6 +167,11 @@ impl Spec {
                 "the pointer has no critic; use 'group' or 'returns'".to_owned(),
             ));
         }
+        self.check_groups()
+    }
+
+    /// Whether groups, which share an instance, divide lanes and minibatches.
+    pub(super) fn check_groups(&self) -> Result<(), Error> {
         let (lanes, group) = (self.rollout.lanes, self.rollout.group);
         if !lanes.is_multiple_of(group) {
             let reason = format!("groups of {group}, one instance each, do not divide {lanes} lanes");

@@ -69,6 +69,7 @@ fn an_entropy_bonus_raises_entropy() {
         let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.1" };
         let task = match policy {
             "decoder" => "task.reward=late-only",
+            "writer" => "rollout.lanes=32",
             pointer if pointer.starts_with("pointer") => "task.deadline=1.02",
             _ => "task.kind=late-only",
         };

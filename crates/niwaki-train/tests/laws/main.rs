@@ -21,7 +21,7 @@ fn recipe(settings: &[&str]) -> Recipe {
 /// Settings of a small run of each kind of policy.
 fn small(policy: &str) -> Vec<&'static str> {
     let mut settings = vec!["iterations=5", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
-    if !policy.starts_with("pointer") && policy != "decoder" {
+    if !policy.starts_with("pointer") && !["decoder", "writer"].contains(&policy) {
         settings.push("task.horizon=4");
     }
     match policy {
@@ -57,12 +57,22 @@ fn small(policy: &str) -> Vec<&'static str> {
             concat!("policy.model=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/tiny-qwen2"),
             "update.minibatches=4",
         ]),
+        "writer" => settings.extend([
+            "task.kind=text",
+            concat!("task.file=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/text.toml"),
+            "policy.kind=decoder",
+            "policy.temperature=1.5",
+            concat!("policy.model=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/tiny-qwen2"),
+            "rollout.group=8",
+            "advantage.kind=group",
+        ]),
         other => panic!("no such policy: {other}"),
     }
     settings
 }
 
-const POLICIES: [&str; 6] = ["tabular", "bag", "causal", "pointer", "pointer on job shops", "decoder"];
+const POLICIES: [&str; 7] =
+    ["tabular", "bag", "causal", "pointer", "pointer on job shops", "decoder", "writer"];
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

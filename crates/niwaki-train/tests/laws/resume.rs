@@ -2,6 +2,7 @@
 
 use super::{POLICIES, with};
 use niwaki_train::run::{self, Ending, Identity, Occupied, Told, Trajectory};
+use niwaki_train::spec::Played;
 use niwaki_train::{Device, Recipe};
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +46,7 @@ fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
             assert_eq!(train_until(&recipe, &cut, usize::MAX), Ending::Done(summary), "{policy}");
             let names: Vec<String> = files(&whole).into_keys().collect();
             let mut expected = vec![run::CHECKPOINT, run::CURVE, run::DUMP, run::EVENTS];
-            expected.extend(recipe.tokens().is_none().then_some(run::OPTIMA));
+            expected.extend(matches!(recipe.task, Played::Shops(_)).then_some(run::OPTIMA));
             expected.extend([run::SPEC, run::SUMMARY]);
             assert_eq!(names, expected);
             assert!(files(&whole) == files(&cut), "{policy} {more:?}");

@@ -87,5 +87,5 @@ fn a_decoder_is_trained_exported_and_asked_about() {
     let line = refused(&["train", "run.toml", "--set", "task.priming=three"], home);
     assert!(line.contains("no priming is called 'three'; there are: fatal, neutral"), "{line}");
     let line = refused(&["train", "run.toml", "--set", "policy.kind=tabular"], home);
-    assert!(line.contains("task.priming: only policy 'decoder' reads it; leave it out"), "{line}");
+    assert!(line.contains("policy 'tabular' has no key 'model'; leave it out"), "{line}");
 }
