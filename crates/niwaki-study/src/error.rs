@@ -61,4 +61,60 @@ pub enum Error {
         /// Where results were looked for.
         folder: PathBuf,
     },
+    /// A store of results that refuses.
+    #[error(transparent)]
+    Store(#[from] niwaki_store::Error),
+    /// A plan of work that cannot be used.
+    #[error("{name}: {mend}")]
+    Plan {
+        /// The plan's file.
+        name: String,
+        /// What is wrong and what to do.
+        mend: String,
+    },
+    /// A unit that a plan does not have.
+    #[error("unit {number}: the plan has the units 0 to {}", units.saturating_sub(1))]
+    NoUnit {
+        /// The number.
+        number: usize,
+        /// How many there are.
+        units: usize,
+    },
+    /// A unit that comes after one that is not done.
+    #[error("{unit}: it comes after the units {} to {}, and {missing} is not finished", after.start, after.end - 1)]
+    Waits {
+        /// The unit.
+        unit: String,
+        /// What it comes after.
+        after: std::ops::Range<usize>,
+        /// What is missing.
+        missing: String,
+    },
+    /// A unit that this program cannot work on.
+    #[error("{unit}: {mend}")]
+    Unit {
+        /// The unit.
+        unit: String,
+        /// What is wrong and what to do.
+        mend: String,
+    },
+    /// A run that was finished twice, with other bytes.
+    #[error(
+        "run {run}: another process finished it with another {file}; that one stands, and this one is left in {}",
+        left.display()
+    )]
+    Differs {
+        /// The run.
+        run: String,
+        /// The first file that differs.
+        file: &'static str,
+        /// Where this one is left.
+        left: PathBuf,
+    },
+    /// A run's place in which another process trains.
+    #[error("{}: another process trains in this folder; wait for it", folder.display())]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+    },
 }

@@ -13,15 +13,19 @@
 //! | `report` | what is asked of a study, and what comes back |
 //! | `shipped` | the study files as they were when the program was built |
 //! | [`verdict`] | the paper's statements beside ours, for both |
+//! | [`machines`] | a study as units of work for many machines |
+//! | [`sweep`] | a study of one's own from arms, settings and seeds |
 //! | [`reproduce`] | the door: a study re-run and reported |
 
 pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;
 mod error;
+pub mod machines;
 mod report;
 mod reproduce;
 mod shipped;
+pub mod sweep;
 pub mod training;
 pub mod verdict;
 

@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-page", 0),
     ("niwaki-words", 0),
     ("niwaki-simd", 0),
+    ("niwaki-store", 1),
     ("niwaki-exact", 1),
     ("niwaki-shop", 1),
     ("niwaki-advise", 2),

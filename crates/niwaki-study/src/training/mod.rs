@@ -8,6 +8,7 @@
 //! | `spec.rs`, `claims.rs` | a study file of this kind, and what the paper printed |
 //! | `pilot.rs` | runs of one arm that choose a setting of each cell first |
 //! | `strength.rs`, `settle.rs` | strengths by the rule, measured before anything is trained |
+//! | `stages.rs` | what is planned from what: the pilot's runs, then the arms' |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs` | files beside the runs, written whole |
 //! | `runner.rs` | from a plan to finished runs, on a device |
@@ -36,6 +37,7 @@ mod run;
 mod runner;
 mod settle;
 mod spec;
+mod stages;
 mod store;
 mod strength;
 mod summary;
@@ -54,7 +56,10 @@ pub(crate) use report::report;
 pub use results::Results;
 pub use run::Run;
 pub use runner::Runner;
+pub(crate) use runner::{alike, pool_of};
 pub use spec::{Calibration, Choice, Feasible, Pilot, Training, Tried};
+pub(crate) use stages::Stages;
+pub(crate) use strength::STRENGTHS;
 pub use strength::Strength;
 pub use summary::{Board, Comparison, Estimate};
 pub use table::{comparisons_table, endpoints_csv, endpoints_table};

@@ -1,7 +1,7 @@
 //! A training study from its file to its report.
 
 use super::{
-    Board, Calibration, Plan, Results, Runner, Strength, Training, comparisons_table, endpoints_csv,
+    Board, Plan, Results, Runner, Stages, Strength, Training, comparisons_table, endpoints_csv,
     endpoints_table, judge, training_page,
 };
 use crate::Error;
@@ -14,20 +14,17 @@ pub(crate) fn report(
     asked: &Asked<'_>,
     watch: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Report, Error> {
-    let mut study = match study.pilot_study() {
-        None => study,
-        Some(pilot) => {
-            let seeds = asked.seeds.map(|seeds| seeds.min(pilot.seeds));
-            let plan = Plan::new(pilot, seeds)?;
+    let stages = Stages { study, seeds: asked.seeds, first_seed: asked.first_seed };
+    let calibration = match stages.pilot()? {
+        None => None,
+        Some(plan) => {
             make(&plan, asked, watch)?;
-            let results = Results::read(&plan, asked.out)?;
-            let calibration = Calibration::choose(&study, &Board { plan: &plan, results: &results })?;
-            calibration.write(&asked.out.join(study.folder()))?;
-            study.calibrated(calibration)?
+            let calibration = stages.calibration(&plan, asked.out)?;
+            calibration.write(&asked.out.join(stages.study.folder()))?;
+            Some(calibration)
         }
     };
-    study.first_seed = asked.first_seed.unwrap_or(study.first_seed);
-    let plan = settle(Plan::new(study, asked.seeds)?, asked, watch)?;
+    let plan = settle(stages.arms(calibration)?, asked, watch)?;
     make(&plan, asked, watch)?;
     let results = Results::read(&plan, asked.out)?;
     let board = Board { plan: &plan, results: &results };
@@ -63,7 +60,7 @@ fn settle(plan: Plan, asked: &Asked<'_>, watch: &(dyn Fn(Progress<'_>) + Sync)) 
 }
 
 fn runner<'a>(workplace: &Workplace, asked: &'a Asked<'_>, tick: &'a (dyn Fn(u64) + Sync)) -> Runner<'a> {
-    Runner { out: asked.out, device: workplace.device.clone(), members: workplace.members, tick }
+    Runner { members: workplace.members, tick, ..Runner::new(asked.out, workplace.device.clone()) }
 }
 
 /// Trains the runs of a plan that are missing, where there is a place for it.

@@ -11,7 +11,6 @@ use niwaki_train::spec::{Played, PolicyKind, cohort_of};
 use niwaki_train::{Device, Recipe, Spec};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,6 +32,10 @@ pub struct Runner<'a> {
     /// Most members of a cohort on a GPU; an equal part of all that may train together where absent. On the processor
     /// runs train one by one, one per core.
     pub members: Option<usize>,
+    /// Whether other processes may work in the same folder; where they cannot, no lock is asked for.
+    pub shared: bool,
+    /// Bounds on the optima of pools of shops that are known already.
+    pub known: BTreeMap<String, Vec<Bounds>>,
     /// Called with the run-iterations that have just been done.
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
@@ -45,6 +48,14 @@ struct Watch {
     run_iterations: AtomicU64,
     /// Bounds on the optima of each pool of shops, sought once for all runs that share it.
     bounds: BTreeMap<String, Vec<Bounds>>,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner in a folder that other processes may work in, too.
+    #[must_use]
+    pub fn new(out: &'a Path, device: Device) -> Self {
+        Self { out, device, members: None, shared: true, known: BTreeMap::new(), tick: &|_| {} }
+    }
 }
 
 impl Runner<'_> {
@@ -182,7 +193,12 @@ impl Runner<'_> {
         let (mut mine, mut others) = (Vec::new(), Vec::new());
         for &run in runs {
             let home = self.out.join(&run.home);
-            match Claim::take(&home, (!wait).then_some(Duration::ZERO))? {
+            let claim = if self.shared {
+                Claim::take(&home, (!wait).then_some(Duration::ZERO))?
+            } else {
+                Some(Claim::private(&home)?)
+            };
+            match claim {
                 None => others.push(run),
                 // Another process may have finished it between the first look and the claim.
                 Some(_) if run::is_finished(&home, &run.identity())? => {
@@ -266,11 +282,17 @@ impl Runner<'_> {
 
     /// Bounds on the optima of every pool that some runs play: those that any run of the study has played before, so
     /// that paired runs are paid alike, or else sought.
-    fn seek(&self, todo: &[&Planned], all: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
+    pub(crate) fn seek(
+        &self,
+        todo: &[&Planned],
+        all: &[&Planned],
+    ) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
         let shops = |run: &&&Planned| matches!(run.recipe.task, Played::Shops(_));
         let mut bounds = BTreeMap::new();
         for run in todo.iter().filter(shops) {
-            bounds.insert(pool_of(&run.recipe.spec)?, Vec::new());
+            let pool = pool_of(&run.recipe.spec)?;
+            let known = self.known.get(&pool).cloned().unwrap_or_default();
+            bounds.insert(pool, known);
         }
         for run in all.iter().filter(shops) {
             if let Some(missing) =
@@ -294,19 +316,6 @@ impl Runner<'_> {
     }
 }
 
-/// Bounds on the optima of every pool that some runs play.
-pub(super) fn seek(runs: &[&Planned]) -> Result<BTreeMap<String, Vec<Bounds>>, Error> {
-    let mut bounds = BTreeMap::new();
-    for run in runs.iter().filter(|run| matches!(run.recipe.task, Played::Shops(_))) {
-        if let Entry::Vacant(missing) = bounds.entry(pool_of(&run.recipe.spec)?) {
-            let mut recipe = run.recipe.clone();
-            recipe.prepare(None, &|_, _| {})?;
-            missing.insert(recipe.bounds().unwrap_or_default().to_vec());
-        }
-    }
-    Ok(bounds)
-}
-
 impl Watch {
     /// Notes when the first iteration was done.
     fn first(&self) {
@@ -317,14 +326,14 @@ impl Watch {
 }
 
 /// What two runs that play the same instances have in common.
-pub(super) fn pool_of(spec: &Spec) -> Result<String, Error> {
+pub(crate) fn pool_of(spec: &Spec) -> Result<String, Error> {
     let mut task = spec.task.clone();
     (task.deadline, task.reward) = (None, None);
     Ok(Spec { task, ..Spec::default() }.to_toml()?)
 }
 
 /// Runs that can train as one program: arms, deadlines and seeds do, other shapes and other reuse do not.
-pub(super) fn alike(runs: Vec<&Planned>) -> Result<Vec<Vec<&Planned>>, Error> {
+pub(crate) fn alike(runs: Vec<&Planned>) -> Result<Vec<Vec<&Planned>>, Error> {
     let mut alike: BTreeMap<String, Vec<&Planned>> = BTreeMap::new();
     for run in runs {
         alike.entry(cohort_of(&run.recipe.spec)?).or_default().push(run);

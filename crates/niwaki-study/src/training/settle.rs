@@ -3,7 +3,7 @@
 //! A probe is one whole update without correction from a seed's initial policy. The median drift of all probes of an arm
 //! in a cell licenses min(1, 1/σ²T), and every run of that arm and cell trains with it, as if the file had said so.
 
-use super::runner::{alike, pool_of, seek};
+use super::runner::{alike, pool_of};
 use super::{Plan, Planned, Runner, Strength, store};
 use crate::Error;
 use niwaki_train::spec::MEASURED;
@@ -84,14 +84,14 @@ impl Runner<'_> {
             });
         }
         if !drifts.is_empty() {
-            store::write_whole(&folder.join("strengths.json"), &strengths)?;
+            store::write_whole(&folder.join(super::STRENGTHS), &strengths)?;
         }
         Ok(strengths)
     }
 
     /// The drift of every run's first update, by the folder of its results.
     fn probe<'p>(&self, runs: Vec<&'p Planned>) -> Result<BTreeMap<&'p Path, Option<f64>>, Error> {
-        let (bounds, mut drifts) = (seek(&runs)?, BTreeMap::new());
+        let (bounds, mut drifts) = (self.seek(&runs, &runs)?, BTreeMap::new());
         for cohort in alike(runs)? {
             for members in cohort.chunks(self.members.unwrap_or(MEMBERS).max(1)) {
                 let mut recipes: Vec<Recipe> = members.iter().map(|run| run.recipe.clone()).collect();

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// The file of a study's strengths.
+pub(crate) const STRENGTHS: &str = "strengths.json";
+
 /// The strength of an arm in a cell, and what it was read off.
 ///
 /// Paper: `app:sched-driftdial`
@@ -44,7 +47,7 @@ impl Strength {
     /// # Errors
     /// If the file is damaged or cannot be read.
     pub fn read(folder: &Path) -> Result<Vec<Self>, Error> {
-        let path = folder.join("strengths.json");
+        let path = folder.join(STRENGTHS);
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::vouched(&text).map_err(|reason| Error::Damaged { path, reason }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should fail loudly")]
 
+mod machines;
 mod pretrained;
 mod registered;
 mod scheduling;
@@ -155,7 +156,7 @@ fn run(plan: &Plan, out: &Path) -> Option<Speed> {
 }
 
 fn try_run(plan: &Plan, out: &Path) -> Result<Option<Speed>, niwaki_study::Error> {
-    Runner { out, device: Device::Cpu, members: None, tick: &|_| {} }.run(plan)
+    Runner::new(out, Device::Cpu).run(plan)
 }
 
 /// Every file of the runs below a folder, by name; speed and the times of events are the clock's and left out.

@@ -94,7 +94,7 @@ set = { "task.deadline" = 1.2 }
 fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path();
-    let runner = |members| Runner { out, device: Device::Cpu, members, tick: &|_| {} };
+    let runner = |members| Runner { members, ..Runner::new(out, Device::Cpu) };
     let plan = || Plan::new(strictly("ruled", RULED).unwrap(), None).unwrap();
     assert!(plan().measures());
     let strengths = runner(None).strengths(&plan()).unwrap();
@@ -137,7 +137,7 @@ fn a_deadline_that_nobody_misses_leaves_the_rule_without_a_signal() {
     let text = RULED.replace("\"task.deadline\" = 1.05", "\"task.deadline\" = 9.0");
     let plan = Plan::new(strictly("ruled", &text).unwrap(), None).unwrap();
     let device = Device::Cpu;
-    let runner = Runner { out: folder.path(), device, members: None, tick: &|_| {} };
+    let runner = Runner::new(folder.path(), device);
     let refused = runner.strengths(&plan).unwrap_err().to_string();
     assert!(refused.contains("arm ruled, cell tight: tempered:rule: none of 3 probes"), "{refused}");
 }

@@ -80,7 +80,8 @@ pub enum Occupied {
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
-    _held: File,
+    /// Nothing where nobody else knows the folder.
+    _held: Option<File>,
 }
 
 impl Claim {
@@ -94,12 +95,12 @@ impl Claim {
         let held = File::open(path).map_err(|source| disk(path, source))?;
         let Some(patience) = patience else {
             held.lock().map_err(|source| disk(path, source))?;
-            return Ok(Some(Self { path: path.to_owned(), _held: held }));
+            return Ok(Some(Self { path: path.to_owned(), _held: Some(held) }));
         };
         let began = Instant::now();
         loop {
             match held.try_lock() {
-                Ok(()) => return Ok(Some(Self { path: path.to_owned(), _held: held })),
+                Ok(()) => return Ok(Some(Self { path: path.to_owned(), _held: Some(held) })),
                 Err(TryLockError::Error(source)) => return Err(disk(path, source)),
                 Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
                     thread::sleep(Duration::from_millis(30));
@@ -107,6 +108,16 @@ impl Claim {
                 Err(TryLockError::WouldBlock) => return Ok(None),
             }
         }
+    }
+
+    /// Claims a folder that no other process knows of, which is made where it is missing. No lock is asked for: some
+    /// shared file systems have none.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn private(path: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(path).map_err(|source| disk(path, source))?;
+        Ok(Self { path: path.to_owned(), _held: None })
     }
 }
 

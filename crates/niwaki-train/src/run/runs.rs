@@ -32,6 +32,24 @@ impl Device {
             Self::Cuda(options) => format!("cuda {:?}", options.precision).to_lowercase(),
         }
     }
+
+    /// The device that results call so; nothing where this program knows none of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|device| device.name() == name)
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn all() -> Vec<Self> {
+        vec![Self::Cpu]
+    }
+
+    #[cfg(feature = "cuda")]
+    fn all() -> Vec<Self> {
+        use niwaki_nn::cuda::{Options, Precision};
+        let cuda = |precision| Self::Cuda(Options { precision, ..Options::default() });
+        vec![Self::Cpu, cuda(Precision::F32), cuda(Precision::Tf32), cuda(Precision::Bf16)]
+    }
 }
 
 impl Runs {

@@ -31,7 +31,7 @@ pub use raw::{
     AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, GlimpseKind, OptimiserKind,
     OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
 };
-pub use read::{set, strictly};
+pub use read::{set, strictly, value_of};
 pub use record::Pretrained;
 pub use shop::Shops;
 pub use size::{MEMORY, block_parameters, bytes_in_words, times};

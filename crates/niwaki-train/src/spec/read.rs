@@ -132,7 +132,8 @@ fn line_of(text: &str, path: &[String]) -> Option<usize> {
 }
 
 /// A value as TOML where it is one, else as a string.
-fn value_of(text: &str) -> toml::Value {
+#[must_use]
+pub fn value_of(text: &str) -> toml::Value {
     let read = toml::from_str::<toml::Table>(&format!("value = {text}")).ok();
     read.and_then(|mut table| table.remove("value")).unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }

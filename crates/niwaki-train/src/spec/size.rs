@@ -2,7 +2,7 @@
 
 use super::check::refuse;
 use super::shop::Shops;
-use super::{OptimiserKind, Played, PolicyKind, Spec};
+use super::{OptimiserKind, Played, PolicyKind, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Instance;
 use niwaki_shop::generate::Size;
@@ -43,17 +43,53 @@ pub fn block_parameters(blocks: usize, width: usize, hidden: usize) -> u128 {
     each.into_iter().fold(0_u128, u128::saturating_add).saturating_mul(blocks as u128)
 }
 
+/// What a run takes of memory, in bytes, and how many parameters its network has.
+struct Sizes {
+    parameters: u128,
+    network: u128,
+    batch: u128,
+}
+
+impl Recipe {
+    /// What a run takes of memory at least, in bytes: its network with what the optimiser remembers, and one batch.
+    ///
+    /// # Errors
+    /// Where the model of a pretrained decoder cannot be read.
+    pub fn bytes(&self) -> Result<u128, Error> {
+        let Sizes { network, batch, .. } = self.spec.sizes(&self.task)?;
+        Ok(network.saturating_add(batch))
+    }
+}
+
 impl Spec {
     /// Refuses heads that do not divide the width, and sizes that no machine holds.
     pub(super) fn check_size(&self, task: &Played) -> Result<(), Error> {
-        let policy = &self.policy;
-        let (width, hidden) = (self.width(), self.hidden());
-        let attends = matches!(policy.kind, PolicyKind::Causal | PolicyKind::Pointer);
-        if attends && !width.is_multiple_of(policy.heads) {
+        let (policy, width) = (&self.policy, self.width());
+        if self.attends() && !width.is_multiple_of(policy.heads) {
             let reason = format!("{} heads do not divide a width of {width} into equal parts", policy.heads);
             return Err(refuse("policy.heads", reason));
         }
-        let blocks = if attends { policy.blocks } else { 0 };
+        let Sizes { parameters, network, batch } = self.sizes(task)?;
+        if network > MEMORY {
+            return Err(too_large("policy", &format!("{parameters} parameters"), network));
+        }
+        if batch > MEMORY {
+            let (lanes, (steps, choices)) = (self.rollout.lanes, played(task));
+            let what = format!("{lanes} lanes of {steps} steps with {choices} choices each");
+            return Err(too_large("rollout.lanes", &what, batch));
+        }
+        Ok(())
+    }
+
+    fn attends(&self) -> bool {
+        matches!(self.policy.kind, PolicyKind::Causal | PolicyKind::Pointer)
+    }
+
+    /// What a run takes, part by part.
+    fn sizes(&self, task: &Played) -> Result<Sizes, Error> {
+        let policy = &self.policy;
+        let (width, hidden) = (self.width(), self.hidden());
+        let blocks = if self.attends() { policy.blocks } else { 0 };
         let ends = match task {
             Played::Tokens(task) => {
                 let (vocab, horizon) = (task.vocab(), task.horizon());
@@ -74,17 +110,10 @@ impl Spec {
         } else {
             parameters.saturating_mul(4 * copies).saturating_add(times(&[blocks]).saturating_mul(PER_BLOCK))
         };
-        if network > MEMORY {
-            return Err(too_large("policy", &format!("{parameters} parameters"), network));
-        }
         let (lanes, (steps, choices)) = (self.rollout.lanes, played(task));
         // Five numbers of eight bytes per step, and a byte per choice that may be open.
         let batch = times(&[lanes, steps]).saturating_mul(40 + choices as u128);
-        if batch > MEMORY {
-            let what = format!("{lanes} lanes of {steps} steps with {choices} choices each");
-            return Err(too_large("rollout.lanes", &what, batch));
-        }
-        Ok(())
+        Ok(Sizes { parameters, network, batch })
     }
 
     /// The width of the policy's network.

@@ -5,15 +5,20 @@ mod bench;
 mod convert;
 mod export;
 mod generate;
+mod launch;
 mod models;
 mod oracle;
 mod planned;
 mod policy;
 mod reproduce;
 mod solve;
+mod split;
+mod status;
+mod sweep;
 mod template;
 mod train;
 mod verify;
+mod work;
 
 use anyhow::ensure;
 use clap::Subcommand;
@@ -55,6 +60,16 @@ pub(crate) enum Command {
     Oracle(oracle::Oracle),
     /// Re-run a table or figure of the paper and hold it against the printed numbers.
     Reproduce(reproduce::Reproduce),
+    /// Compare corrections over settings and seeds of your own: writes the study, runs it, reports it.
+    Sweep(sweep::Args),
+    /// Split studies into units of work that many machines can share.
+    Split(split::Args),
+    /// Work on units of a plan, beside any number of other processes.
+    Work(work::Args),
+    /// Hand a plan to this machine's GPUs and cores, or to Slurm, Kubernetes or Ray.
+    Launch(launch::Launching),
+    /// Say how far a plan is: done, running, failed and why, time left.
+    Status(status::Args),
     /// Train a policy from a spec: curve, TensorBoard events, checkpoints; a stopped run goes on where it was.
     Train(train::Args),
     /// Write the decoder that a run fine-tuned as a Hugging Face folder.
@@ -80,6 +95,11 @@ impl Command {
             Self::Advise(args) => args.run(),
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
+            Self::Sweep(args) => args.run(),
+            Self::Split(args) => args.run(),
+            Self::Work(args) => args.run(),
+            Self::Launch(args) => args.run(),
+            Self::Status(args) => args.run(),
             Self::Train(args) => args.run(),
             Self::Export(args) => args.run(),
             Self::Solve(args) => args.run(),

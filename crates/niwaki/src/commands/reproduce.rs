@@ -43,6 +43,21 @@ pub(crate) struct Reproduce {
 }
 
 impl Reproduce {
+    /// A study of one's own in a folder, as if it had been asked for.
+    pub(super) fn of(study: &Path, out: &Path, device: DeviceArgs, report_only: bool) -> Self {
+        Self {
+            labels: vec![study.display().to_string()],
+            list: false,
+            seeds: None,
+            first_seed: None,
+            out: out.to_owned(),
+            report_only,
+            members: None,
+            model: None,
+            device,
+        }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         if self.list {
             return list();

@@ -4,6 +4,7 @@
 
 mod advise;
 mod engine;
+mod machines;
 mod oracle;
 mod output;
 mod planner;

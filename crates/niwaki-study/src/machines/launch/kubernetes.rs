@@ -1,0 +1,95 @@
+//! A manifest with an Indexed Job for Kubernetes.
+
+use super::Launch;
+use crate::Error;
+use crate::machines::Split;
+use std::fmt::Write as _;
+
+/// The largest plan that travels in the manifest: a ConfigMap holds a megabyte.
+const LARGEST: usize = 900_000;
+
+/// What a pod is made of.
+#[derive(Clone, Debug)]
+pub struct Pods<'a> {
+    /// The image that holds the program.
+    pub image: &'a str,
+    /// A claim on a volume that every pod can write, mounted at the folder of the results.
+    pub volume: Option<&'a str>,
+}
+
+/// The manifest: the plan in a ConfigMap, and a Job with one index per unit. Pods with higher indices begin later, so units
+/// that come after others stand behind them and wait.
+///
+/// # Errors
+/// Where the plan is too large for a ConfigMap, or a word cannot stand in a manifest.
+pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result<String, Error> {
+    let refuse = |mend: String| Error::Plan { name: format!("plan {}", split.id), mend };
+    let document = split.to_json()?;
+    if document.len() > LARGEST {
+        let mend = format!(
+            "its {} bytes do not fit into a ConfigMap of 1 MB; give more runs to each unit",
+            document.len()
+        );
+        return Err(refuse(mend));
+    }
+    let words = [launch.program, launch.out, pods.image, pods.volume.unwrap_or_default()];
+    if let Some(word) = words.into_iter().find(|word| word.chars().any(char::is_control)) {
+        return Err(refuse(format!("'{}' holds a control character", word.escape_debug())));
+    }
+    let [program, out, image] = [launch.program, launch.out, pods.image].map(text);
+    let (id, units) = (&split.id, split.units.len());
+    let at_once = launch.at_once.unwrap_or(units).min(units).max(1);
+    let mut manifest =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: niwaki-{id}\ndata:\n  plan.json: |\n");
+    for line in document.lines() {
+        // A string is always written.
+        let _ = writeln!(manifest, "    {line}");
+    }
+    let retries = launch.attempts.saturating_sub(1);
+    let _ = write!(
+        manifest,
+        r#"---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: niwaki-{id}
+spec:
+  completionMode: Indexed
+  completions: {units}
+  parallelism: {at_once}
+  backoffLimitPerIndex: {retries}
+  maxFailedIndexes: {units}
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: niwaki
+          image: {image}
+          command: [{program}, work, --plan, /etc/niwaki/plan.json, --out, {out}, --unit, $(JOB_COMPLETION_INDEX), --wait]
+"#
+    );
+    if split.units.iter().any(|unit| unit.device != "cpu") {
+        manifest += "          resources:\n            limits:\n              nvidia.com/gpu: 1\n";
+    }
+    manifest += "          volumeMounts:\n            - name: plan\n              mountPath: /etc/niwaki\n";
+    if pods.volume.is_some() {
+        let _ = writeln!(manifest, "            - name: results\n              mountPath: {out}");
+    }
+    let _ = write!(
+        manifest,
+        "      volumes:\n        - name: plan\n          configMap:\n            name: niwaki-{id}\n"
+    );
+    if let Some(volume) = pods.volume {
+        let claim = text(volume);
+        let _ = writeln!(
+            manifest,
+            "        - name: results\n          persistentVolumeClaim:\n            claimName: {claim}"
+        );
+    }
+    Ok(manifest)
+}
+
+/// A word as YAML takes it: JSON's strings are YAML's.
+fn text(word: &str) -> String {
+    serde_json::Value::from(word).to_string()
+}

@@ -1,0 +1,80 @@
+//! Launchers that only translate: a plan into what the schedulers that people have take.
+//!
+//! Each returns a text and runs nothing. Every one of them comes down to `niwaki work --unit N`, so that what a scheduler
+//! repeats, moves or duplicates is no matter.
+//!
+//! | module | what belongs there |
+//! |---|---|
+//! | `slurm.rs` | a script that submits job arrays |
+//! | `kubernetes.rs` | a manifest with an Indexed Job |
+//! | `ray.rs` | a Python program for Ray |
+
+mod kubernetes;
+mod ray;
+mod slurm;
+
+pub use kubernetes::{Pods, kubernetes};
+pub use ray::ray;
+pub use slurm::slurm;
+
+use super::split::Split;
+use std::ops::Range;
+
+/// What every launcher has to know.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// The program, as the machines find it.
+    pub program: &'a str,
+    /// The plan's file, as the machines find it.
+    pub plan: &'a str,
+    /// The store of its results, as the machines find it.
+    pub out: &'a str,
+    /// How often a unit may fail before it is left alone.
+    pub attempts: u32,
+    /// Most units at the same time, where there is a limit.
+    pub at_once: Option<usize>,
+}
+
+/// Units that can be handed out together: the same device, and so many others before them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The units.
+    pub units: Range<usize>,
+    /// How many stages come before.
+    pub depth: usize,
+    /// Whether they need a GPU.
+    pub gpu: bool,
+}
+
+impl Split {
+    /// The plan in blocks of neighbours, none longer than `most`.
+    #[must_use]
+    pub fn blocks(&self, most: usize) -> Vec<Block> {
+        let mut depths: Vec<usize> = Vec::with_capacity(self.units.len());
+        let mut blocks: Vec<Block> = Vec::new();
+        for (number, unit) in self.units.iter().enumerate() {
+            let depth = unit.before().map(|before| depths[before] + 1).max().unwrap_or(0);
+            depths.push(depth);
+            let gpu = unit.device != "cpu";
+            match blocks.last_mut() {
+                Some(block)
+                    if (block.depth, block.gpu) == (depth, gpu) && block.units.len() < most.max(1) =>
+                {
+                    block.units.end = number + 1;
+                }
+                _ => blocks.push(Block { units: number..number + 1, depth, gpu }),
+            }
+        }
+        blocks
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=%+,@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,30 @@
+//! A Python program for Ray: the one of the Python package, with what it is to do at its end.
+
+use super::Launch;
+use crate::machines::Split;
+use serde_json::Value;
+
+/// The program as the Python package has it.
+const PROGRAM: &str = include_str!("../../../../../python/niwaki/ray.py");
+
+/// The program with the call that runs a plan. A cluster's address is taken from `RAY_ADDRESS`, as Ray does.
+#[must_use]
+pub fn ray(split: &Split, launch: &Launch<'_>) -> String {
+    let mut units = Vec::new();
+    for unit in &split.units {
+        let gpu = u8::from(unit.device != "cpu");
+        units.push(format!("({}, {}, {gpu})", unit.before().start, unit.before().end));
+    }
+    // JSON's strings are Python's.
+    let [program, plan, out] =
+        [launch.program, launch.plan, launch.out].map(|word| Value::from(word).to_string());
+    let (attempts, at_once) =
+        (launch.attempts, launch.at_once.map_or("None".to_owned(), |limit| limit.to_string()));
+    format!(
+        "{PROGRAM}\n\n# The plan {id}: for each unit the first of those before it, the one behind their last, and its GPUs.\n\
+         UNITS = [\n    {units},\n]\n\nif __name__ == \"__main__\":\n    raise SystemExit(\n        \
+         run(UNITS, {plan}, {out}, program={program}, attempts={attempts}, at_once={at_once})\n    )\n",
+        id = split.id,
+        units = units.join(",\n    "),
+    )
+}

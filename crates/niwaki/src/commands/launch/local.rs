@@ -1,0 +1,162 @@
+//! Several processes on one machine, each with a GPU of its own or a share of the cores.
+
+use super::PlanArgs;
+use crate::commands::{status, work};
+use crate::terminal;
+use anyhow::{Context, bail, ensure};
+use niwaki_study::machines::{Standing, leases};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often the processes are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What says which GPUs a process sees.
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+#[derive(clap::Args)]
+pub(crate) struct Local {
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+    /// Processes; one per visible GPU where the plan needs GPUs, else one per core.
+    #[arg(long, value_name = "N")]
+    pub(crate) workers: Option<usize>,
+    /// Seconds after which others may take over a unit whose process gives no sign of life.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) lease: u64,
+    /// Print the processes that would be started, and stop.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// A process that is to be started: the GPU that it sees, and its threads.
+struct Post {
+    gpu: Option<String>,
+    threads: usize,
+}
+
+impl Local {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        ensure!(self.workers != Some(0), "--workers 0 runs nothing; give at least 1");
+        let split = self.plan.read()?;
+        let posts = self.posts(split.units.iter().any(|unit| unit.device != "cpu"));
+        if self.dry_run {
+            for post in &posts {
+                terminal::say(&self.line(post)?);
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        // A refusal comes before any process.
+        let store = self.plan.store()?;
+        let asked = Arc::new(AtomicBool::new(false));
+        let stop = asked.clone();
+        ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed))
+            .context("cannot watch for signals")?;
+        let mut children = Vec::new();
+        for post in &posts {
+            children.push(Some(self.start(post)?));
+        }
+        let leases = leases(&split, store, &self.plan.terms(self.lease));
+        // As often as a unit may fail, so may the process that works on it.
+        let mut restarts = posts.len() * self.plan.attempts as usize;
+        while children.iter().any(Option::is_some) {
+            std::thread::sleep(LOOK);
+            if asked.load(Ordering::Relaxed) {
+                return stop_all(children);
+            }
+            for (child, post) in children.iter_mut().zip(&posts) {
+                let Some(ended) = child.as_mut().map(Child::try_wait).transpose()?.flatten() else {
+                    continue;
+                };
+                *child = None;
+                let over = Standing::of(&split, &leases, self.plan.attempts)?.is_over();
+                if over || ended.success() {
+                    continue;
+                }
+                // It was killed, or the machine refused it something: another goes on.
+                if restarts == 0 {
+                    bail!(
+                        "its processes end before the plan does ({ended}); niwaki status says how far it is"
+                    );
+                }
+                restarts -= 1;
+                *child = Some(self.start(post)?);
+            }
+        }
+        status::show(&super::status(&self.plan)?);
+        let standing = Standing::of(&split, &leases, self.plan.attempts)?;
+        work::given_up(&self.plan, &standing).map_or(Ok(ExitCode::SUCCESS), Err)
+    }
+
+    /// One process per GPU, or one per core.
+    fn posts(&self, gpus: bool) -> Vec<Post> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let visible = if gpus { visible() } else { Vec::new() };
+        let count = self.workers.unwrap_or(if visible.is_empty() { cores } else { visible.len() });
+        let threads = (cores / count).max(1);
+        let gpu = |worker: usize| visible.get(worker % visible.len().max(1)).cloned();
+        (0..count).map(|worker| Post { gpu: gpu(worker), threads }).collect()
+    }
+
+    fn command(&self, post: &Post) -> anyhow::Result<Command> {
+        let mut command = Command::new(super::this_program()?);
+        command.args(["work", "--claim", "--quiet", "--plan"]).arg(&self.plan.plan);
+        command.args(["--out", &self.plan.out, "--lease", &self.lease.to_string()]);
+        command.args(["--attempts", &self.plan.attempts.to_string()]);
+        command.env("RAYON_NUM_THREADS", post.threads.to_string());
+        if let Some(gpu) = &post.gpu {
+            command.env(VISIBLE, gpu);
+        }
+        Ok(command)
+    }
+
+    fn start(&self, post: &Post) -> anyhow::Result<Child> {
+        let mut command = self.command(post)?;
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.spawn().context("cannot start a process of this program")
+    }
+
+    /// The command as one would type it.
+    fn line(&self, post: &Post) -> anyhow::Result<String> {
+        let command = self.command(post)?;
+        let set = command.get_envs().filter_map(|(name, value)| {
+            Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy()))
+        });
+        let words = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| word.to_string_lossy().into_owned());
+        Ok(set.chain(words).collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// The GPUs that this process sees.
+fn visible() -> Vec<String> {
+    if let Ok(listed) = std::env::var(VISIBLE) {
+        return listed
+            .split(',')
+            .map(str::trim)
+            .filter(|gpu| !gpu.is_empty())
+            .map(ToOwned::to_owned)
+            .collect();
+    }
+    let found = std::fs::read_dir("/proc/driver/nvidia/gpus").map_or(0, Iterator::count);
+    (0..found).map(|gpu| gpu.to_string()).collect()
+}
+
+/// Asks every process to stop, which says so to the others at work on the plan.
+fn stop_all(mut children: Vec<Option<Child>>) -> anyhow::Result<ExitCode> {
+    for child in children.iter_mut().flatten() {
+        let asked = Command::new("kill").arg(child.id().to_string()).status();
+        if !asked.is_ok_and(|asked| asked.success()) {
+            // Nothing is lost: every file is whole at any moment.
+            let _ = child.kill();
+        }
+    }
+    for child in children.iter_mut().flatten() {
+        child.wait().context("cannot wait for a process")?;
+    }
+    terminal::say("stopped; the same command goes on from there");
+    Ok(ExitCode::from(130))
+}

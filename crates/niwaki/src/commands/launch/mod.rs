@@ -1,0 +1,221 @@
+//! `niwaki launch`: a plan handed to the machines that somebody has.
+
+mod local;
+
+use crate::terminal;
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use niwaki_store::Store;
+use niwaki_study::machines::launch::{Launch, Pods, kubernetes, ray, slurm};
+use niwaki_study::machines::{Split, Status, Terms, leases};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) use local::Local;
+
+/// What every command about a plan is given.
+#[derive(Args, Clone)]
+pub(crate) struct PlanArgs {
+    /// The plan, as `niwaki split` wrote it.
+    #[arg(long, value_name = "FILE", default_value = "plan.json")]
+    pub(super) plan: PathBuf,
+    /// Folder for results that all machines share; it may hold some of them already.
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(super) out: String,
+    /// How often a unit may fail before it is given up.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(super) attempts: u32,
+    /// Where runs train if --out is no folder; in the system's temporary folder where absent.
+    #[arg(long, value_name = "DIR")]
+    pub(super) scratch: Option<PathBuf>,
+}
+
+impl PlanArgs {
+    /// The plan itself.
+    pub(super) fn read(&self) -> anyhow::Result<Split> {
+        let text = niwaki_files::read_text(&self.plan)
+            .with_context(|| format!("cannot read {}; make it with niwaki split", self.plan.display()))?;
+        Ok(Split::read(&self.plan.display().to_string(), &text)?)
+    }
+
+    /// The store of its results.
+    pub(super) fn store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        niwaki_store::open(&self.out).with_context(|| format!("--out {}", self.out))
+    }
+
+    /// How this process claims.
+    pub(super) fn terms(&self, lease: u64) -> Terms {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        let host = host.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_else(|| "machine".to_owned());
+        // The name becomes part of a record's.
+        let host: String = host
+            .trim()
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' })
+            .collect();
+        let holder = format!("{host}-{}", std::process::id());
+        let scratch = self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join("niwaki"));
+        Terms { holder, patience: Duration::from_secs(lease), attempts: self.attempts, scratch }
+    }
+}
+
+/// How far a plan is.
+pub(super) fn status(plan: &PlanArgs) -> anyhow::Result<Status> {
+    let split = plan.read()?;
+    Ok(Status::of(&split, &leases(&split, plan.store()?, &plan.terms(60)), plan.attempts)?)
+}
+
+#[derive(Args)]
+pub(crate) struct Launching {
+    #[command(subcommand)]
+    launcher: Launcher,
+}
+
+#[derive(Subcommand)]
+enum Launcher {
+    /// Several processes on this machine: one per GPU, or one per core.
+    Local(Local),
+    /// Job arrays of Slurm, with dependencies, requeued on preemption.
+    Slurm(Slurm),
+    /// An Indexed Job of Kubernetes.
+    Kubernetes(Kubernetes),
+    /// Tasks of Ray.
+    Ray(Ray),
+}
+
+/// What the launchers for other machines share.
+#[derive(Args)]
+struct Elsewhere {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Print what would be submitted, and stop.
+    #[arg(long)]
+    dry_run: bool,
+    /// Most units at the same time.
+    #[arg(long, value_name = "N")]
+    at_once: Option<usize>,
+    /// The program, as the machines find it; this very one where absent.
+    #[arg(long, value_name = "FILE")]
+    program: Option<String>,
+}
+
+#[derive(Args)]
+struct Slurm {
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// Further options of sbatch, after --: e.g. -- --partition=gpu --time=2:00:00.
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<String>,
+}
+
+#[derive(Args)]
+struct Kubernetes {
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// The image that holds the program.
+    #[arg(long, value_name = "IMAGE")]
+    image: String,
+    /// A claim on a volume that every pod can write; it is mounted at --out.
+    #[arg(long, value_name = "CLAIM")]
+    volume: Option<String>,
+}
+
+#[derive(Args)]
+struct Ray {
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+    /// The Python that has Ray.
+    #[arg(long, value_name = "FILE", default_value = "python3")]
+    python: String,
+}
+
+impl Launching {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.launcher {
+            Launcher::Local(local) => local.run(),
+            Launcher::Slurm(Slurm { elsewhere, options }) => {
+                let script = elsewhere.text(true, |split, launch| Ok(slurm(split, launch, &options)))?;
+                elsewhere.submit(&script, "bash", &[])
+            }
+            Launcher::Kubernetes(Kubernetes { elsewhere, image, volume }) => {
+                let pods = Pods { image: &image, volume: volume.as_deref() };
+                let manifest =
+                    elsewhere.text(false, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
+                elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"])
+            }
+            Launcher::Ray(Ray { elsewhere, python }) => {
+                let program = elsewhere.text(true, |split, launch| Ok(ray(split, launch)))?;
+                elsewhere.submit(&program, &python, &["-"])
+            }
+        }
+    }
+}
+
+impl Elsewhere {
+    /// What is submitted. Where the machines see the files of this one, paths are made whole.
+    fn text(
+        &self,
+        whole: bool,
+        translate: impl FnOnce(&Split, &Launch<'_>) -> anyhow::Result<String>,
+    ) -> anyhow::Result<String> {
+        ensure!(self.at_once != Some(0), "--at-once 0 runs nothing; give at least 1");
+        let split = self.plan.read()?;
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None if whole => this_program()?,
+            None => "niwaki".to_owned(),
+        };
+        let (plan, out) = (self.plan.plan.display().to_string(), self.plan.out.clone());
+        let (plan, out) = if whole { (absolute(&plan)?, absolute(&out)?) } else { (plan, out) };
+        let launch = Launch {
+            program: &program,
+            plan: &plan,
+            out: &out,
+            attempts: self.plan.attempts,
+            at_once: self.at_once,
+        };
+        translate(&split, &launch)
+    }
+
+    /// Prints a text, or gives it to the program that takes it.
+    fn submit(&self, text: &str, program: &str, arguments: &[&str]) -> anyhow::Result<ExitCode> {
+        if self.dry_run {
+            terminal::say(text.trim_end());
+            return Ok(ExitCode::SUCCESS);
+        }
+        let child = Command::new(program).args(arguments).stdin(Stdio::piped()).spawn();
+        let mut child = child
+            .with_context(|| format!("cannot run {program}; --dry-run prints what it would be given"))?;
+        if let Some(mut input) = child.stdin.take() {
+            input
+                .write_all(text.as_bytes())
+                .with_context(|| format!("{program} did not take what it was given"))?;
+        }
+        let ended = child.wait().with_context(|| format!("cannot wait for {program}"))?;
+        if !ended.success() {
+            bail!(
+                "{program} ended with {ended}; what it began goes on, and the same command begins the rest"
+            );
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Where this program is.
+fn this_program() -> anyhow::Result<String> {
+    let program = std::env::current_exe().context("cannot tell where this program is; give --program")?;
+    Ok(program.display().to_string())
+}
+
+/// A path as other processes find it; a store that is no folder is found by its own name.
+fn absolute(path: &str) -> anyhow::Result<String> {
+    if path.contains("://") {
+        return Ok(path.to_owned());
+    }
+    let whole =
+        std::path::absolute(Path::new(path)).with_context(|| format!("cannot tell where {path} is"))?;
+    Ok(whole.display().to_string())
+}

@@ -1,0 +1,79 @@
+//! `niwaki status`: how far a plan is, wherever its units run.
+
+use super::launch::{self, PlanArgs};
+use crate::terminal;
+use niwaki_page::{Cell, Column, Table};
+use niwaki_study::machines::Status;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Print it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let status = launch::status(&self.plan)?;
+        if self.json {
+            terminal::say(&serde_json::to_string_pretty(&status)?);
+        } else {
+            show(&status);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Counts, who works on what, failures, and the time that is left.
+pub(super) fn show(status: &Status) {
+    let Status { plan, units, done, ready, waiting, blocked, .. } = status;
+    terminal::say(&format!(
+        "plan {plan}: {done} of {units} units done, {} running, {ready} ready, {waiting} waiting, {} failed, {blocked} behind a failure",
+        status.running.len(),
+        status.failed.len()
+    ));
+    let share = 100.0 * status.run_iterations_done as f64 / status.run_iterations.max(1) as f64;
+    let left = match status.seconds_left {
+        Some(seconds) if done < units => format!(", about {} left", duration(seconds)),
+        _ => String::new(),
+    };
+    terminal::say(&format!(
+        "{} of {} run-iterations ({share:.1}%){left}",
+        status.run_iterations_done, status.run_iterations
+    ));
+    if !status.running.is_empty() {
+        let mut table = Table::new("Running").columns([
+            Column::text("unit"),
+            Column::number("attempt"),
+            Column::text("by"),
+            Column::text("run-iterations"),
+        ]);
+        for unit in &status.running {
+            table.push([
+                Cell::from(unit.words.as_str()),
+                Cell::from(f64::from(unit.attempt)),
+                Cell::from(unit.holder.as_str()),
+                Cell::from(format!("{} of {}", unit.done, unit.of)),
+            ]);
+        }
+        terminal::say(table.to_text(terminal::width()).trim_end());
+    }
+    for failed in &status.failed {
+        let next = if failed.given_up { "given up" } else { "to be tried again" };
+        terminal::say(&format!(
+            "{} failed {} times, {next}: {}",
+            failed.words, failed.failures, failed.reason
+        ));
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}

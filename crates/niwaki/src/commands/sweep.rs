@@ -1,0 +1,114 @@
+//! `niwaki sweep`: a study of one's own from the command line, with paired comparisons.
+
+use super::launch::{Local, PlanArgs};
+use super::reproduce::Reproduce;
+use crate::device::DeviceArgs;
+use crate::{output, terminal};
+use anyhow::Context;
+use niwaki_study::machines::{Split, Splitting};
+use niwaki_study::sweep::Sweep;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The spec that every run begins with, as for `niwaki train`.
+    file: PathBuf,
+    /// An arm: a correction such as ppo or tempered:0.1; every other one is compared with the first, seed by seed.
+    #[arg(long = "arm", value_name = "CORRECTION", required = true)]
+    arms: Vec<String>,
+    /// A key of the spec and the values that it takes, e.g. optimiser.rate=0.05,0.1; several make a grid.
+    #[arg(long, value_name = "KEY=A,B")]
+    vary: Vec<String>,
+    /// Paired seeds.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    seeds: u64,
+    /// Set a key of the spec for all runs; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// What is read off each curve and compared, e.g. final; auc and final where absent, of the likeliest trajectory where the
+    /// spec judges that.
+    #[arg(long = "endpoint", value_name = "NAME")]
+    endpoints: Vec<String>,
+    /// How the study is called; the spec's file where absent.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Folder for results; the study's file is written there as NAME.toml.
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    out: PathBuf,
+    /// Write the study and its plan, and leave running it to a launcher.
+    #[arg(long, conflicts_with = "workers")]
+    write_only: bool,
+    /// Run it by so many processes of this machine, as `niwaki launch local` does.
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArgs,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        super::check_seeds(self.seeds)?;
+        let text = niwaki_files::read_text(&self.file)
+            .with_context(|| format!("cannot read {}", self.file.display()))?;
+        let base = super::spec(&self.file.display().to_string(), &text, &self.settings)?.beside(&self.file);
+        let stem = self.file.file_stem().map_or("sweep".into(), |stem| stem.to_string_lossy());
+        let label = self.name.clone().unwrap_or_else(|| stem.into_owned());
+        let folder = niwaki_files::folder_name(&label).map_err(|reason| {
+            anyhow::anyhow!("the name '{}' {reason}; give another with --name", label.escape_debug())
+        })?;
+        let mut vary = Vec::new();
+        for axis in &self.vary {
+            let (key, values) = axis.split_once('=').with_context(|| {
+                format!("--vary {axis}: write it as key=a,b, e.g. optimiser.rate=0.05,0.1")
+            })?;
+            vary.push((
+                key.trim().to_owned(),
+                values.split(',').map(|value| value.trim().to_owned()).collect(),
+            ));
+        }
+        let sweep = Sweep {
+            label,
+            base,
+            arms: self.arms.clone(),
+            vary,
+            seeds: self.seeds,
+            endpoints: self.endpoints.clone(),
+        };
+        let study = sweep.study()?;
+        let device = self.device.choose()?;
+        let file = self.out.join(format!("{folder}.toml"));
+        output::write_whole(&file, &study)?;
+        terminal::say(&format!("study: {}", file.display()));
+        if !self.write_only && self.workers.is_none() {
+            return Reproduce::of(&file, &self.out, self.device, false).run();
+        }
+        let asked = Splitting { seeds: None, first_seed: None, device, runs: None, speeds: BTreeMap::new() };
+        let split = Split::new(vec![study], &asked)?;
+        let plan = PlanArgs {
+            plan: self.out.join(format!("{folder}.json")),
+            out: self.out.display().to_string(),
+            attempts: 3,
+            scratch: None,
+        };
+        output::write_whole(&plan.plan, &split.to_json()?)?;
+        let here = format!("--plan {} --out {}", plan.plan.display(), self.out.display());
+        if self.write_only {
+            terminal::say(&format!("plan: {} units in {}", split.units.len(), plan.plan.display()));
+            terminal::say(&format!("run it: niwaki launch slurm {here} (or local, kubernetes, ray)"));
+            terminal::say(&format!(
+                "report it: niwaki reproduce {} --report-only --out {}",
+                file.display(),
+                self.out.display()
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let local = Local { plan, workers: self.workers, lease: 60, dry_run: false };
+        let code = local.run()?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+        Reproduce::of(&file, &self.out, self.device, true).run()
+    }
+}
