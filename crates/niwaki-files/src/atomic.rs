@@ -10,6 +10,18 @@ pub const PART: &str = ".part";
 /// Bytes of a name that leave room for what a temporary one has beside it: most disks take 255.
 const LONGEST_NAME: usize = 200;
 
+/// What of a file is on the disk when a write returns. A process that is killed loses nothing in any case; this is about power
+/// cuts, and each step costs milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDisk {
+    /// Nothing yet: a power cut may leave an empty file, so somebody else must know what belongs there.
+    Later,
+    /// Its bytes: a power cut leaves the old file or the new one.
+    Bytes,
+    /// Its bytes and its name: the new file stands.
+    Name,
+}
+
 /// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
 ///
 /// A process that is killed leaves at most a file whose name ends in [`PART`]; [`sweep`] removes it. A link stands for the
@@ -18,6 +30,14 @@ const LONGEST_NAME: usize = 200;
 /// # Errors
 /// If the disk refuses; the old file is then still there.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole(path, bytes, OnDisk::Name)
+}
+
+/// As [`write_atomically`], and waits for as much as is asked.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub fn write_whole(path: &Path, bytes: &[u8], until: OnDisk) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
         return OpenOptions::new().write(true).open(path)?.write_all(bytes);
     }
@@ -34,14 +54,14 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = folder.join(name);
     let written = File::create(&part).and_then(|mut file| {
         file.write_all(bytes)?;
-        file.sync_all()
+        if until == OnDisk::Later { Ok(()) } else { file.sync_all() }
     });
     if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
         // The error that matters is the first one.
         let _ = fs::remove_file(&part);
         return Err(error);
     }
-    sync_folder(folder)
+    if until == OnDisk::Name { sync_folder(folder) } else { Ok(()) }
 }
 
 /// Waits until the names in a folder are on the disk.

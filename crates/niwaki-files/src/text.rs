@@ -1,6 +1,6 @@
 //! Texts that people bring: read whole, up to a size that no sound one has.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -24,6 +24,18 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     Ok(bytes)
+}
+
+/// The bytes of a file that we wrote, of any size. A pipe or a device in its place has no end, and is none.
+///
+/// # Errors
+/// If the disk refuses, or it is no file (of the kind [`io::ErrorKind::InvalidInput`]).
+pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
+    let there = fs::metadata(path)?;
+    if !there.is_file() && !there.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a pipe or a device stands in its place"));
+    }
+    fs::read(path)
 }
 
 /// A file's text.
@@ -54,6 +66,7 @@ mod tests {
         assert_eq!(read_text(&path).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let endless = Path::new("/dev/zero");
         if endless.exists() {
+            assert!(read_own(endless).unwrap_err().to_string().contains("a pipe or a device"));
             assert!(read_text(endless).unwrap_err().to_string().contains("longer than 256 MB"));
         }
         assert!(read_text(folder.path()).is_err() && read_text(&folder.path().join("none")).is_err());

@@ -8,11 +8,10 @@
 use crate::cpu::Real;
 use crate::layout::{Layout, Slice};
 use crate::{Error, Result};
-use niwaki_files::{Digest, write_atomically};
+use niwaki_files::{Digest, read_own, write_atomically};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -142,7 +141,7 @@ impl<F: Stored> Checkpoint<F> {
     /// another shape, or holds what is not finite.
     pub fn load(layout: &Layout, path: &Path) -> Result<Self> {
         let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-        let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
         let header = vouched(&bytes).map_err(refuse)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
         let (each, found) = (layout.slices().len(), tensors.len());
@@ -174,7 +173,7 @@ impl<F: Stored> Checkpoint<F> {
 /// If the file is missing, truncated, changed since it was written, not ours or of another version.
 pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
     let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
     Ok(vouched(&bytes).map_err(refuse)?.state)
 }
 
@@ -184,7 +183,7 @@ pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
 /// If the file is not as it was written, or the disk refuses.
 pub fn restate_checkpoint(path: &Path, state: serde_json::Value) -> Result<()> {
     let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-    let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
     let header = Header { state, ..vouched(&bytes).map_err(refuse)? };
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
     let bytes = sealed(tensors.tensors(), header).map_err(|error| refuse(error.to_string()))?;
@@ -267,6 +266,7 @@ fn read_slice<F: Stored>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn moments_without_tensors_are_refused_however_many() {

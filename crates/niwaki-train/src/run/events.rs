@@ -5,9 +5,10 @@
 use super::folder::disk;
 use super::lines::Tail;
 use crate::{Error, Record};
+use niwaki_files::read_own;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use std::{fs, io};
 
 /// The file's name; TensorBoard recognises it by `tfevents`.
 pub const NAME: &str = "events.out.tfevents.0.niwaki";
@@ -47,7 +48,7 @@ impl Events {
     /// Opens the file at the end of a curve. What follows is cut off; from where on it is not what the curve says, it is
     /// written anew. Also says whether that was so.
     pub(super) fn open(path: &Path, curve: &[Record]) -> Result<(Self, bool), Error> {
-        let bytes = match fs::read(path) {
+        let bytes = match read_own(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(disk(path, source)),
@@ -217,6 +218,7 @@ const TABLE: [u32; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn checksums_are_those_of_the_standard() {

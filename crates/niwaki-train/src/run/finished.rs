@@ -7,8 +7,9 @@ use super::summary::Summary;
 use super::{check, lines};
 use crate::spec::Spec;
 use crate::{Error, Recipe, Record};
+use niwaki_files::{read_own, read_text};
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 /// A finished run.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +81,7 @@ pub fn verify(folder: &Path, recipe: &Recipe) -> Result<Option<Finished>, Error>
 /// The summary of a folder, if it is of this run.
 fn summary(folder: &Path, identity: &Identity) -> Result<Option<Summary>, Error> {
     let path = folder.join(SUMMARY);
-    let text = match fs::read(&path) {
+    let text = match read_own(&path) {
         Ok(bytes) => String::from_utf8(bytes).unwrap_or_default(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(disk(&path, source)),
@@ -94,7 +95,7 @@ fn summary(folder: &Path, identity: &Identity) -> Result<Option<Summary>, Error>
         return Ok(Some(summary));
     }
     // A run that takes another's place removes its summary before it writes its spec.
-    let spec = fs::read_to_string(folder.join(SPEC)).ok().and_then(|text| Spec::read(SPEC, &text, &[]).ok());
+    let spec = read_text(&folder.join(SPEC)).ok().and_then(|text| Spec::read(SPEC, &text, &[]).ok());
     match spec.map(|spec| Identity::of(&spec)).transpose()? {
         Some(theirs) if theirs == *identity => {
             Err(refuse("it was written by another run than the spec beside it"))

@@ -5,7 +5,7 @@ use super::optima::OPTIMA;
 use super::turns::{self, TURNS, Turn};
 use crate::spec::Spec;
 use crate::{Error, Recipe};
-use niwaki_files::{Digest, sweep, sync_folder, write_atomically};
+use niwaki_files::{Digest, OnDisk, read_bytes, sweep, sync_folder, write_atomically, write_whole};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -215,13 +215,19 @@ impl Folder {
         write_atomically(&path, bytes).map_err(|source| disk(&path, source))
     }
 
+    /// The same for what says that all else is there: after a power cut it stands whole or is written again.
+    pub(super) fn write_last(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.file(name);
+        write_whole(&path, bytes, OnDisk::Bytes).map_err(|source| disk(&path, source))
+    }
+
     /// Writes what names the run again, where somebody took it away: without it nobody could go on.
     ///
     /// # Errors
     /// If the disk refuses.
     pub(super) fn keep_name(&self) -> Result<(), Error> {
         if !self.file(SPEC).exists() {
-            self.write(SPEC, self.spec.as_bytes())?;
+            restore(self.path(), &self.spec)?;
         }
         if !self.identity.turns.is_empty() && !self.file(TURNS).exists() {
             turns::write(self, &self.identity.turns)?;
@@ -256,25 +262,25 @@ impl Folder {
     /// Whose run the folder holds.
     fn owner(&self, recipe: &Recipe) -> Result<Owner, Error> {
         let path = self.file(SPEC);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let bytes = match read_bytes(&path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let stranger = FILES.map(|name| self.file(name)).into_iter().find(|path| path.exists());
                 return Ok(stranger.map_or(Owner::Nobody, |path| {
                     let reason = format!("there is no {SPEC} beside it that says whose it is; {MEND}");
-                    Owner::Other(other(&path, reason))
+                    self.without_spec(&[], other(&path, reason))
                 }));
-            }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                return Ok(Owner::Other(other(&path, format!("not a spec ({error}); {MEND}"))));
             }
             Err(source) => return Err(disk(&path, source)),
         };
-        let theirs = match Spec::read(SPEC, &text, &[]) {
+        let Some(text) = std::str::from_utf8(&bytes).ok().filter(|_| !is_empty(&bytes)) else {
+            return Ok(self.without_spec(&bytes, other(&path, format!("not a spec; {MEND}"))));
+        };
+        let theirs = match Spec::read(SPEC, text, &[]) {
             Ok(theirs) => theirs,
             Err(error) => {
                 let reason = format!("not a spec of this version ({error}); {MEND}");
-                return Ok(Owner::Other(other(&path, reason)));
+                return Ok(self.without_spec(&bytes, other(&path, reason)));
             }
         };
         let turns = turns::read(self.path(), theirs.seed)?;
@@ -294,6 +300,27 @@ impl Folder {
         let name = |Identity { spec, seed, .. }| format!("spec {spec} with seed {seed}");
         let reason = format!("the folder holds {}, this run is {}; {MEND}", name(theirs), name(ours));
         Ok(Owner::Other(other(&path, reason)))
+    }
+
+    /// Whose run a folder holds that has no sound spec. The spec is written without waiting for the disk, so a power cut may
+    /// take it: then the checkpoint says whose the folder is, and before there is one nothing was saved.
+    fn without_spec(&self, found: &[u8], refusal: Error) -> Owner {
+        let saved = niwaki_nn::checkpoint_state(&self.file(CHECKPOINT)).ok();
+        let ours = |state: &serde_json::Value| {
+            state["spec"] == *self.identity.spec && state["seed"] == self.identity.seed
+        };
+        match saved {
+            Some(state) if ours(&state) => Owner::Ours,
+            None if self.path().join(SPEC).exists() && is_empty(found) && self.holds_nothing() => {
+                Owner::Nobody
+            }
+            _ => Owner::Other(refusal),
+        }
+    }
+
+    /// Whether there is nothing in the folder that a run had saved.
+    fn holds_nothing(&self) -> bool {
+        [SUMMARY, CHECKPOINT, TURNS].iter().all(|name| !self.file(name).exists())
     }
 
     /// The checkpoint that a run turns at is its own from there on.
@@ -350,7 +377,12 @@ fn restore(folder: &Path, spec: &str) -> Result<(), Error> {
     if fs::read(&path).ok().as_deref() == Some(spec.as_bytes()) {
         return Ok(());
     }
-    write_atomically(&path, spec.as_bytes()).map_err(|source| disk(&path, source))
+    write_whole(&path, spec.as_bytes(), OnDisk::Later).map_err(|source| disk(&path, source))
+}
+
+/// Whether a file is as a power cut leaves one that was not on the disk yet.
+fn is_empty(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
 }
 
 /// Writes the spec of a finished run again where it is not as the run would write it: what it says is vouched for by the

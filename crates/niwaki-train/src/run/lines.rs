@@ -3,10 +3,10 @@
 use super::check;
 use super::folder::{CURVE, Folder, Identity, damaged, disk};
 use crate::{Error, Record};
-use niwaki_files::Digest;
+use niwaki_files::{Digest, read_own};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ impl Lines {
         per: &dyn Fn(usize) -> usize,
     ) -> Result<(Self, Vec<T>), Error> {
         let path = folder.file(name);
-        let text = match fs::read(&path) {
+        let text = match read_own(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(disk(&path, source)),
@@ -190,7 +190,7 @@ pub(super) fn read_whole<T: DeserializeOwned>(
     count: usize,
     mut chain: Chain,
 ) -> Result<(Vec<T>, String), Error> {
-    let bytes = fs::read(path).map_err(|source| match source.kind() {
+    let bytes = read_own(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => damaged(path, "it is missing".to_owned()),
         _ => disk(path, source),
     })?;
@@ -217,7 +217,7 @@ pub(super) fn check_numbers(path: &Path, curve: &[Record]) -> Result<(), Error> 
 /// Where a line is not as it was written, or the disk refuses.
 pub fn read_curve(folder: &Path, identity: &Identity) -> Result<Vec<Record>, Error> {
     let path = folder.join(CURVE);
-    let bytes = fs::read(&path).map_err(|source| disk(&path, source))?;
+    let bytes = read_own(&path).map_err(|source| disk(&path, source))?;
     // A line without its end is still being written.
     let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
     Ok(read(&path, &bytes, count, &mut Chain::new(identity, CURVE, &|done| done))?.0)
@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use crate::Spec;
     use crate::run::Occupied;
+    use std::fs;
 
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct Number {

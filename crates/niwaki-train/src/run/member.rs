@@ -103,7 +103,7 @@ impl Member {
             ..Summary::of(&self.recipe.spec, &self.curve)?
         };
         let text = check::document(&summary, self.folder.identity().chain(SUMMARY))?;
-        self.folder.write(SUMMARY, text.as_bytes())?;
+        self.folder.write_last(SUMMARY, text.as_bytes())?;
         Ok(summary)
     }
 }

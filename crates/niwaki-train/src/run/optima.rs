@@ -3,11 +3,12 @@
 use super::check;
 use super::folder::{Folder, Identity, damaged, disk};
 use crate::{Error, Recipe};
+use niwaki_files::read_own;
 use niwaki_shop::Bounds;
 use niwaki_tasks::OptimaProgress;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 /// What is known of the optimum of each instance, those to learn from first.
 pub const OPTIMA: &str = "optima.json";
@@ -25,7 +26,7 @@ struct Optima {
 /// Where the file is not as it was written, or the disk refuses.
 pub fn known(folder: &Path, identity: &Identity) -> Result<Option<Vec<Bounds>>, Error> {
     let path = folder.join(OPTIMA);
-    let text = match fs::read(&path) {
+    let text = match read_own(&path) {
         Ok(bytes) => String::from_utf8(bytes).unwrap_or_default(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(disk(&path, source)),

@@ -7,9 +7,10 @@ use super::check;
 use super::folder::{Folder, Identity, damaged, disk};
 use crate::Error;
 use crate::spec::{OptimiserSpec, Spec};
+use niwaki_files::read_own;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 /// The turns of a run, where it has diverged.
 pub const TURNS: &str = "turns.json";
@@ -38,7 +39,7 @@ struct File {
 /// The turns that a folder notes, the last of which may still be open.
 pub(super) fn read(folder: &Path, seed: u64) -> Result<Vec<Turn>, Error> {
     let path = folder.join(TURNS);
-    let text = match fs::read(&path) {
+    let text = match read_own(&path) {
         Ok(bytes) => String::from_utf8(bytes).unwrap_or_default(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(disk(&path, source)),

@@ -73,7 +73,7 @@ fn nothing_but_the_run_itself_is_accepted() {
                         continue;
                     }
                     if name == run::SPEC && try_train(&recipe, &folder).is_ok() {
-                        // A changed comment: the spec is the same, and its file is written anew.
+                        // A changed comment, or no spec at all: its file is written anew.
                         assert!(fs::read(&path).unwrap() == *bytes, "{how}");
                         write_all(&folder, &good);
                         continue;
@@ -140,9 +140,7 @@ fn a_file_that_is_missing_is_written_anew_or_named() {
             run::CURVE | run::DUMP | run::OPTIMA => {
                 refusal(recipe, &folder, name);
             }
-            run::SPEC => {
-                refusal(recipe, &folder, "there is no spec.toml beside it");
-            }
+            // Where the spec is missing, the checkpoint says whose the folder is.
             _ => {
                 train_until(recipe, &folder, usize::MAX);
                 assert!(files(&folder) == wanted, "{name}");
@@ -150,6 +148,36 @@ fn a_file_that_is_missing_is_written_anew_or_named() {
         }
         write_all(&folder, &half_way);
     }
+}
+
+#[test]
+fn a_spec_that_a_power_cut_took_costs_nothing() {
+    let (recipe, other) = (with("tabular", &["checkpoint.every=2"]), with("tabular", &["seed=1"]));
+    let home = tempfile::tempdir().unwrap();
+    let (whole, folder) = (home.path().join("whole"), home.path().join("run"));
+    train_until(&recipe, &whole, usize::MAX);
+    for last in [0, 3, usize::MAX] {
+        for left in [Vec::new(), vec![0; 40]] {
+            if last > 0 {
+                train_until(&recipe, &folder, last);
+                // Whoever else comes is refused, with nothing changed.
+                fs::write(folder.join(run::SPEC), &left).unwrap();
+                refusal(&other, &folder, run::SPEC);
+                assert!(fs::read(folder.join(run::SPEC)).unwrap() == left);
+            } else {
+                fs::create_dir_all(&folder).unwrap();
+                fs::write(folder.join(run::SPEC), &left).unwrap();
+                fs::write(folder.join(run::CURVE), "{\"iter").unwrap();
+            }
+            train_until(&recipe, &folder, usize::MAX);
+            assert!(files(&folder) == files(&whole), "{last}");
+            fs::remove_dir_all(&folder).unwrap();
+        }
+    }
+    // What somebody else wrote there is no power cut's doing.
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(run::SPEC), "mine").unwrap();
+    refusal(&recipe, &folder, run::SPEC);
 }
 
 #[test]
