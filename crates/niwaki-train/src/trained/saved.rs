@@ -5,7 +5,6 @@ use crate::Error;
 use crate::run::{CHECKPOINT, SPEC};
 use crate::spec::{Spec, TaskKind};
 use niwaki_nn::{Checkpoint, Layout, Real, Slice, Stored};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A policy as its run's last checkpoint has it.
@@ -63,7 +62,7 @@ pub(super) struct Saved {
 impl Saved {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(SPEC);
-        let text = fs::read_to_string(&path).map_err(|error| Error::OtherRun {
+        let text = niwaki_files::read_text(&path).map_err(|error| Error::OtherRun {
             path: path.clone(),
             reason: format!("{error}; expected the folder of a run"),
         })?;
@@ -75,17 +74,23 @@ impl Saved {
         Error::OtherRun { path: self.folder.join(name), reason }
     }
 
-    /// The parameters of the last checkpoint, and the iterations of training behind them.
-    pub(super) fn parameters<F: Stored>(&self, layout: &Layout) -> Result<(Vec<F>, u64), Error> {
+    /// Holds the spec against the checkpoint, which vouches for it: before anything is built by what the spec says.
+    pub(super) fn vouch(&self) -> Result<(), Error> {
         let path = self.folder.join(CHECKPOINT);
         if !path.exists() {
             let reason = "the run has saved no policy: let it go on, or train one that does not diverge";
             return Err(self.refuse(CHECKPOINT, reason.to_owned()));
         }
-        let kept = Checkpoint::<F>::load(layout, &path)?;
-        if kept.state["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
+        if niwaki_nn::checkpoint_state(&path)?["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
             return Err(self.refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
         }
+        Ok(())
+    }
+
+    /// The parameters of the last checkpoint, and the iterations of training behind them.
+    pub(super) fn parameters<F: Stored>(&self, layout: &Layout) -> Result<(Vec<F>, u64), Error> {
+        self.vouch()?;
+        let kept = Checkpoint::<F>::load(layout, &self.folder.join(CHECKPOINT))?;
         Ok((kept.parameters, kept.state["iteration"].as_u64().unwrap_or_default()))
     }
 }

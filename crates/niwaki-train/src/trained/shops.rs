@@ -60,6 +60,7 @@ impl Trained {
                 return Err(saved.refuse(SPEC, reason));
             }
         };
+        saved.vouch()?;
         let size = spec.size(shop);
         let policy = pointer_shape(spec, example(shop, size)?.as_ref(), 1).policy()?;
         let layout = policy.graph.layout().clone();

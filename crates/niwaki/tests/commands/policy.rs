@@ -166,3 +166,47 @@ fn a_run_of_a_study_schedules_too() {
     let said = done(&["solve", &file, "--policy", "out/x/ppo/base/0"], home);
     assert!(said.contains("policy out/x/ppo/base/0, 3 iterations"), "{said}");
 }
+
+/// A checkpoint whose last number is not finite, under a checksum that fits: a forger's, or one of an earlier build.
+fn forge(checkpoint: &Path) {
+    const BEFORE: &[u8] = br#"\"sum\":\""#;
+    let mut bytes = fs::read(checkpoint).unwrap();
+    let end = bytes.len();
+    bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let at = bytes.windows(BEFORE.len()).position(|window| window == BEFORE).unwrap() + BEFORE.len();
+    let place = at..at + niwaki_files::Digest::DIGITS;
+    bytes[place.clone()].fill(b'0');
+    let sum = niwaki_files::Digest::of(&bytes).to_string();
+    bytes[place].copy_from_slice(sum.as_bytes());
+    fs::write(checkpoint, bytes).unwrap();
+}
+
+#[test]
+fn weights_that_are_not_finite_schedule_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let file = draw("hard-flow", "4", "2", "1", "mine", home).remove(0).display().to_string();
+    let task = "[task]\nkind = \"flow-shop\"\njobs = 4\nmachines = 2\ntraining = 4\nvalidation = 1\n";
+    fs::write(home.join("flow.toml"), format!("{SPEC}{task}")).unwrap();
+    done(&["train", "flow.toml", "--out", "run"], home);
+    let solve = ["solve", &file, "--policy", "run", "--out", "s.csv"];
+    done(&solve, home);
+    fs::remove_file(home.join("s.csv")).unwrap();
+    forge(&home.join("run/checkpoint.safetensors"));
+    let line = refused(&solve, home);
+    assert!(line.contains("run/checkpoint.safetensors") && line.contains("not finite"), "{line}");
+    assert!(!home.join("s.csv").exists());
+    // The run's own door says the same and leaves it alone.
+    let before = fs::read(home.join("run/checkpoint.safetensors")).unwrap();
+    fs::remove_file(home.join("run/summary.json")).unwrap();
+    assert!(refused(&["train", "flow.toml", "--out", "run"], home).contains("not finite"));
+    assert!(fs::read(home.join("run/checkpoint.safetensors")).unwrap() == before);
+
+    // A spec that says something else than the one that was trained is refused before anything is built by it.
+    done(&["train", "flow.toml", "--out", "other"], home);
+    let spec = fs::read_to_string(home.join("other/spec.toml")).unwrap();
+    fs::write(home.join("other/spec.toml"), spec.replace("width = 8", "width = 4611686018427387904"))
+        .unwrap();
+    let line = refused(&["solve", &file, "--policy", "other"], home);
+    assert!(line.contains("another run than that of spec.toml"), "{line}");
+}
