@@ -58,7 +58,8 @@ impl Process {
     #[must_use]
     pub fn horizon_of(prefixes: usize, vocab: usize) -> Option<usize> {
         let (mut rows, mut level, mut horizon) = (0_usize, 1_usize, 0);
-        while rows < prefixes {
+        // A vocabulary of nothing has one prefix, the empty one.
+        while rows < prefixes && level > 0 {
             rows = rows.checked_add(level)?;
             level = level.checked_mul(vocab)?;
             horizon += 1;
@@ -187,6 +188,7 @@ mod tests {
         assert_eq!(Process::horizon_of(1, 4), Some(1));
         assert_eq!(Process::horizon_of(1364, 4), None);
         assert_eq!(Process::horizon_of(0, 4), None);
+        assert_eq!(Process::horizon_of(1 << 40, 0), None);
     }
 
     #[test]
