@@ -58,9 +58,9 @@ mod tests {
     fn what_has_no_end_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text");
-        std::fs::write(&path, "a\nb").unwrap();
+        fs::write(&path, "a\nb").unwrap();
         assert_eq!(read_text(&path).unwrap(), "a\nb");
-        std::fs::write(&path, b"a\n\xff").unwrap();
+        fs::write(&path, b"a\n\xff").unwrap();
         assert!(read_text(&path).unwrap_err().to_string().starts_with("line 2: expected text"));
         File::create(&path).unwrap().set_len(LONGEST_TEXT + 1).unwrap();
         assert_eq!(read_text(&path).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

@@ -25,6 +25,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-study", 6),
     ("niwaki", 7),
     ("niwaki-py", 7),
+    ("niwaki-fuzz", 7),
     ("xtask", 7),
 ];
 

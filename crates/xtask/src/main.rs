@@ -7,6 +7,7 @@ mod crash;
 mod dependencies;
 mod files;
 mod layers;
+mod miri;
 mod paper;
 mod promises;
 mod readme;
@@ -22,6 +23,7 @@ usage: cargo xtask VERB
   crash    kill train and reproduce at every system call that writes, and run them again: crash [--quick] [--binary PATH]
   dependencies  licences, versions, sources and notes of what is built beside our own code
   layers   dependencies between crates point down
+  miri     the tests of the unsafe kernels under Miri (needs a nightly compiler)
   paper    write PAPER.md from the `Paper:` lines and the study files
   python   build the wheel in a fresh virtual environment and run Python's tests
   promises every test that docs/promises.md names is there
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         "crash" => crash::run(std::env::args().skip(2)),
         "dependencies" => dependencies::run(),
         "layers" => layers::run(),
+        "miri" => miri::run(),
         "paper" => paper::write(),
         "python" => check::python(),
         "promises" => promises::run(),

@@ -199,7 +199,9 @@ pub(super) fn files(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>>
             if path.is_dir() {
                 folders.push(path);
             } else {
-                found.insert(path.strip_prefix(folder)?.to_path_buf(), fs::read(&path)?);
+                // A device has no end.
+                let bytes = if path.is_file() { fs::read(&path)? } else { b"no file".to_vec() };
+                found.insert(path.strip_prefix(folder)?.to_path_buf(), bytes);
             }
         }
     }

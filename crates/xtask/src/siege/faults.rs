@@ -142,6 +142,11 @@ impl Play {
         Ok(folder)
     }
 
+    /// What an undisturbed run leaves, without what only tells the time.
+    pub(super) const fn expected(&self) -> &BTreeMap<PathBuf, Vec<u8>> {
+        &self.expected
+    }
+
     /// Every file of an undisturbed run.
     pub(super) fn whole(&self, arena: &Arena) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
         let folder = self.ground(arena)?;
@@ -179,7 +184,7 @@ impl Play {
     }
 
     /// Runs the command undisturbed; what is then left that should not be, or is not.
-    fn again(&self, arena: &Arena, folder: &Path) -> anyhow::Result<Option<String>> {
+    pub(super) fn again(&self, arena: &Arena, folder: &Path) -> anyhow::Result<Option<String>> {
         let second = arena.run(&self.asked, folder)?;
         if second.code() != Some(0) {
             return Ok(Some(format!("the second run: {:?} {}", second.status, second.said.trim_end())));

@@ -6,12 +6,14 @@
 //! | `words.rs` | flags, keys of specs and studies, and files that lie |
 //! | `places.rs` | names, things that are no files, environments, outputs that take nothing |
 //! | `faults.rs` | errors of the system call by call, files that may not grow, signals, company |
-//! | `flips.rs` | one bit of one file of a folder |
-//! | `laws.rs` | the laws under a seed of the day |
+//! | `flips.rs` | one bit of one file, of a folder or that somebody brings |
+//! | `folders.rs` | files cut off, doubled, exchanged, taken away; a full disk |
+//! | `laws.rs` | changed inputs to readers, and the laws under seeds of the day |
 
 mod attempt;
 mod faults;
 mod flips;
+mod folders;
 mod laws;
 mod places;
 mod words;
@@ -57,10 +59,13 @@ type Part = fn(&Arena, Scale) -> anyhow::Result<Vec<Row>>;
 
 /// All of them, by the name under which one is run alone.
 const PARTS: &[(&str, Part)] = &[
+    ("readers", laws::readers),
     ("words", words::attack),
     ("places", places::attack),
     ("flips", flips::attack),
+    ("folders", folders::attack),
     ("faults", faults::attack),
+    ("crash", laws::crash),
     ("laws", laws::laws),
 ];
 
@@ -74,7 +79,8 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> anyhow::Result<Str
             _ if word == "--quick" => scale = Scale::Quick,
             _ if word == "--command" => {
                 let file = words.next().context("--command: name the command that is attacked")?;
-                command = Some(PathBuf::from(file));
+                let whole = PathBuf::from(&file).canonicalize();
+                command = Some(whole.with_context(|| format!("there is no command at {file}"))?);
             }
             Some(part) => parts.push(part),
             None => {

@@ -4,6 +4,7 @@
 use super::attempt::{Arena, files};
 use super::words::{DOORS, line};
 use super::{Row, Scale};
+use crate::root;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -108,9 +109,21 @@ fn no_files(arena: &Arena) -> anyhow::Result<Row> {
             "mkdir out.json",
             "ln -s nowhere/x out.json",
             "ln -s out.json out.json",
+            "ln -s /dev/full out.json",
+            "ln -s /proc/version out.json",
+            "echo mine >out.json",
         ] {
             let folder = arena.folder("files")?;
             row.add(arena.broken(&line(asked).word("out.json").after(kind).within(60), &folder)?);
+        }
+    }
+    // Names that are no text, of files that are there and of files that are not.
+    for asked in READING {
+        for prelude in ["", "cp ROOT/data/jsp/ft06.txt $'\\xff\\xfe.json'"] {
+            let prelude = prelude.replace("ROOT", &root().display().to_string());
+            let raw = OsString::from_vec(b"\xff\xfe.json".to_vec());
+            let attempt = line(asked).word(raw).after(&prelude).within(30);
+            row.add(arena.broken(&attempt, &arena.folder("files")?)?);
         }
     }
     Ok(row)

@@ -37,6 +37,9 @@ const VALUES: &[&str] = &[
     "[]",
     "\u{feff}1",
     "9999999999999999999999",
+    "4294967296",
+    "9223372036854775807",
+    "-inf",
 ];
 
 /// Specs that ask for more than a machine has: refused in one line, with nothing written.
@@ -45,6 +48,51 @@ const UNBOUNDED: &[&str] = &[
     "train ROOT/examples/train/causal.toml --out out --set policy.blocks=1000000000",
     "train ROOT/examples/train/flow-shop.toml --out out --set task.jobs=100000",
     "bench engine --members 18446744073709551615",
+];
+
+/// Keys that say how large something is, with the spec in which each is attacked.
+const SIZES: &[(&str, &[&str])] = &[
+    (
+        "causal",
+        &[
+            "policy.width",
+            "policy.hidden",
+            "policy.blocks",
+            "policy.heads",
+            "rollout.lanes",
+            "task.horizon",
+            "task.vocab",
+        ],
+    ),
+    (
+        "flow-shop",
+        &[
+            "policy.width",
+            "policy.hidden",
+            "policy.blocks",
+            "policy.heads",
+            "rollout.lanes",
+            "task.jobs",
+            "task.machines",
+            "task.training",
+            "task.validation",
+        ],
+    ),
+    (
+        "tabular-ppo",
+        &["task.horizon", "task.vocab", "rollout.lanes", "update.reuse", "update.minibatches", "iterations"],
+    ),
+];
+
+/// Sizes at which products of two wrap, and one that no machine word holds.
+const LARGE: &[&str] = &[
+    "1073741824",
+    "4294967295",
+    "4294967296",
+    "9007199254740993",
+    "4611686018427387904",
+    "9223372036854775807",
+    "9223372036854775808",
 ];
 
 pub(super) fn attack(arena: &Arena, scale: Scale) -> anyhow::Result<Vec<Row>> {
@@ -162,9 +210,14 @@ fn names(prefix: &str, table: &toml::Table) -> Vec<String> {
 
 fn unbounded(arena: &Arena) -> anyhow::Result<Row> {
     let mut row = Row::new("specs beyond any machine");
-    for asked in UNBOUNDED {
+    let sizes = SIZES.iter().flat_map(|(spec, keys)| {
+        let sound = format!("train ROOT/examples/train/{spec}.toml --out out --set");
+        let pairs = keys.iter().flat_map(|key| LARGE.iter().map(move |value| format!("{key}={value}")));
+        pairs.map(move |pair| format!("{sound} {pair}"))
+    });
+    for asked in UNBOUNDED.iter().map(|asked| (*asked).to_owned()).chain(sizes) {
         let folder = arena.folder("unbounded")?;
-        let ended = arena.run(&line(asked).within(30), &folder)?;
+        let ended = arena.run(&line(&asked).within(30), &folder)?;
         let left = fs::read_dir(&folder)?.count();
         let broke = ended.not_refused().or_else(|| (left > 0).then(|| "left something behind".to_owned()));
         row.add(broke.map(|broke| format!("{asked}: {broke}")));
