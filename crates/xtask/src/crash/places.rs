@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// System calls that change a file or a folder, by the names that they have on one machine or another.
 const WRITES: &str = "trace=?open,?openat,?creat,?write,?pwrite64,?writev,?truncate,?ftruncate,?fsync,?fdatasync,?rename,\
@@ -78,9 +78,10 @@ impl Places {
                 Ok(Box::new(move || Ok(child.wait()?.code().is_none())))
             }
             Place::After(delay) => {
-                let (mut child, delay) = (victim.start(&mut victim.command())?, *delay);
+                let (mut child, end) = (victim.start(&mut victim.command())?, Instant::now() + *delay);
                 Ok(Box::new(move || {
-                    std::thread::sleep(delay);
+                    // A second one may have been started since.
+                    std::thread::sleep(end.saturating_duration_since(Instant::now()));
                     child.kill()?;
                     Ok(child.wait()?.code().is_none())
                 }))
