@@ -32,6 +32,10 @@ enum Weights {
 
 impl TrainedSequences {
     pub(super) fn read(saved: Saved) -> Result<Self, Error> {
+        if saved.spec.policy.kind == PolicyKind::Decoder {
+            let reason = "a pretrained decoder; exported as a Hugging Face folder it goes on elsewhere";
+            return Err(saved.refuse(SPEC, reason.to_owned()));
+        }
         let recipe = saved.spec.check()?;
         let Some(task) = recipe.tokens() else {
             let reason = format!("task '{}' has no token sequences", saved.spec.task.kind);
