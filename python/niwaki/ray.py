@@ -2,7 +2,7 @@
 
 `niwaki split` makes the plan, `niwaki launch ray` prints or runs this file with the plan's units at its end. A task is one
 call of `niwaki work --unit N`; Ray repeats those whose worker dies, and this program those that fail. Either is harmless: a
-unit that is run twice gives the same results. The machines must share the folder of the results, or use an object store.
+unit that is run twice gives the same results. The machines must share the folder of the results.
 """
 
 from __future__ import annotations
