@@ -13,7 +13,7 @@ use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Seconds that a unit takes beside its work, as measured (results/2026-11-16-machines).
+/// Seconds that a simulation counts for each unit beside its work: the most that one may cost.
 const OVERHEAD: f64 = 0.05;
 
 #[derive(clap::Args)]

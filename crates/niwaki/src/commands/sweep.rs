@@ -90,7 +90,6 @@ impl Args {
             plan: self.out.join(format!("{folder}.json")),
             out: self.out.display().to_string(),
             attempts: 3,
-            scratch: None,
         };
         output::write_whole(&plan.plan, &split.to_json()?)?;
         let here = format!("--plan {} --out {}", plan.plan.display(), self.out.display());

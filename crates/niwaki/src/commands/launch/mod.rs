@@ -28,9 +28,6 @@ pub(crate) struct PlanArgs {
     /// How often a unit may fail before it is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) attempts: u32,
-    /// Where runs train if --out is no folder; in the system's temporary folder where absent.
-    #[arg(long, value_name = "DIR")]
-    pub(super) scratch: Option<PathBuf>,
 }
 
 impl PlanArgs {
@@ -57,8 +54,8 @@ impl PlanArgs {
             .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' })
             .collect();
         let holder = format!("{host}-{}", std::process::id());
-        let scratch = self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join("niwaki"));
-        Terms { holder, patience: Duration::from_secs(lease), attempts: self.attempts, scratch }
+        let (patience, scratch) = (Duration::from_secs(lease), std::env::temp_dir().join("niwaki"));
+        Terms { holder, patience, attempts: self.attempts, scratch }
     }
 }
 
