@@ -41,10 +41,6 @@ impl TrainedSequences {
             let reason = format!("task '{}' has no token sequences", saved.spec.task.kind);
             return Err(saved.refuse(SPEC, reason));
         };
-        if saved.spec.policy.kind == PolicyKind::Decoder {
-            let reason = "a pretrained decoder is exported as a Hugging Face folder, which other tools read";
-            return Err(saved.refuse(SPEC, reason.to_owned()));
-        }
         let (layout, weights, iteration) = match token_policy(&recipe, task.as_ref())? {
             Some(policy) => {
                 let layout = policy.graph.layout().clone();
