@@ -4,7 +4,6 @@ maturin packs one crate; the command is another one. So each hook first builds t
 the wheel's data folder (`[tool.maturin] data`), from where installers put it on the path as a script.
 
 NIWAKI_FEATURES names cargo features of the command, e.g. "cuda" (nothing of CUDA is needed to build or to start it).
-NIWAKI_PROFILE names the cargo profile of both, `release` unless given; `dev` builds in a fraction of the time, for tests.
 """
 
 import json
@@ -25,14 +24,14 @@ from maturin import (  # noqa: F401  (hooks that need no command)
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "target" / "wheel-data" / "scripts"
-PROFILE = os.environ.get("NIWAKI_PROFILE", "release")
 # Every hook of maturin's asks for the folder.
 SCRIPTS.mkdir(parents=True, exist_ok=True)
 
 
 def build_command() -> Path:
     """Builds the command as maturin builds the module (same profile and target, locked) and returns its copy."""
-    cargo = ["cargo", "build", "--profile", PROFILE, "--locked", "--package", "niwaki", "--bin", "niwaki"]
+    # The module's crate is named too: so both choose the same features of what they share, and it is compiled once.
+    cargo = ["cargo", "build", "--release", "--locked", "--package", "niwaki", "--package", "niwaki-py", "--bin", "niwaki"]
     cargo += ["--message-format", "json-render-diagnostics"]
     if os.environ.get("NIWAKI_FEATURES"):
         cargo += ["--features", os.environ["NIWAKI_FEATURES"]]
@@ -47,19 +46,11 @@ def build_command() -> Path:
     return copy
 
 
-def with_profile(config_settings):
-    """The settings with the profile for maturin, which builds for release on its own."""
-    settings = dict(config_settings or {})
-    given = settings.get("build-args", os.environ.get("MATURIN_PEP517_ARGS", ""))
-    given = given if isinstance(given, str) else " ".join(given)
-    return settings | {"build-args": f"{given} --profile {PROFILE}".strip()}
-
-
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     build_command()
-    return maturin.build_wheel(wheel_directory, with_profile(config_settings), metadata_directory)
+    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     build_command()
-    return maturin.build_editable(wheel_directory, with_profile(config_settings), metadata_directory)
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)

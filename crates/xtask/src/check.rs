@@ -42,6 +42,8 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
+    // The README's commands have compiled what the wheel carries.
+    step("python", &python)?;
     Ok(format!("all checks passed in {:.0} s", start.elapsed().as_secs_f64()))
 }
 
