@@ -46,22 +46,54 @@ class _Tempered(torch.autograd.Function):
 
 
 def _bits(own: Tensor, like: Tensor) -> Tensor:
-    """All bits at own steps and none elsewhere, in whole numbers as wide as `like`'s."""
-    return own.to(torch.int64 if like.dtype == torch.float64 else torch.int32).neg_()
+    """All bits where the flags stand and none elsewhere, in whole numbers as wide as `like`'s."""
+    return own.view(torch.int8).neg().to(torch.int64 if like.dtype == torch.float64 else torch.int32)
 
 
 def _keep(values: Tensor, bits: Tensor) -> Tensor:
-    """Zero where there are no bits, whatever was there: on a CPU `where` takes seven times as long."""
+    """Zero where there are no bits, whatever was there: on a CPU `where` takes five times as long."""
     return (values.view(bits.dtype) & bits).view(values.dtype)
 
 
+def _keep_(values: Tensor, bits: Tensor) -> Tensor:
+    """`_keep` in the values' own place."""
+    values.view(bits.dtype).bitwise_and_(bits)
+    return values
+
+
+class _Kept(torch.autograd.Function):
+    """`_keep` with its gradient."""
+
+    @staticmethod
+    def forward(values: Tensor, bits: Tensor) -> Tensor:
+        return _keep(values, bits)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (bits,) = ctx.saved_tensors
+        return _keep(gradient, bits), None
+
+
+def _where(flags: Tensor, values: Any, other: Any) -> Tensor:
+    """`torch.where`, the quick way where a tensor is kept or zero."""
+    if isinstance(other, float) and other == 0.0 and isinstance(values, Tensor) and values.shape == flags.shape:
+        return _Kept.apply(values, _bits(flags, values))
+    return torch.where(flags, values, other)
+
+
 class _Corrected(torch.autograd.Function):
-    """`new[t] + strength · Σ_{i<t} ell[i]` at own steps, `new` elsewhere."""
+    """`new[t] + strength · Σ_{i<t} ell[i]` at own steps, `new` elsewhere. In place where it can: the loss around it is as cheap
+    as a few passes over memory."""
 
     @staticmethod
     def forward(new: Tensor, old: Tensor, bits: Tensor, strength: float) -> Tensor:
-        ell = _keep(new - old, bits)
-        return torch.add(new, _keep(ell.cumsum(1) - ell, bits), alpha=strength)
+        ell = _keep_(new - old, bits)
+        before = _keep_(ell.cumsum(1).sub_(ell), bits)
+        return before.mul_(strength).add_(new)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -71,10 +103,10 @@ class _Corrected(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         (bits,) = ctx.saved_tensors
-        sums = _keep(gradient, bits).cumsum(1)
+        sums = _keep(gradient, bits).cumsum_(1)
         # gradient[i] + strength · Σ_{t>i} gradient[t]
-        after = _keep(sums[:, -1:] - sums, bits)
-        return torch.add(gradient, after, alpha=ctx.strength), None, None, None
+        after = _keep_(sums.sub_(sums[:, -1:].clone()), bits)
+        return after.mul_(-ctx.strength).add_(gradient), None, None, None
 
 
 class _Clipped(torch.autograd.Function):
@@ -85,7 +117,7 @@ class _Clipped(torch.autograd.Function):
         ratio = inside.exp()
         clipped = torch.clamp(ratio, floor, ceiling)
         term = clipped * advantage
-        return term, torch.where(clipped == ratio, term, 0.0)
+        return term, _keep(term, _bits(clipped == ratio, term))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -113,7 +145,7 @@ def _minimum_before(ell: Tensor, own: Tensor) -> Tensor:
 _OPS = Ops(
     exp=torch.exp,
     log=torch.log,
-    where=torch.where,
+    where=_where,
     clip=torch.clamp,
     constant=torch.Tensor.detach,
     tempered=_Tempered.apply,
@@ -212,8 +244,9 @@ def log_factor(
     Shapes: `[trajectories, steps]`.
     """
     new, old, own = _inputs(logprobs, old_logprobs, mask)
-    ell = torch.where(own, new - old, 0.0)
-    return torch.where(own, log_factors(_OPS, ell, own, _member(correction).rule), 0.0)
+    bits = _bits(own, new)
+    ell = _Kept.apply(new - old, bits)
+    return _Kept.apply(log_factors(_OPS, ell, own, _member(correction).rule), bits)
 
 
 def corrected_logprobs(
@@ -253,15 +286,16 @@ def _terms(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Terms, live terms, log-ratios, logs of the ratios inside the clip."""
     rule = member.rule
-    ell = torch.where(own, new - old, 0.0)
-    engines = None if behaviour is None else torch.where(own, old - behaviour, 0.0)
+    bits = _bits(own, new)
+    ell = _Kept.apply(new - old, bits)
+    engines = None if behaviour is None else _keep(old - behaviour, bits)
     inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
     low, high, dual = bounds(_OPS, own, ell, rule, clip, rule.form == "weigh" and behaviour is None)
     weighed = advantage if outside is None else advantage * outside
     # Per trajectory where advantages are: the bounds depend on their sign alone.
     gain = weighed > 0
     floor, ceiling = torch.where(gain, 0.0, _as(low, ell)), torch.where(gain, _as(high, ell), dual)
-    term, live = _Clipped.apply(inside, torch.where(own, weighed, 0.0), floor, ceiling)
+    term, live = _Clipped.apply(inside, _keep(weighed, bits), floor, ceiling)
     return term, live, ell, inside
 
 
@@ -308,7 +342,7 @@ def _inputs(logprobs: Any, old_logprobs: Any, mask: Any) -> tuple[Tensor, Tensor
         raise ValueError(f"mask has shape {tuple(mask.shape)} where logprobs has {tuple(new.shape)}")
     if mask.device != new.device:
         raise ValueError(f"mask is on {mask.device} where logprobs is on {new.device}")
-    return new, old, mask if mask.dtype == torch.bool else mask != 0
+    return new, old, mask.bool()
 
 
 def _advantages(new: Tensor, value: Any) -> Tensor:

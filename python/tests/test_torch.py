@@ -142,6 +142,30 @@ def test_corrected_logprobs_are_the_sum_and_route_alike(loss, routing):
         torch.testing.assert_close(ours, expected, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.float32])
+def test_corrected_logprobs_leave_what_they_read_as_it_was(kind, turned):
+    found = tensors()
+    lay = lambda values: values.T.contiguous().T if turned else values.clone()
+    leaf, old = lay(found["logprobs"]).requires_grad_(), lay(found["old_logprobs"])
+    # A mask's numbers need not be ones.
+    mask = lay(found["mask"]).to(kind) * (1 if kind == torch.bool else 3)
+    value = corrected_logprobs(leaf, old, mask, correction="tempered:0.4")
+    kept, came = value.detach().clone(), lay(torch.linspace(-1.0, 1.0, 20, dtype=torch.float64).reshape(4, 5))
+    sent = came.clone()
+    value.backward(sent)
+    assert torch.equal(leaf.detach(), found["logprobs"]) and torch.equal(old, found["old_logprobs"])
+    assert torch.equal(mask != 0, found["mask"]) and torch.equal(sent, came) and torch.equal(value.detach(), kept)
+    # Row by row, as the formula is written.
+    own, ell = found["mask"].double(), torch.where(found["mask"], found["logprobs"] - found["old_logprobs"], 0.0)
+    for row in range(4):
+        for step in range(5):
+            before = found["logprobs"][row, step] + 0.4 * own[row, step] * ell[row, :step].sum()
+            after = came[row, step] + 0.4 * own[row, step] * (own * came)[row, step + 1 :].sum()
+            assert value[row, step].item() == pytest.approx(before.item(), abs=1e-14)
+            assert leaf.grad[row, step].item() == pytest.approx(after.item(), abs=1e-14)
+
+
 def test_corrected_logprobs_never_look_under_the_mask():
     found = tensors()
     hidden = ~found["mask"]
