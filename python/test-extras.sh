@@ -10,7 +10,7 @@ home="${1:-target/python-extras}"
 if [ ! -d "$home" ]; then
   python3 -m venv "$home"
   "$home/bin/pip" install --quiet --disable-pip-version-check \
-    torch 'trl==1.16.0' jax gymnasium sb3-contrib pandas scipy pytest jupyter_client nbclient ipykernel \
+    torch 'trl==1.16.0' jax gymnasium sb3-contrib pandas scipy pytest mypy jupyter_client nbclient ipykernel \
     tensordict omegaconf hydra-core codetiming ray torchdata orjson peft pylatexenc dill
   # Their requirements would pull in engines that no test needs, and other versions of transformers.
   "$home/bin/pip" install --quiet --disable-pip-version-check --no-deps 'verl==0.9.1' rliable arch absl-py
@@ -21,7 +21,10 @@ export PATH="$(cd "$home/bin" && pwd):$PATH"
 echo "== versions"
 niwaki --version
 python --version
-pip list 2>/dev/null | grep -i -E '^(niwaki|numpy|torch|trl|transformers|accelerate|verl|jax|jaxlib|gymnasium|sb3[-_]contrib|stable[-_]baselines3|pandas|scipy|rliable|pytest) '
+pip list 2>/dev/null | grep -i -E '^(niwaki|numpy|torch|trl|transformers|accelerate|verl|jax|jaxlib|gymnasium|sb3[-_]contrib|stable[-_]baselines3|pandas|scipy|rliable|pytest|mypy) '
+echo "== types"
+mypy --ignore-missing-imports -p niwaki
+python -m mypy.stubtest niwaki._native --ignore-disjoint-bases
 echo "== tests"
 pytest python -q -rs
 echo "== notebooks under Jupyter"

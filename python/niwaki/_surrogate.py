@@ -73,6 +73,7 @@ def reading(ops: Ops, ell: Any, own: Any, rule: Rule) -> Any:
     if rule.reads == "prefix":
         return ops.running_sum(ell) - ell
     if rule.reads == "window":
+        assert rule.window is not None, "a rule that was checked has a window"
         # Sums that end `window` own steps earlier, looked up by position.
         before = ops.running_sum(ell) - ell
         at = positions(ops, own, ell)

@@ -309,10 +309,12 @@ def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: A
         raise ValueError(f"iteration has {len(numbers)} values for {lanes} trajectories")
     if flat["advantages"] is None and each["rewards"] is None:
         raise ValueError("advantages and rewards are both missing; give one of them")
+    new = flat["logprobs"]
+    assert new is not None, "its shape was read"
     return _Trajectories(
         offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.uintp),
         old_log_prob=flat["old_logprobs"],
-        new_log_prob=flat["logprobs"],
+        new_log_prob=new,
         behaviour_log_prob=flat["behaviour_logprobs"],
         advantage=flat["advantages"],
         reward=each["rewards"],

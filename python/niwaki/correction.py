@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal, Union
 
 import numpy as np
@@ -347,10 +348,15 @@ def clip_range(clip: Clip) -> tuple[float, float, float | None] | None:
     """
     if clip is None:
         return None
-    parts = (clip, clip) if isinstance(clip, (int, float)) else tuple(clip)
+    if not isinstance(clip, (Real, tuple, list, np.ndarray)):
+        raise TypeError(f"clip is {type(clip).__name__}; pass ε, (low, high) or (low, high, dual)")
+    parts: list[Any] = [clip, clip] if isinstance(clip, Real) else list(clip)
     if len(parts) not in (2, 3):
         raise ValueError(f"clip has {len(parts)} values; pass ε, (low, high) or (low, high, dual)")
-    low, high, dual = (*parts, None)[:3]
+    low, high, dual = parts if len(parts) == 3 else [*parts, None]
+    for part in (low, high) if dual is None else (low, high, dual):
+        if not isinstance(part, Real):
+            raise TypeError(f"clip has {part!r} in it; pass numbers: ε, (low, high) or (low, high, dual)")
     if not (0.0 <= low <= 1.0 and high >= 0.0):
         raise ValueError(f"clip ({low}, {high}): the lower width lies in [0, 1], the upper one is not negative")
     if dual is not None and not dual > 1.0:
@@ -394,8 +400,9 @@ def _batch(values: dict[str, Any], offsets: Any, densities: bool) -> tuple[_Batc
         weights=flat.get("weights"),
         densities=densities,
     )
-    if lists:
-        return batch, lambda values: np.split(values, bounds[1:-1].astype(np.int64))
+    if lists and bounds is not None:
+        ends = bounds[1:-1].astype(np.int64)
+        return batch, lambda values: np.split(values, ends)
     return batch, lambda values: values.reshape(shape)
 
 
@@ -438,6 +445,7 @@ def _shaped(
     if name == "advantages" and values.shape == (lanes,):
         if offsets is None:
             return np.broadcast_to(values[:, None], shape)
-        return np.repeat(values, np.diff(offsets.astype(np.int64)))
+        ends = offsets.astype(np.int64)
+        return np.repeat(values, ends[1:] - ends[:-1])
     either = f" or ({lanes},)" if name == "advantages" else ""
     raise ValueError(f"{name} has shape {values.shape} where logprobs has {shape}{either}")

@@ -183,8 +183,9 @@ def measure(
         clip=clip_range(clip),
         routing=routing,
     )
-    value = lambda name, one: math.nan if one is None and not name.startswith("clip") else one
-    rows = [{name: value(name, one) for name, one in row.items()} for row in json.loads(_native.measure(question))]
+    number = lambda name, one: math.nan if one is None and not name.startswith("clip") else one
+    found = json.loads(_native.measure(question))
+    rows: list[dict[str, Any]] = [{name: number(name, one) for name, one in row.items()} for row in found]
     known = {field.name for field in fields(Measured)}
     return League(tuple(Measured(**{name: one for name, one in row.items() if name in known}) for row in rows))
 

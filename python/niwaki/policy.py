@@ -75,7 +75,7 @@ class _Policy:
         to = Path(folder)
         to.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(Path(__file__).parent / "_export" / f"{self.kind}.py", to / "policy.py")
-        np.savez(to / "weights.npz", **self.tensors)
+        np.savez(to / "weights.npz", allow_pickle=False, **self.tensors)
         (to / "policy.json").write_text(json.dumps({"kind": self.kind} | self._sizes(), indent=1) + "\n")
         return to
 

@@ -50,8 +50,7 @@ class Schedule:
 
     def to_svg(self) -> str:
         """The Gantt chart."""
-        rows = [tuple(placed) for placed in self.operations]
-        return _native.draw_gantt(rows, self.title, self.machines, self.deadline, self.bound)
+        return _native.draw_gantt(self.operations, self.title, self.machines, self.deadline, self.bound)
 
     def to_pandas(self) -> Any:
         """One row per operation."""

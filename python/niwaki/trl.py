@@ -55,6 +55,9 @@ class GRPOTrainer(trl.GRPOTrainer):
     Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways.
     """
 
+    num_iterations: int
+    _buffered_inputs: Any
+
     def __init__(
         self,
         *args: Any,

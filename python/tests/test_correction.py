@@ -180,6 +180,8 @@ def test_refusals_name_the_argument():
     assert refusal(correction="tempered:2").startswith("ValueError: correction: loss 'tempered': alpha = 2")
     assert refusal(correction=0.1).startswith("TypeError: correction is float")
     assert refusal(clip=(0.1,)).startswith("ValueError: clip has 1 values")
+    assert refusal(clip="0.2").startswith("TypeError: clip is str")
+    assert refusal(clip=(None, 0.2)).startswith("TypeError: clip has None in it")
     assert refusal(clip=-0.1).startswith("ValueError: clip (-0.1, -0.1)")
     assert refusal(clip=(0.2, 0.2, 0.5)).startswith("ValueError: clip: the dual bound is 0.5")
     assert refusal(mean="tokens").startswith("ValueError: mean is 'tokens'")
