@@ -23,7 +23,7 @@ niwaki --version
 python --version
 pip list 2>/dev/null | grep -i -E '^(niwaki|numpy|torch|trl|transformers|accelerate|verl|jax|jaxlib|gymnasium|sb3[-_]contrib|stable[-_]baselines3|pandas|scipy|rliable|pytest|mypy) '
 echo "== types"
-mypy --ignore-missing-imports -p niwaki
+mypy python/niwaki
 python -m mypy.stubtest niwaki._native --ignore-disjoint-bases
 echo "== tests"
 pytest python -q -rs

@@ -12,7 +12,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     ensure!(!commands.is_empty(), "the README has no `sh` block");
     for command in &commands {
         println!("$ {command}");
-        // The test command has just been run by the check that calls this.
+        // The check that calls this runs these as steps of its own.
         if command.starts_with("cargo test --workspace") || command.starts_with("cargo xtask") {
             continue;
         }

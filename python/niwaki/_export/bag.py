@@ -17,6 +17,12 @@ class Bag(nn.Module):
     Parameters are named as their run saved them, with dots written as underscores; a weight is `[in, out]`.
     """
 
+    tokens_weight: Tensor
+    positions_weight: Tensor
+    head_weight: Tensor
+    head_bias: Tensor
+    steps_bias: Tensor
+
     def __init__(self, weights: dict[str, Tensor]) -> None:
         super().__init__()
         for name, value in weights.items():

@@ -17,6 +17,8 @@ class Tabular(nn.Module):
     `logits` is `[prefixes, vocab]`, prefixes breadth first: the row after token `a` in row `r` is `vocab · r + 1 + a`.
     """
 
+    logits: Tensor
+
     def __init__(self, weights: dict[str, Tensor]) -> None:
         super().__init__()
         for name, value in weights.items():
