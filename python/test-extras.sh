@@ -24,7 +24,7 @@ python --version
 pip list 2>/dev/null | grep -i -E '^(niwaki|numpy|torch|trl|transformers|accelerate|verl|jax|jaxlib|gymnasium|sb3[-_]contrib|stable[-_]baselines3|pandas|scipy|rliable|pytest|mypy) '
 echo "== types"
 mypy python/niwaki
-python -m mypy.stubtest niwaki._native --ignore-disjoint-bases
+python -m mypy.stubtest niwaki._native --ignore-disjoint-bases --mypy-config-file pyproject.toml
 echo "== tests"
 pytest python -q -rs
 echo "== notebooks under Jupyter"
