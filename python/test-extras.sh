@@ -26,7 +26,7 @@ echo "== types"
 mypy python/niwaki
 python -m mypy.stubtest niwaki._native --ignore-disjoint-bases --mypy-config-file pyproject.toml
 echo "== tests"
-pytest python -q -rs
+pytest python -rs
 echo "== notebooks under Jupyter"
 for notebook in docs/python/notebooks/*.ipynb; do
   python -c "
