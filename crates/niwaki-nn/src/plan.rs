@@ -6,7 +6,7 @@
 //! share memory. This file must not know what an op computes, only what it reads, writes and keeps.
 
 use crate::graph::{Graph, Value};
-use crate::ops::{Operation, Rows, made_of};
+use crate::ops::{Operation, Rows, made_of, picked_by};
 use crate::{Error, Result};
 
 /// Buffers are multiples of this many scalars, so that each starts on a cache line.
@@ -270,8 +270,25 @@ impl<'a> Planner<'a> {
             let tick = caller + 1 + index;
             extend(life, tick);
             let root = self.cotangent_of[made_of.position()].unwrap_or(made_of);
-            if let Some(life) = &mut self.cotangent_life[root.position()] {
-                life.first = life.first.min(tick);
+            begin(&mut self.cotangent_life[root.position()], tick);
+        }
+    }
+
+    /// Where a device may pick from an op's results within that op, what is picked is written from then on, and its
+    /// cotangents read until then.
+    fn join_picks(&mut self, value_life: &mut [Option<Life>], saved_life: &mut [Option<Life>]) {
+        let caller = self.caller();
+        for (tick, &position) in self.forward.iter().enumerate() {
+            let of = &self.graph.ops()[position];
+            let Some((next, pick)) = picked_by(self.graph, &self.outputs, of) else { continue };
+            let picked = [pick.log_prob, pick.entropy];
+            begin(&mut saved_life[next], tick);
+            picked.iter().for_each(|value| begin(&mut value_life[value.position()], tick));
+            let Some(index) = self.backward.iter().position(|step| step.op == position) else { continue };
+            let tick = caller + 1 + index;
+            extend(&mut saved_life[next], tick);
+            for root in picked.into_iter().filter_map(|value| self.cotangent_of[value.position()]) {
+                extend(&mut self.cotangent_life[root.position()], tick);
             }
         }
     }
@@ -311,6 +328,7 @@ impl<'a> Planner<'a> {
             saved_life[*position] = (size > 0).then_some(Life { size, first, last: tick });
         }
         self.join_makers(&mut value_life);
+        self.join_picks(&mut value_life, &mut saved_life);
         let lives: Vec<Option<Life>> =
             value_life.iter().chain(&saved_life).chain(&self.cotangent_life).copied().collect();
         let (regions, arena) = place(&lives);
@@ -329,6 +347,12 @@ impl<'a> Planner<'a> {
             cotangents,
             arena,
         }
+    }
+}
+
+fn begin(life: &mut Option<Life>, tick: usize) {
+    if let Some(life) = life {
+        life.first = life.first.min(tick);
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) const TENSOR: &str = include_str!("kernels/tensor.cu");
 pub(crate) const TENSOR_CONSTANTS: &[&str] = &["TENSOR_HEADS", "TENSOR_DEPTH", "TENSOR_KEYS", "TENSOR_SPLIT"];
 
 /// Most constants that a file has.
-const MOST: usize = 6;
+const MOST: usize = 7;
 
 /// A kernel file.
 #[derive(Debug)]

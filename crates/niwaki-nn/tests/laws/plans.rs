@@ -116,3 +116,40 @@ fn what_queries_are_made_of_lives_as_long_as_their_pointer() {
         }
     }
 }
+
+/// A device may pick from a pointer's logits in the pointer's kernels, one item at a time: what is picked is then written while
+/// other items' operands are read, and its cotangents are read while theirs are written.
+#[test]
+fn what_is_picked_from_a_pointer_lives_as_long_as_the_pointer() {
+    use crate::harness::leaf;
+    let apart = |one: niwaki_nn::Region, other: niwaki_nn::Region| {
+        one.offset + one.size <= other.offset || other.offset + other.size <= one.offset
+    };
+    for (rows, keys) in [(200, 20), (45, 7), (3, 20)] {
+        let mut graph = Graph::new();
+        let query = leaf(&mut graph, "query", rows, 12);
+        let (glimpse, key) = (leaf(&mut graph, "glimpse", keys, 24), leaf(&mut graph, "key", keys, 12));
+        let (open, action) = (graph.mask("open", rows, keys), graph.indices("action", rows, keys));
+        let point = niwaki_nn::Point { query, glimpse, key, heads: 4, residual: true, bound: 10.0, open };
+        let logits = graph.point(point).unwrap();
+        let pointed = graph.ops().len() - 1;
+        let (log_prob, entropy) = graph.pick_log_prob(logits, action, Some(open)).unwrap();
+        let outputs = [log_prob, entropy];
+        for plan in [Plan::forward_only(&graph, &outputs), Plan::training(&graph, &outputs)] {
+            for picked in outputs {
+                for read in [query, glimpse, key, logits] {
+                    assert!(apart(plan.value(picked).unwrap(), plan.value(read).unwrap()), "{rows} rows");
+                }
+            }
+        }
+        let plan = Plan::training(&graph, &outputs);
+        let saved = plan.saved(pointed + 1).unwrap();
+        for written in [query, glimpse, key] {
+            let written = plan.cotangent(written).unwrap();
+            assert!(apart(saved, written), "{rows} rows, {keys} keys");
+            for picked in outputs {
+                assert!(apart(plan.cotangent(picked).unwrap(), written), "{rows} rows, {keys} keys");
+            }
+        }
+    }
+}

@@ -39,3 +39,24 @@ __device__ __forceinline__ float warp_max(float x) {
   for (int hop = 16; hop; hop >>= 1) x = fmaxf(x, __shfl_xor_sync(~0u, x, hop));
   return x;
 }
+
+// Lists the places of those of `rows` places whose entry in shared memory is not zero, in order, where the entries stood;
+// how many there are. All threads of the block call it.
+__device__ __forceinline__ int list_places(int* places, int rows) {
+  __shared__ int listed;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    int before = 0;
+    for (int first = 0; first < rows; first += 32) {
+      const int place = first + threadIdx.x;
+      const bool wanted = place < rows && places[place];
+      const unsigned all = __ballot_sync(~0u, wanted);
+      if (wanted) places[before + __popc(all & ((1u << threadIdx.x) - 1))] = place;
+      before += __popc(all);
+      __syncwarp();
+    }
+    if (threadIdx.x == 0) listed = before;
+  }
+  __syncthreads();
+  return listed;
+}

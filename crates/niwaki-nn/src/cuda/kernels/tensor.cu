@@ -127,12 +127,25 @@ __device__ __forceinline__ void multiply_by_columns(float (&c)[STEPS][4], const 
   }
 }
 
-// Copies rows of keys, `pitch` scalars apart, to shared memory, [8 * TILES, PITCH].
-__device__ __forceinline__ void share_rows(const float* from, long pitch, float* to) {
-  for (int i = threadIdx.x; i < 8 * TILES * H * HEAD; i += blockDim.x) {
-    const int place = i % (H * HEAD), s = i / (H * HEAD);
-    const bool there = s < KEYS && place % HEAD < D;
-    to[s * PITCH + place] = settled(there ? from[s * pitch + place / HEAD * D + place % HEAD] : 0.f);
+// What a thread reads before it writes the first of it: shared memory might be what is read, for all the compiler knows, so
+// it would wait for every single read otherwise.
+#define AHEAD 8
+
+// Copies rows of keys, `pitch` scalars apart, to shared memory, [8 * TILES, PITCH]; zero behind the last of `rows`.
+__device__ __forceinline__ void share_rows(const float* from, long pitch, int rows, float* to) {
+  for (int first = threadIdx.x; first < 8 * TILES * H * HEAD; first += AHEAD * blockDim.x) {
+    float x[AHEAD];
+#pragma unroll
+    for (int j = 0; j < AHEAD; ++j) {
+      const int i = first + j * blockDim.x, place = i % (H * HEAD), s = i / (H * HEAD);
+      const bool there = s < rows && place % HEAD < D;
+      x[j] = there ? from[s * pitch + place / HEAD * D + place % HEAD] : 0.f;
+    }
+#pragma unroll
+    for (int j = 0; j < AHEAD; ++j) {
+      const int i = first + j * blockDim.x;
+      if (i < 8 * TILES * H * HEAD) to[i / (H * HEAD) * PITCH + i % (H * HEAD)] = settled(x[j]);
+    }
   }
 }
 
@@ -190,7 +203,7 @@ __device__ __forceinline__ void look(const float (&q)[STEPS][4], const float* ke
         total += p[n][j];
       }
     total = row_sum(total);
-    const float share = total > 0.f ? 1.f / total : 0.f;
+    const float share = total > 0.f ? __fdividef(1.f, total) : 0.f;
 #pragma unroll
     for (int n = 0; n < TILES; ++n)
 #pragma unroll

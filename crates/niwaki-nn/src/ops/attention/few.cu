@@ -33,8 +33,8 @@ extern "C" __global__ void __launch_bounds__(32 * H)
   extern __shared__ __align__(16) float room[];
   const long item = blockIdx.x;
   const int h = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
-  share_rows(key + item * KEYS * kp, kp, room);
-  share_rows(value + item * KEYS * vp, vp, room + 8 * TILES * PITCH);
+  share_rows(key + item * KEYS * kp, kp, KEYS, room);
+  share_rows(value + item * KEYS * vp, vp, KEYS, room + 8 * TILES * PITCH);
   __syncthreads();
   for (int first = 0; first < rows; first += 16) {
     const long row[2] = {item * rows + min(first + g, rows - 1), item * rows + min(first + g + 8, rows - 1)};
@@ -53,8 +53,8 @@ extern "C" __global__ void __launch_bounds__(32 * H)
   extern __shared__ __align__(16) float room[];
   const long item = blockIdx.x;
   const int h = threadIdx.x / 32, g = threadIdx.x % 32 / 4;
-  share_rows(key + item * KEYS * kp, kp, room);
-  share_rows(value + item * KEYS * vp, vp, room + 8 * TILES * PITCH);
+  share_rows(key + item * KEYS * kp, kp, KEYS, room);
+  share_rows(value + item * KEYS * vp, vp, KEYS, room + 8 * TILES * PITCH);
   __syncthreads();
   const float* keys = room + h * HEAD;
   const float* values = keys + 8 * TILES * PITCH;

@@ -1,6 +1,6 @@
 //! A pointer on CUDA: glimpse and pointer in one kernel each way.
 
-use super::{Point, PointAt, query_makers};
+use super::{Point, PointAt, picked_by, query_makers};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
 use crate::cuda::kernels::{File, SHARED_LIMIT, TENSOR, Unit};
@@ -9,12 +9,12 @@ use crate::cuda::tape::{Arguments, arguments};
 use crate::graph::{Graph, Index, Shape, Value};
 use crate::layout::Param;
 use crate::ops::attention::cuda::{ROWS, pitch, stage};
-use crate::ops::{OnCuda, Op};
+use crate::ops::{OnCuda, Op, Pick};
 use crate::plan::{Backward, Write};
 use crate::{Error, Init, Result};
 
-/// Constants: those of the glimpse, columns of the context that queries are made of (none where queries are read), and
-/// whether the query joins its glimpse.
+/// Constants: those of the glimpse, columns of the context that queries are made of (none where queries are read), whether
+/// the query joins its glimpse, and whether choices are picked.
 const KERNELS: &File = &File {
     name: "point",
     source: &[TENSOR, include_str!("kernel.cu")],
@@ -25,6 +25,7 @@ const KERNELS: &File = &File {
         "TENSOR_SPLIT",
         "POINT_CONTEXT",
         "POINT_RESIDUAL",
+        "POINT_PICKED",
     ],
     kernels: &[("point_forward", SHARED_LIMIT), ("point_backward", SHARED_LIMIT)],
 };
@@ -43,23 +44,31 @@ impl OnCuda for PointAt {
         ("point, queries made, with its query", |g| program_made(g, 200, 20, (64, 4), 14, true)),
         ("point, queries made, with its query, many keys", |g| program_made(g, 70, 40, (64, 4), 18, true)),
         ("point, queries made, with its query, odd sizes", |g| program_made(g, 45, 7, (12, 4), 5, true)),
+        ("point, picked", |g| program_picked(g, 200, 20, (64, 4), 14)),
+        ("point, picked, many keys", |g| program_picked(g, 70, 40, (64, 4), 18)),
+        ("point, picked, odd sizes", |g| program_picked(g, 45, 7, (12, 4), 5)),
+        ("point, more rows than are sorted out at once", |g| program(g, 1100, 5, (16, 2), false)),
+        ("point, queries made, more rows than that", |g| program_made(g, 1100, 6, (16, 2), 5, true)),
     ];
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
-        Ok(vec![unit(program.graph, program.outputs, &self.point, program.precision)?])
+        Ok(vec![unit(program.graph, program.outputs, self, program.precision)?])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
-        to.point_forward(&self.point, self.output)
+        to.point_forward(self)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
-        to.point_backward(step, &self.point, self.output)
+        to.point_backward(step, self)
     }
 }
 
 /// Warps of a block of the forward pass.
 const MOST_FORWARD: usize = 8;
+
+/// Rows whose places the kernels sort out at once, in shared memory: WINDOW there.
+const WINDOW: usize = 1024;
 
 /// Widest queries that the kernels are laid out for.
 const MOST_COLUMNS: usize = 128;
@@ -102,7 +111,8 @@ pub(crate) fn folded(graph: &Graph, outputs: &[Value]) -> Vec<bool> {
     let mut folded = vec![false; graph.ops().len()];
     for op in graph.ops() {
         let Op::Point(PointAt { point, .. }) = op else { continue };
-        for position in making(graph, outputs, point).into_iter().flat_map(|making| making.ops) {
+        let making = making(graph, outputs, point).into_iter().flat_map(|making| making.ops);
+        for position in making.chain(picked_by(graph, outputs, op).map(|(position, _)| position)) {
             folded[position] = true;
         }
     }
@@ -113,7 +123,8 @@ pub(crate) fn folded(graph: &Graph, outputs: &[Value]) -> Vec<bool> {
 ///
 /// # Errors
 /// If its sizes are beyond the kernels.
-fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -> Result<Unit> {
+fn unit(graph: &Graph, outputs: &[Value], at: &PointAt, precision: Precision) -> Result<Unit> {
+    let point = &at.point;
     let width = graph.shape(point.query).width;
     let keys = graph.shape(point.key).rows;
     if keys > MOST_KEYS {
@@ -128,7 +139,9 @@ fn unit(graph: &Graph, outputs: &[Value], point: &Point, precision: Precision) -
     let (heads, depth) = (point.heads as u8, (width / point.heads) as u8);
     let split = u8::from(precision == Precision::F32);
     let context = making(graph, outputs, point).map_or(0, |making| graph.shape(making.context).width as u8);
-    Ok(Unit::sized(KERNELS, &[heads, depth, keys as u8, split, context, u8::from(point.residual)]))
+    let picked = picked_by(graph, outputs, &Op::Point(*at)).is_some();
+    let (residual, picked) = (u8::from(point.residual), u8::from(picked));
+    Ok(Unit::sized(KERNELS, &[heads, depth, keys as u8, split, context, residual, picked]))
 }
 
 /// Scalars of shared memory that a pointer's passes need: keys and what makes queries, and what a warp of the backward
@@ -178,7 +191,8 @@ impl Lowering<'_> {
         ])
     }
 
-    fn point_forward(&mut self, point: &Point, output: Value) -> Result<()> {
+    fn point_forward(&mut self, at: &PointAt) -> Result<()> {
+        let PointAt { point, output } = at;
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
         let (graph, outputs) = (self.tools.graph, self.tools.plan.outputs());
         let making = making(graph, outputs, point);
@@ -187,19 +201,27 @@ impl Lowering<'_> {
             .with(self.base(point.glimpse)?)
             .with(self.base(point.key)?)
             .with(self.addresses.masks[point.open.position()])
-            .with(self.base(output)?)
-            .with(rows)
-            .with(point.bound as f32);
+            .with(self.base(*output)?);
+        let arguments = match picked_by(graph, outputs, &Op::Point(*at)) {
+            None => (0..4).fold(arguments, |arguments, _| arguments.with(None)),
+            Some((position, Pick { action, log_prob, entropy, .. })) => arguments
+                .with(self.integers(action))
+                .with(self.base(log_prob)?)
+                .with(self.base(entropy)?)
+                .with(self.saved(position)),
+        };
+        let arguments = arguments.with(rows).with(point.bound as f32);
         let context = making.map(|making| self.shape(making.context).width);
-        let shared = fitting(room(key, point.heads, context).0 * SCALAR)?;
+        let shared = fitting((room(key, point.heads, context).0 + rows.min(WINDOW)) * SCALAR)?;
         // About equally many tiles of rows for each warp.
-        let tiles = rows.div_ceil(ROWS);
+        let tiles = rows.min(WINDOW).div_ceil(ROWS);
         let block = 32 * tiles.div_ceil(tiles.div_ceil(MOST_FORWARD)) as u32;
-        let kernel = (unit(graph, outputs, point, self.tools.precision)?, "point_forward");
+        let kernel = (unit(graph, outputs, at, self.tools.precision)?, "point_forward");
         self.launch("point", kernel, (self.items(), 1, 1), block, shared, arguments)
     }
 
-    fn point_backward(&mut self, step: &Backward, point: &Point, output: Value) -> Result<()> {
+    fn point_backward(&mut self, step: &Backward, at: &PointAt) -> Result<()> {
+        let PointAt { point, output } = at;
         let (rows, key) = (self.shape(point.query).rows, self.shape(point.key));
         let (graph, outputs) = (self.tools.graph, self.tools.plan.outputs());
         let making = making(graph, outputs, point);
@@ -225,8 +247,19 @@ impl Lowering<'_> {
             .with(self.base(point.glimpse)?)
             .with(self.base(point.key)?)
             .with(self.addresses.masks[point.open.position()])
-            .with(self.base(output)?)
-            .with(self.cotangent(output)?)
+            .with(self.base(*output)?);
+        let arguments = match picked_by(graph, outputs, &Op::Point(*at)) {
+            None => {
+                (0..4).fold(arguments.with(self.cotangent(*output)?), |arguments, _| arguments.with(None))
+            }
+            Some((position, Pick { action, log_prob, entropy, .. })) => arguments
+                .with(None)
+                .with(self.integers(action))
+                .with(self.must_saved(position)?)
+                .with(self.maybe_cotangent(log_prob))
+                .with(self.maybe_cotangent(entropy)),
+        };
+        let arguments = arguments
             .with(dquery)
             .with(partial)
             .with(dglimpse)
@@ -237,8 +270,8 @@ impl Lowering<'_> {
             .with(rows)
             .with(point.bound as f32);
         let (keys, stage) = room(key, point.heads, context);
-        let shared = fitting((keys + point.heads * stage) * SCALAR)?;
-        let kernel = (unit(graph, outputs, point, self.tools.precision)?, "point_backward");
+        let shared = fitting((keys + point.heads * stage + rows.min(WINDOW)) * SCALAR)?;
+        let kernel = (unit(graph, outputs, at, self.tools.precision)?, "point_backward");
         self.launch("point'", kernel, (self.items(), 1, 1), 32 * point.heads as u32, shared, arguments)?;
         let Some(Making { weight, bias, .. }) = making else { return Ok(()) };
         let sums = Partial::dense(self.addresses.items, columns);
@@ -283,4 +316,19 @@ fn program_made(
     let query = g.linear_onto(gathered, state, weight, Some(bias))?;
     let once = g.point(Point { query, glimpse, key, heads, residual, bound: 10.0, open })?;
     Ok(vec![once, known])
+}
+
+/// A pointer whose choices alone are read.
+fn program_picked(
+    g: &mut Graph,
+    rows: usize,
+    keys: usize,
+    sizes: (usize, usize),
+    context: usize,
+) -> Result<Vec<Value>> {
+    let made = program_made(g, rows, keys, sizes, context, true)?;
+    let Some(&Op::Point(PointAt { point, output })) = g.ops().last() else { return Ok(made) };
+    let action = g.indices("action", rows, keys);
+    let (log_prob, entropy) = g.pick_log_prob(output, action, Some(point.open))?;
+    Ok(vec![log_prob, entropy])
 }

@@ -103,8 +103,9 @@ struct Tile<'a, F> {
     rows: &'a mut [F],
     /// `[heads, keys]`: zero where closed.
     weights: &'a mut [Lane<F>],
-    /// `[keys]` each: zero or −∞, then whatever a pass computes.
+    /// `[keys]`: zero or −∞.
     closed: &'a mut [Lane<F>],
+    /// `[keys]` each: whatever a pass computes.
     scores: &'a mut [Lane<F>],
     d_scores: &'a mut [Lane<F>],
 }
@@ -268,6 +269,18 @@ fn add<F: Real>(from: &[Lane<F>], to: &mut [Lane<F>]) {
     }
 }
 
+/// Whether rows have something to decide: one for a row with two open keys or more, zero for others.
+#[inline(always)]
+fn choices<F: Real>(open: &[u8], keys: usize) -> Lane<F> {
+    let mut lanes = [F::ZERO; LANES];
+    for (lane, open) in lanes.iter_mut().zip(open.chunks_exact(keys)) {
+        if open.iter().filter(|&&open| open != 0).count() > 1 {
+            *lane = F::ONE;
+        }
+    }
+    lanes
+}
+
 /// The glimpse of a tile: fills queries, weights of all heads and the glimpse.
 #[inline(always)]
 fn look<F: Real>(
@@ -328,6 +341,12 @@ vectorised! {
         let (bound, scale) = (F::from_f64(bound), F::from_f64(1.0 / (width as f64).sqrt()));
         let (mut tile, transposed) = split(sizes, item, scratch);
         for first in (0..item.query.len() / width).step_by(LANES) {
+            let choices = choices::<F>(&item.open[first * keys..], keys);
+            if choices.iter().all(|&choice| choice == F::ZERO) {
+                let end = out.len().min((first + LANES) * keys);
+                out[first * keys..end].fill(F::ZERO);
+                continue;
+            }
             look(sizes, item, &transposed, first, &mut tile);
             if sizes.residual {
                 add(tile.query, tile.glimpse);
@@ -335,7 +354,8 @@ vectorised! {
             mix(tile.glimpse, Matrix { data: transposed.pointer, stride: keys }, tile.scores);
             for score in &mut *tile.scores {
                 for l in 0..LANES {
-                    score[l] = bound * (scale * score[l]).tangent();
+                    let logit = bound * (scale * score[l]).tangent();
+                    score[l] = if choices[l] > F::ZERO { logit } else { F::ZERO };
                 }
             }
             turn_out(tile.scores, keys, &mut out[first * keys..], false);
@@ -372,13 +392,22 @@ vectorised! {
         let rows = item.query.len() / width;
         for first in (0..rows).step_by(LANES) {
             let rows = LANES.min(rows - first);
+            let asked = &d_out[first * keys..(first + rows) * keys];
+            if asked.iter().all(|&d| d == F::ZERO) {
+                if let Some(d_query) = d_query.get_mut(first * width..(first + rows) * width).filter(|_| !accumulate) {
+                    d_query.fill(F::ZERO);
+                }
+                continue;
+            }
+            let choices = choices::<F>(&item.open[first * keys..], keys);
             look(sizes, item, &transposed, first, &mut tile);
             turn_in(&out[first * keys..], keys, tile.scores);
             turn_in(&d_out[first * keys..], keys, tile.d_scores);
             for (out, d) in tile.scores.iter().zip(&mut *tile.d_scores) {
                 for l in 0..LANES {
                     // bound · tanh' = bound − out² / bound.
-                    d[l] = d[l] * (bound - out[l] * out[l] * rate) * scale;
+                    let slope = d[l] * (bound - out[l] * out[l] * rate) * scale;
+                    d[l] = if choices[l] > F::ZERO { slope } else { F::ZERO };
                 }
             }
             mix(tile.d_scores, Matrix { data: item.key, stride: width }, tile.d_glimpse);
@@ -439,21 +468,22 @@ mod tests {
 
     #[test]
     fn one_head_of_one_column() {
-        // Query 2 on keys 0 and ln 3 / 2: scores 0 and ln 3, weights 1/4 and 3/4; values 4 and 8 give a glimpse of
-        // 7; pointer keys 0 and 0.1 give 10 tanh 0 and 10 tanh 0.7. Closed, the first key leaves a glimpse of 8.
-        let sizes = Sizes { keys: 2, width: 1, heads: 1, residual: false, bound: 10.0 };
+        // Query 2 on keys 0, ln 3 / 2 and 0: scores 0, ln 3 and 0. With the last closed, weights 1/4 and 3/4; values 4
+        // and 8 give a glimpse of 7; with the second closed instead, 4 and 8 give 6. Pointer keys are 0, 0.1 and 0. A row
+        // with one open key, or none, decides nothing.
+        let sizes = Sizes { keys: 3, width: 1, heads: 1, residual: false, bound: 10.0 };
         let half = 3.0_f64.ln() / 2.0;
         let item = Operands {
-            query: &[2.0, 2.0, 2.0],
-            glimpse: &[0.0, 4.0, half, 8.0],
-            key: &[0.0, 0.1],
-            open: &[1, 1, 0, 1, 0, 0],
+            query: &[2.0; 4],
+            glimpse: &[0.0, 4.0, half, 8.0, 0.0, 8.0],
+            key: &[0.0, 0.1, 0.0],
+            open: &[1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0],
         };
-        let (mut scratch, mut out) = (vec![0.0; sizes.scratch()], [0.0; 6]);
-        // With the query added, glimpses of 9 and 10 are compared, and 2 where nothing is open.
-        let [seven, eight, nine, ten, two] = [0.7_f64, 0.8, 0.9, 1.0, 0.2].map(|x| 10.0 * x.tanh());
-        let plain = [0.0, seven, 0.0, eight, 0.0, 0.0];
-        for (residual, expected) in [(false, plain), (true, [0.0, nine, 0.0, ten, 0.0, two])] {
+        let (mut scratch, mut out) = (vec![0.0; sizes.scratch()], [1.0; 12]);
+        // With the query added, glimpses of 9 and 8 are compared.
+        for (residual, glimpses) in [(false, [0.7_f64, 0.6]), (true, [0.9, 0.8])] {
+            let [first, second] = glimpses.map(|x| 10.0 * x.tanh());
+            let expected = [0.0, first, 0.0, 0.0, second, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
             point(&Sizes { residual, ..sizes }, &item, &mut scratch, &mut out);
             for (out, expected) in out.iter().zip(expected) {
                 assert!((out - expected).abs() < 1e-12, "{out} {expected}");

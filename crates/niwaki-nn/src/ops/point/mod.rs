@@ -10,7 +10,7 @@ mod law;
 #[cfg(feature = "cuda")]
 pub(crate) use cuda::folded;
 
-use super::{Activation, Op, Operation, Reads, Rows};
+use super::{Activation, Op, Operation, Pick, Reads, Rows};
 use crate::graph::{Graph, Mask, Shape, Value, expect};
 use crate::{Error, Result};
 
@@ -36,9 +36,10 @@ pub struct Point {
 /// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, where
 /// `glimpse` is the [`super::Attend`] of the queries to the open keys, scaled by `1/√(width / heads)`.
 ///
-/// Logits of closed keys are computed like the others. One op, because queries are many and keys few: nothing of `[query
-/// rows, width]` is kept but the queries. Backward: as those of score and attention, recomputed; the slope of tanh follows
-/// from `output`. An item whose cotangents are all zero costs no more than reading them. Saved: nothing.
+/// A row with fewer than two open keys has nothing to decide: its logits are zero, and their cotangents are not read. In
+/// other rows logits of closed keys are computed like the others. One op, because queries are many and keys few: nothing of
+/// `[query rows, width]` is kept but the queries. Backward: as those of score and attention, recomputed; the slope of tanh
+/// follows from `output`. Rows whose cotangents are all zero cost no more than reading them. Saved: nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PointAt {
     /// The operands.
@@ -68,6 +69,17 @@ pub(crate) fn query_makers(graph: &Graph, outputs: &[Value], point: &Point) -> O
     let rows = graph.shape(gather.input).rows == graph.shape(point.key).rows + 1;
     (plain && given && next && before + 1 == at && rows && alone(point.query) && alone(residual))
         .then_some([at, before])
+}
+
+/// The op that picks from a pointer's logits, right behind it, where it alone reads them and sees what the pointer sees; its
+/// position. A device may do both in the pointer's kernels.
+pub(crate) fn picked_by(graph: &Graph, outputs: &[Value], of: &Op) -> Option<(usize, Pick)> {
+    let Op::Point(PointAt { point, output }) = of else { return None };
+    let next = 1 + graph.ops().iter().position(|op| op == of)?;
+    let Some(Op::Pick(pick)) = graph.ops().get(next) else { return None };
+    let readers = graph.ops().iter().flat_map(Op::operands).filter(|operand| operand == output);
+    let alone = readers.count() == 1 && !outputs.contains(output);
+    (alone && pick.logits == *output && pick.mask == Some(point.open)).then_some((next, *pick))
 }
 
 /// The value that an op's operands may be made of within that op.

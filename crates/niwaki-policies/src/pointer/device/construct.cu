@@ -18,6 +18,15 @@ __device__ __forceinline__ float dot(const float* a, const float* b, int width) 
 struct Open {
   unsigned long long low, high;
   __device__ __forceinline__ bool operator[](int s) const { return (s < 64 ? low >> s : high >> (s - 64)) & 1; }
+  __device__ __forceinline__ int count() const { return __popcll(low) + __popcll(high); }
+  // The open key that `before` others precede; 128 where there is none.
+  __device__ __forceinline__ int nth(int before) const {
+    unsigned long long a = low, b = high;
+    for (int i = 0; i < before; ++i) {
+      if (a) a &= a - 1; else b &= b - 1;
+    }
+    return a ? __ffsll(a) - 1 : b ? 63 + __ffsll(b) : 128;
+  }
 };
 
 // The policy, and where its trajectories go: the inputs of a scoring pass, ready to be scored. `weight` and `bias` are
@@ -110,6 +119,54 @@ __device__ __forceinline__ int draw(const float* kv, const float* pointer, const
   return chosen;
 }
 
+// So many open candidates, or fewer, share a warp with all heads.
+#define FEW (32 / H)
+
+// As `draw`, with a lane for each head of each open candidate: closed ones cost nothing. At most FEW of them are open.
+__device__ __forceinline__ int draw_few(const float* kv, const float* pointer, const float* q, float* g, float bound,
+                                        const Open& seen, int count, const float* uniform) {
+  const int lane = threadIdx.x % 32, head = lane % H, s = seen.nth(lane / H);
+  const bool mine = lane / H < count;
+  float top = mine ? rsqrtf((float)D) * dot(q + head * D, kv + s * GLIMPSE_PITCH + head * D, D) : -3.0e38f;
+  const float score = top;
+#pragma unroll
+  for (int hop = H; hop < 32; hop <<= 1) top = fmaxf(top, __shfl_xor_sync(~0u, top, hop));
+  const float share = mine ? __expf(score - top) : 0.f;
+  float total = share;
+#pragma unroll
+  for (int hop = H; hop < 32; hop <<= 1) total += __shfl_xor_sync(~0u, total, hop);
+  const float weight = __fdividef(share, total);
+#pragma unroll
+  for (int first = 0; first < W; first += 32) {
+    const int c = min(first + lane, W - 1);
+    float sum = 0.f;
+    for (int slot = 0; slot < count; ++slot) {
+      const int key = __shfl_sync(~0u, s, slot * H);
+      sum = fmaf(__shfl_sync(~0u, weight, slot * H + c / D), kv[key * GLIMPSE_PITCH + W + c], sum);
+    }
+    g[c] = CONSTRUCT_RESIDUAL ? sum + q[c] : sum;
+  }
+  __syncwarp();
+  float z = mine ? dot(g + head * D, pointer + s * KEY_PITCH + head * D, D) : 0.f;
+#pragma unroll
+  for (int hop = 1; hop < H; hop <<= 1) z += __shfl_xor_sync(~0u, z, hop);
+  const float e = mine ? __expf(bound * (tanhf(rsqrtf((float)W) * z) - 1.f)) : 0.f;
+  float sum = e, largest = e;
+#pragma unroll
+  for (int hop = H; hop < 32; hop <<= 1) {
+    const float other = __shfl_up_sync(~0u, sum, hop);
+    if (lane >= hop) sum += other;
+    largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, hop));
+  }
+  total = __shfl_sync(~0u, sum, 31);
+  unsigned wanted = __ballot_sync(~0u, mine && e == largest);
+  if (uniform) {
+    const unsigned past = __ballot_sync(~0u, mine && sum > *uniform * total);
+    if (past) wanted = past;
+  }
+  return __shfl_sync(~0u, s, __ffs(wanted) - 1);
+}
+
 // A block per item, a warp per trajectory, a lane per key or column. A shop is what a warp keeps of its own trajectory:
 //   int room() const                                scalars of shared memory that it needs for each trajectory
 //   void begin(float* room, long item, Open& open)  before the first step
@@ -151,14 +208,21 @@ __device__ __forceinline__ void construct(const Pointer& by, Shop shop) {
       for (int s = lane; s < keys; s += 32) by.open[(row + step) * keys + s] = seen[s];
       __syncwarp();
       for (int i = lane; i < inputs; i += 32) by.context[(row + step) * inputs + i] = state[i];
-      for (int c = lane; c < W; c += 32) {
-        float sum = base[before * W + c] + b[c];
-        for (int i = 0; i < inputs; ++i) sum = fmaf(state[i], w[i * W + c], sum);
-        q[c] = sum;
+      // Where one candidate is left there is nothing to compare.
+      const int count = seen.count();
+      int chosen = seen.nth(0);
+      if (count > 1) {
+        for (int c = lane; c < W; c += 32) {
+          float sum = base[before * W + c] + b[c];
+          for (int i = 0; i < inputs; ++i) sum = fmaf(state[i], w[i * W + c], sum);
+          q[c] = sum;
+        }
+        __syncwarp();
+        const float* uniform = by.uniforms ? by.uniforms + row + step : nullptr;
+        chosen = 32 % H == 0 && count <= FEW
+                     ? draw_few(kv, pointer, q, g, by.bound, seen, count, uniform)
+                     : draw(kv, pointer, q, g, p, keys, by.bound, seen, uniform);
       }
-      __syncwarp();
-      const float* uniform = by.uniforms ? by.uniforms + row + step : nullptr;
-      const int chosen = draw(kv, pointer, q, g, p, keys, by.bound, seen, uniform);
       if (lane == 0) by.actions[row + step] = chosen;
       shop.take(chosen, seen);
       before = chosen;

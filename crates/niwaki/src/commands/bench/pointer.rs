@@ -19,11 +19,8 @@ const GROUP: usize = 16;
 /// Instances per member.
 const INSTANCES: usize = 16;
 
-/// Jobs, which are also the steps.
-const JOBS: usize = 20;
-
 fn hard_task() -> Result<Arc<dyn Construction>> {
-    let size = Size { machines: 7, jobs: JOBS };
+    let size = Size { machines: 7, jobs: 20 };
     let drawn = Generator { shop: Shop::Flow, size, training: 48, validation: 1, seed: 5 };
     let (source, reading) = (Source::Generated(drawn), Reading::default());
     let pool = ShopPool { source, patience: Duration::from_secs(10), reading };
@@ -58,17 +55,22 @@ fn uniforms(lanes: usize, steps: usize) -> Vec<f64> {
     (0..lanes * steps).map(|_| stream.uniform()).collect()
 }
 
-/// Times a rollout and an update step, and says where a step's time goes.
+/// Times rollouts and update steps on flow shops and on job shops, and says where a step's time goes.
 pub(super) fn time(members: usize) -> Result<()> {
-    let task = hard_task()?;
-    let policy = policy(task.as_ref(), false)?;
+    time_on("flow shops", hard_task()?, false, members)?;
+    time_on("job shops", job_task(JobOrder::Machine)?, true, members)
+}
+
+fn time_on(name: &str, task: Arc<dyn Construction>, residual: bool, members: usize) -> Result<()> {
+    let policy = policy(task.as_ref(), residual)?;
+    let steps = task.horizon();
     let mut engine = Cuda::new(&policy.graph, &policy.outputs(), members, &Options::default())?;
     for member in 0..members {
         engine.set_parameters(member, &initialise(policy.graph.layout(), member as u64))?;
     }
     let instances: Vec<u32> = (0..members * INSTANCES).map(|at| (at % 48) as u32).collect();
-    let (drawn, mut built) = (uniforms(instances.len() * GROUP, JOBS), Rollout::default());
-    let count = (INSTANCES * GROUP * JOBS) as f32;
+    let (drawn, mut built) = (uniforms(instances.len() * GROUP, steps), Rollout::default());
+    let count = (INSTANCES * GROUP * steps) as f32;
     let surrogate = |_: Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
         let [log_prob, entropy] = cotangents else { return };
         for (to, &from) in log_prob.iter_mut().zip(seen[0]) {
@@ -93,7 +95,7 @@ pub(super) fn time(members: usize) -> Result<()> {
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     let [rollout, step] = &times;
     say_format!(
-        "pointers, {members} members × {INSTANCES} × {GROUP} lanes × {JOBS} steps, tf32: rollout median {:.3} ms, least {:.3}; update step median {:.3} ms, least {:.3}, of {}",
+        "{name}, {members} members × {INSTANCES} × {GROUP} lanes × {steps} steps, tf32: rollout median {:.3} ms, least {:.3}; update step median {:.3} ms, least {:.3}, of {}",
         rollout[rollout.len() / 2],
         rollout[0],
         step[step.len() / 2],
@@ -101,8 +103,8 @@ pub(super) fn time(members: usize) -> Result<()> {
         step.len()
     );
     engine.profile()?;
-    show_launches("pointers, forward and backward", engine.profile()?);
-    show_launches("pointers, a rollout", engine.profile_extension()?);
+    show_launches(&format!("{name}, forward and backward"), engine.profile()?);
+    show_launches(&format!("{name}, a rollout"), engine.profile_extension()?);
     Ok(())
 }
 
