@@ -44,6 +44,8 @@ pub struct Cuda {
     hopper: bool,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
     pub(super) session: Option<Session>,
+    /// The session of the number of items before this one, which programs that go to and fro come back to.
+    spare: Option<(usize, Session)>,
     pub(super) parameters: Buffer,
     pub(super) gradient: Buffer,
     update: Update,
@@ -82,6 +84,7 @@ impl Cuda {
             options: options.clone(),
             hopper,
             session: None,
+            spare: None,
             parameters,
             gradient,
             update,
@@ -125,7 +128,7 @@ impl Cuda {
     /// The line to show where the cohort was split because it exceeds memory.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
-        self.session.as_ref()?.notice.as_deref()
+        self.session.as_ref()?.laid.notice.as_deref()
     }
 
     /// Waits until everything queued has run.
@@ -142,10 +145,11 @@ impl Cuda {
     /// # Errors
     /// If no items are set, or the device fails.
     pub fn profile(&mut self) -> Result<Vec<(&'static str, f32)>> {
+        self.prepare()?;
         let Self { session, device, blas, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
         let mut times = Vec::new();
-        for pass in &mut session.passes {
+        for pass in &mut session.laid.passes {
             times.extend(pass.forward.profile(device, blas)?);
             times.extend(pass.backward.profile(device, blas)?);
         }
@@ -192,7 +196,16 @@ impl Cuda {
             items: self.items,
             memory: self.options.memory,
             beside: self.options.beside,
+            gradients: false,
         }
+    }
+
+    /// Sees to it that gradients have their memory.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        let Some(mut session) = self.session.take() else { return Err(no_items()) };
+        session.prepare(&self.device, &self.wanted())?;
+        self.session = Some(session);
+        Ok(())
     }
 
     fn load<T: Copy>(&self, name: &str, at: u64, data: &[T], per_item: usize) -> Result<()> {
@@ -233,9 +246,21 @@ impl Engine for Cuda {
             return Ok(());
         }
         self.device.synchronize()?;
-        self.session = None;
+        let before = self.session.take().map(|session| (self.items, session));
         self.items = items;
-        self.session = Some(Session::new(&self.device, &self.wanted())?);
+        let session = match std::mem::replace(&mut self.spare, before) {
+            Some((of, session)) if of == items => session,
+            _ => match Session::new(&self.device, &self.wanted()) {
+                Ok(session) if session.laid.notice.is_none() => session,
+                // Not beside the one before: that leaves more room.
+                crowded => {
+                    drop(crowded);
+                    self.spare = None;
+                    Session::new(&self.device, &self.wanted())?
+                }
+            },
+        };
+        self.session = Some(session);
         Ok(())
     }
 
@@ -283,7 +308,7 @@ impl Engine for Cuda {
     fn forward(&mut self) -> Result<()> {
         let Self { session, device, blas, graph, alone, items, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
-        for pass in &mut session.passes {
+        for pass in &mut session.laid.passes {
             pass.alone.replay(device, blas)?;
             fetch_outputs(device, graph, alone, pass, *items, false, &mut session.outputs)?;
         }
@@ -376,8 +401,10 @@ impl Engine for Cuda {
 
     fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<()> {
         check_silent(self.members, self.items, silent)?;
+        self.prepare()?;
         let Some(mut session) = self.session.take() else { return Err(no_items()) };
-        let left = session.leave_out(&self.device, &self.kernels, &self.wanted(), silent);
+        let wanted = Wanted { gradients: true, ..self.wanted() };
+        let left = session.leave_out(&self.device, &self.kernels, &wanted, silent);
         self.session = Some(session);
         left
     }

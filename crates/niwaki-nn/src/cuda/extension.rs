@@ -66,10 +66,10 @@ impl Extended {
         let addresses =
             Addresses { arena: arena.at, ..addresses(graph, &session.inputs, flat, &(0..members), items) };
         let needed = Lowering::extended(tools, &addresses, &brought)?;
-        let (scratch, transposed) = (device.allocate(needed.scratch)?, device.allocate(needed.transposed)?);
-        let addresses = Addresses { scratch: scratch.at, transposed: transposed.at, ..addresses };
+        let (scratch, shared) = (device.allocate(needed.scratch)?, device.allocate(needed.shared)?);
+        let addresses = Addresses { scratch: scratch.at, shared: shared.at, ..addresses };
         let tape = Lowering::extended(tools, &addresses, &brought)?.tape;
-        let room = [arena, scratch, transposed];
+        let room = [arena, scratch, shared];
         Ok(Self { extension: extension.clone(), tape, _room: room, given, answers, _own: own })
     }
 

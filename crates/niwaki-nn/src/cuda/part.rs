@@ -44,7 +44,7 @@ pub(super) struct Part {
     inputs: Inputs,
     /// `[share, slot]`: which of all members' items stands there.
     picks: Buffer,
-    /// Scratch and transposed weights.
+    /// Scratch and what tapes make once.
     _room: [Buffer; 2],
 }
 
@@ -95,19 +95,19 @@ impl Part {
         let flat = Flat { parameters: copies.parameters.at, gradient: copies.gradient.at };
         let wanted = Wanted { flat, members: shares, items: slots, ..*whole };
         let inputs = Inputs::new(device, wanted.tools.graph, shares * slots)?;
-        let size = shares.div_ceil(session.passes.len().max(1));
-        let [arena, scratch, transposed] = wanted.needs(&inputs, size)?;
-        if arena > session.arena {
+        let size = shares.div_ceil(session.laid.passes.len().max(1));
+        let [arena, scratch, shared] = wanted.needs(&inputs, size)?;
+        if arena > session.laid.arena {
             return Ok(None);
         }
-        let room = [device.allocate(scratch)?, device.allocate(transposed)?];
+        let room = [device.allocate(scratch)?, device.allocate(shared)?];
         let mut passes = Vec::new();
-        for (pass, start) in session.passes.iter().zip((0..shares).step_by(size)) {
+        for (pass, start) in session.laid.passes.iter().zip((0..shares).step_by(size)) {
             let members = start..(start + size).min(shares);
             let addresses = Addresses {
                 arena: pass.arena,
                 scratch: room[0].at,
-                transposed: room[1].at,
+                shared: room[1].at,
                 ..addresses(wanted.tools.graph, &inputs, flat, &members, slots)
             };
             passes.push(Pass::new(&wanted, members, &addresses)?);

@@ -6,7 +6,7 @@ use super::Cuda;
 use super::device::{Device, Pinned};
 use super::lower::SCALAR;
 use super::part::{Left, Part, Share};
-use super::session::{Pass, Session, no_items};
+use super::session::{Laid, Pass, Session, no_items};
 use crate::Result;
 use crate::engine::{CotangentFn, Span};
 use crate::graph::Graph;
@@ -47,10 +47,11 @@ pub(super) fn fetch_outputs(
 impl Cuda {
     /// [`Engine::pull_back`](crate::Engine::pull_back)
     pub(super) fn pull_back_here(&mut self, surrogate: &CotangentFn<'_, f32>) -> Result<()> {
+        self.prepare()?;
         let Self { session, device, blas, kernels, graph, training, items, parameters, gradient, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
         let at_once = session.at_once();
-        let Session { passes, parts, left, outputs, cotangents, .. } = session;
+        let Session { laid: Laid { passes, .. }, parts, left, outputs, cotangents, .. } = session;
         let (passes, slots, some) = match left {
             Some(Left { part, shares }) => {
                 let Part { slots, passes, copies, .. } = &mut parts[*part];

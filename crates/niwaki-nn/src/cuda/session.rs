@@ -1,4 +1,5 @@
 //! Memory and tapes for one number of items: how many members run together, where their arena lies, what to replay.
+//! Memory for gradients is laid out when the first is asked for: what is only scored keeps no activations.
 //!
 //! A large cohort runs in two passes, each with an arena of its own, so that the host can work on one while the device
 //! works on the other. Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in
@@ -65,14 +66,13 @@ pub(super) struct Pass {
 impl Pass {
     /// Writes the tapes of some members.
     pub(super) fn new(wanted: &Wanted<'_>, members: Range<usize>, addresses: &Addresses) -> Result<Self> {
-        Ok(Self {
-            members,
-            arena: addresses.arena,
-            fetched: Event::new()?,
-            forward: Lowering::forward(wanted.tools, addresses)?.tape,
-            backward: Lowering::backward(wanted.tools, addresses)?.tape,
-            alone: Lowering::forward(wanted.alone_tools(), addresses)?.tape,
-        })
+        let (mut forward, mut backward) = (Tape::default(), Tape::default());
+        if wanted.gradients {
+            forward = Lowering::forward(wanted.tools, addresses)?.tape;
+            backward = Lowering::backward(wanted.tools, addresses)?.tape;
+        }
+        let alone = Lowering::forward(wanted.alone_tools(), addresses)?.tape;
+        Ok(Self { members, arena: addresses.arena, fetched: Event::new()?, forward, backward, alone })
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) struct Rows {
 pub(super) struct Chosen {
     pub(super) choosing: Choosing,
     pub(super) tape: Tape,
-    /// Arena, scratch and transposed weights.
+    /// Arena, scratch and what tapes make once.
     _room: [Buffer; 3],
     /// `[member, item, row]`.
     pub(super) uniforms: Buffer,
@@ -101,7 +101,7 @@ pub(super) struct Chosen {
 pub(super) struct Extended {
     pub(super) extension: Extension,
     pub(super) tape: Tape,
-    /// Arena, scratch and transposed weights.
+    /// Arena, scratch and what tapes make once.
     pub(super) _room: [Buffer; 3],
     pub(super) given: Vec<(Buffer, Option<Pinned<f32>>)>,
     pub(super) answers: Vec<(u64, Pinned<i32>)>,
@@ -109,21 +109,30 @@ pub(super) struct Extended {
     pub(super) _own: Vec<Buffer>,
 }
 
+/// The passes over all items, and their memory.
+#[derive(Default)]
+pub(super) struct Laid {
+    pub(super) passes: Vec<Pass>,
+    /// Arena, scratch and what tapes make once.
+    _room: Vec<Buffer>,
+    /// Bytes of a pass's arena.
+    pub(super) arena: usize,
+    /// Whether every pass has an arena of its own.
+    apart: bool,
+    /// Whether gradients have their memory.
+    gradients: bool,
+    /// Said once where a cohort was split.
+    pub(super) notice: Option<String>,
+}
+
 /// Everything that depends on the number of items.
 pub(super) struct Session {
     pub(super) inputs: Inputs,
-    _arena: Buffer,
-    _scratch: Buffer,
-    _transposed: Buffer,
-    /// Bytes of a pass's arena.
-    pub(super) arena: usize,
-    pub(super) passes: Vec<Pass>,
+    pub(super) laid: Laid,
     /// Passes over some items, one for each number of shares that was asked for.
     pub(super) parts: Vec<Part>,
     /// Where some items are left out of gradients.
     pub(super) left: Option<Left>,
-    /// Whether every pass has an arena of its own.
-    apart: bool,
     pub(super) rows: Option<Rows>,
     pub(super) chosen: Option<Chosen>,
     pub(super) extended: Option<Extended>,
@@ -131,8 +140,6 @@ pub(super) struct Session {
     /// parameter wants is empty.
     pub(super) outputs: Vec<Pinned<f32>>,
     pub(super) cotangents: Vec<Pinned<f32>>,
-    /// Said once where a cohort was split.
-    pub(super) notice: Option<String>,
 }
 
 /// Where the flat buffers of all members lie.
@@ -187,6 +194,8 @@ pub(super) struct Wanted<'a> {
     pub(super) memory: Option<usize>,
     /// Engines that take their part of it.
     pub(super) beside: usize,
+    /// Whether gradients are wanted, or forward passes alone.
+    pub(super) gradients: bool,
 }
 
 impl Wanted<'_> {
@@ -194,31 +203,35 @@ impl Wanted<'_> {
         Tools { plan: self.alone, ..self.tools }
     }
 
-    /// Bytes of arena, scratch and transposed weights that `members` members need together.
+    /// Bytes of arena, scratch and what tapes make once that `members` members need together.
     pub(super) fn needs(&self, inputs: &Inputs, members: usize) -> Result<[usize; 3]> {
         let addresses = addresses(self.tools.graph, inputs, self.flat, &(0..members), self.items);
-        let forward = Lowering::forward(self.tools, &addresses)?;
-        let backward = Lowering::backward(self.tools, &addresses)?;
         let alone = Lowering::forward(self.alone_tools(), &addresses)?;
-        let arena = self.tools.plan.arena().max(self.alone.arena()) * members * self.items * SCALAR;
-        let scratch = forward.scratch.max(backward.scratch).max(alone.scratch);
-        Ok([arena, scratch, forward.transposed.max(alone.transposed)])
+        let (mut arena, mut scratch, mut shared) = (self.alone.arena(), alone.scratch, alone.shared);
+        if self.gradients {
+            arena = arena.max(self.tools.plan.arena());
+            for pass in [Lowering::forward, Lowering::backward] {
+                let needed = pass(self.tools, &addresses)?;
+                scratch = scratch.max(needed.scratch);
+                shared = shared.max(needed.shared);
+            }
+        }
+        Ok([arena * members * self.items * SCALAR, scratch, shared])
     }
 }
 
-impl Session {
+impl Laid {
     /// Lays out memory and writes the tapes.
     ///
     /// # Errors
     /// If not even one member fits, or an op is beyond the kernels.
-    pub(super) fn new(device: &Device, wanted: &Wanted<'_>) -> Result<Self> {
-        let Wanted { tools, members, items, flat, .. } = *wanted;
+    fn new(device: &Device, wanted: &Wanted<'_>, inputs: &Inputs) -> Result<Self> {
+        let Wanted { tools, members, items, flat, gradients, .. } = *wanted;
         let graph = tools.graph;
-        let inputs = Inputs::new(device, graph, members * items)?;
         let free = device.memory()?.0;
         // Leave room for what the driver takes when it captures graphs.
         let room = wanted.memory.unwrap_or((free - free / 16) / (wanted.beside + 1)).min(free);
-        let one: usize = wanted.needs(&inputs, 1)?.iter().sum();
+        let one: usize = wanted.needs(inputs, 1)?.iter().sum();
         if one > room {
             let mend = "use fewer lanes";
             return Err(refused(format!("one member needs {one} bytes and {room} are free; {mend}")));
@@ -233,9 +246,9 @@ impl Session {
                 room >> 20
             )
         });
-        let [bytes, scratch, transposed] = wanted.needs(&inputs, size)?;
+        let [bytes, scratch, shared] = wanted.needs(inputs, size)?;
         let arena = device.allocate(if apart { 2 * bytes } else { bytes })?;
-        let (scratch, transposed) = (device.allocate(scratch)?, device.allocate(transposed)?);
+        let (scratch, shared) = (device.allocate(scratch)?, device.allocate(shared)?);
         let mut passes = Vec::new();
         for start in (0..members).step_by(size.max(1)) {
             let members = start..(start + size).min(members);
@@ -243,11 +256,25 @@ impl Session {
             let addresses = Addresses {
                 arena,
                 scratch: scratch.at,
-                transposed: transposed.at,
-                ..addresses(graph, &inputs, flat, &members, items)
+                shared: shared.at,
+                ..addresses(graph, inputs, flat, &members, items)
             };
             passes.push(Pass::new(wanted, members, &addresses)?);
         }
+        Ok(Self { passes, _room: vec![arena, scratch, shared], arena: bytes, apart, gradients, notice })
+    }
+}
+
+impl Session {
+    /// Lays out memory and writes the tapes.
+    ///
+    /// # Errors
+    /// If not even one member fits, or an op is beyond the kernels.
+    pub(super) fn new(device: &Device, wanted: &Wanted<'_>) -> Result<Self> {
+        let Wanted { tools, members, items, .. } = *wanted;
+        let graph = tools.graph;
+        let inputs = Inputs::new(device, graph, members * items)?;
+        let laid = Laid::new(device, wanted, &inputs)?;
         let count = members * items;
         let size = |output: &crate::Value| count * graph.shape(*output).size();
         let outputs = tools.plan.outputs().iter().map(|output| Pinned::new(size(output)));
@@ -259,19 +286,28 @@ impl Session {
             outputs: outputs.collect::<Result<_>>()?,
             cotangents: cotangents.collect::<Result<_>>()?,
             inputs,
-            apart,
-            _arena: arena,
-            _scratch: scratch,
-            _transposed: transposed,
-            arena: bytes,
-            passes,
+            laid,
             parts: Vec::new(),
             left: None,
             rows: None,
             chosen: None,
             extended: None,
-            notice,
         })
+    }
+
+    /// Makes room for gradients where there is none yet; inputs stay as they are.
+    ///
+    /// # Errors
+    /// If not even one member fits.
+    pub(super) fn prepare(&mut self, device: &Device, wanted: &Wanted<'_>) -> Result<()> {
+        if self.laid.gradients {
+            return Ok(());
+        }
+        device.synchronize()?;
+        // Its memory is given back before more is asked for.
+        self.laid = Laid::default();
+        self.laid = Laid::new(device, &Wanted { gradients: true, ..*wanted }, &self.inputs)?;
+        Ok(())
     }
 
     /// Leaves items out of gradients until inputs change, where that makes passes smaller.
@@ -310,7 +346,7 @@ impl Session {
 
     /// Passes whose forward halves may all run before the first backward one.
     pub(super) fn at_once(&self) -> usize {
-        if self.apart { self.passes.len() } else { 1 }
+        if self.laid.apart { self.laid.passes.len() } else { 1 }
     }
 
     /// Makes the row-by-row passes for all members at once.
@@ -332,8 +368,8 @@ impl Session {
         // Every row needs the same scratch (rounded operands, in bf16); weights are multiplied as they are stored.
         let tools = Tools { plan: &plan, ..tools };
         let needed = Lowering::forward_row(tools, &addresses, 0, &places)?;
-        if needed.transposed > 0 {
-            return Err(refused("a pass over one row asked for transposed weights"));
+        if needed.shared > 0 {
+            return Err(refused("a pass over one row asked for room of its own"));
         }
         let scratch = device.allocate(needed.scratch)?;
         let addresses = Addresses { scratch: scratch.at, ..addresses };
@@ -363,11 +399,11 @@ impl Session {
         let uniforms = device.allocate(count * SCALAR)?;
         let tools = Tools { plan: &plan, ..tools };
         let needed = Lowering::choosing(tools, &addresses, choosing, uniforms.at)?;
-        let (scratch, transposed) = (device.allocate(needed.scratch)?, device.allocate(needed.transposed)?);
-        let addresses = Addresses { scratch: scratch.at, transposed: transposed.at, ..addresses };
+        let (scratch, shared) = (device.allocate(needed.scratch)?, device.allocate(needed.shared)?);
+        let addresses = Addresses { scratch: scratch.at, shared: shared.at, ..addresses };
         let tape = Lowering::choosing(tools, &addresses, choosing, uniforms.at)?.tape;
         let (host, actions) = (Pinned::new(count)?, Pinned::new(count)?);
-        let room = [arena, scratch, transposed];
+        let room = [arena, scratch, shared];
         self.chosen = Some(Chosen { choosing, tape, _room: room, uniforms, host, actions });
         Ok(())
     }

@@ -56,8 +56,17 @@ pub(crate) struct Addresses {
     pub(crate) masks: Vec<u64>,
     /// Partial sums, one op's at a time.
     pub(crate) scratch: u64,
-    /// Transposed weights.
-    pub(crate) transposed: u64,
+    /// What a tape makes once for several of its ops.
+    pub(crate) shared: u64,
+}
+
+/// What a tape makes once for several of its ops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Once {
+    /// A transposed weight, by position of the parameter.
+    Transposed(usize),
+    /// The rows that each row of a tree sees, by position of the index of parents.
+    Ways(usize),
 }
 
 /// What an engine lends to all its passes.
@@ -92,8 +101,9 @@ pub(crate) struct Lowering<'a> {
     pub(crate) rows_together: bool,
     pub(crate) tape: Tape,
     scratch: usize,
-    pub(crate) transposed: BTreeMap<usize, usize>,
-    pub(crate) transposed_bytes: usize,
+    /// Where in the room for it lies what was made once, and how much that is.
+    once: BTreeMap<Once, usize>,
+    once_bytes: usize,
     /// Parameters whose gradient already holds a part.
     written: Vec<bool>,
     /// Values whose cotangent was already multiplied by the slope of the activation that made them.
@@ -111,8 +121,8 @@ pub(crate) struct Lowered {
     pub(crate) tape: Tape,
     /// Bytes of scratch that the tape needs.
     pub(crate) scratch: usize,
-    /// Bytes of transposed weights that the tape needs.
-    pub(crate) transposed: usize,
+    /// Bytes of what the tape makes once for several ops.
+    pub(crate) shared: usize,
 }
 
 impl<'a> Lowering<'a> {
@@ -124,8 +134,8 @@ impl<'a> Lowering<'a> {
             rows_together: false,
             tape: Tape::default(),
             scratch: 0,
-            transposed: BTreeMap::new(),
-            transposed_bytes: 0,
+            once: BTreeMap::new(),
+            once_bytes: 0,
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
@@ -135,7 +145,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn finish(self) -> Lowered {
-        Lowered { tape: self.tape, scratch: self.scratch, transposed: self.transposed_bytes }
+        Lowered { tape: self.tape, scratch: self.scratch, shared: self.once_bytes }
     }
 
     /// The forward pass of all rows.
@@ -310,6 +320,17 @@ impl<'a> Lowering<'a> {
     pub(crate) fn scratch(&mut self, scalars: usize) -> u64 {
         self.scratch = self.scratch.max(scalars * SCALAR);
         self.addresses.scratch
+    }
+
+    /// Where something lies that a tape makes once, and whether whoever asks has to make it.
+    pub(crate) fn once(&mut self, what: Once, bytes: usize) -> (u64, bool) {
+        let known = self.once.get(&what).copied();
+        let offset = known.unwrap_or(self.once_bytes);
+        if known.is_none() {
+            self.once.insert(what, offset);
+            self.once_bytes += bytes.next_multiple_of(256);
+        }
+        (self.addresses.shared + offset as u64, known.is_none())
     }
 
     pub(crate) fn integers(&self, index: Index) -> u64 {

@@ -12,7 +12,7 @@ use crate::cuda::Precision;
 use crate::cuda::blas::{Onto, Operand, Places};
 use crate::cuda::check::Case;
 use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, ROWWISE, Unit};
-use crate::cuda::lower::{Lowering, Program, ROWS_PER_SUM, SCALAR, View};
+use crate::cuda::lower::{Lowering, Once, Program, ROWS_PER_SUM, SCALAR, View};
 use crate::cuda::tape::arguments;
 use crate::ops::{Activation, OnCuda, Op};
 use crate::plan::Backward;
@@ -176,13 +176,10 @@ impl Lowering<'_> {
         }
         let stride = rows * columns;
         let members = self.addresses.members;
-        if let Some(&offset) = self.transposed.get(&linear.weight.0) {
-            return Ok(Right { at: self.addresses.transposed + offset as u64, stride });
+        let (at, first) = self.once(Once::Transposed(linear.weight.0), stride * members * SCALAR);
+        if !first {
+            return Ok(Right { at, stride });
         }
-        let offset = self.transposed_bytes;
-        self.transposed.insert(linear.weight.0, offset);
-        self.transposed_bytes += (stride * members * SCALAR).next_multiple_of(256);
-        let at = self.addresses.transposed + offset as u64;
         let arguments = arguments![self.param(linear.weight), self.length(), at, stride, rows, columns];
         let grid = (columns.div_ceil(32), rows.div_ceil(32), members);
         self.launch("transpose", (UNIT, "transpose"), grid, 256, 0, arguments)?;

@@ -1,9 +1,10 @@
-//! Tree attention on CUDA: a warp per row and head that walks up, and one per key that meets the rows below it.
+//! Tree attention on CUDA: tiles of rows against tiles of rows on the tensor cores; one row of each item walks up.
 
 use super::{AttendTree, TreeAttention};
+use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
-use crate::cuda::kernels::{File, SHARED_LIMIT, Unit};
-use crate::cuda::lower::{Lowering, Program};
+use crate::cuda::kernels::{File, TENSOR, TENSOR_CONSTANTS, Unit};
+use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
 use crate::ops::OnCuda;
@@ -12,15 +13,45 @@ use crate::{Error, Result};
 
 const KERNELS: &File = &File {
     name: "tree-attention",
-    source: &[include_str!("kernel.cu")],
-    constants: &[],
-    kernels: &[("tree_forward", 0), ("tree_backward_query", 0), ("tree_backward_key", SHARED_LIMIT)],
+    source: &[TENSOR, include_str!("kernel.cu")],
+    constants: TENSOR_CONSTANTS,
+    kernels: &[
+        ("tree_ways", 0),
+        ("tree_forward", 0),
+        ("tree_backward_query", 0),
+        ("tree_backward_key", 0),
+        ("tree_gather", 0),
+    ],
 };
 
-const UNIT: Unit = Unit::plain(KERNELS);
+const ROW_KERNELS: &File = &File {
+    name: "tree-attention-row",
+    source: &[include_str!("row.cu")],
+    constants: &["TREE_PIECES"],
+    kernels: &[("tree_row", 0)],
+};
 
 /// Columns of a head that a warp has registers for.
-const WIDEST: usize = 256;
+const WIDEST: usize = 128;
+
+/// Rows of a tile in shared memory: a word of bits.
+const TILE: usize = 32;
+
+/// Rows of a block: MANY there.
+const MANY: usize = 64;
+
+/// Threads of a block, 32 for each sixteen rows.
+const BLOCK: u32 = 128;
+
+/// The kernels of all rows.
+fn unit(head_width: usize, precision: Precision) -> Unit {
+    Unit::sized(KERNELS, &[1, head_width as u8, TILE as u8, u8::from(precision == Precision::F32)])
+}
+
+/// The kernel of one row.
+fn row_unit(head_width: usize) -> Unit {
+    Unit::sized(ROW_KERNELS, &[head_width.div_ceil(8) as u8])
+}
 
 impl OnCuda for AttendTree {
     const CASES: &'static [Case] = &[
@@ -35,6 +66,13 @@ impl OnCuda for AttendTree {
             let parent = g.constant(&parents);
             program(g, parent, 67, (3, 1, 64))
         }),
+        // More rows below a key than are searched at once, and ways up that are longer than what is found at once.
+        ("tree attention, many rows", |g| {
+            let branch = |row: i32| if row >= 300 && (row - 300) % 7 == 0 { 299 - row % 3 } else { row - 1 };
+            let parents: Vec<i32> = (0..1400).map(branch).collect();
+            let parent = g.constant(&parents);
+            program(g, parent, 1400, (2, 1, 8))
+        }),
         ("tree attention, wide heads", |g| {
             let parent = g.constant(&[-1, 0, 1, 1, 3, 0, 5]);
             program(g, parent, 7, (2, 2, 128))
@@ -42,105 +80,98 @@ impl OnCuda for AttendTree {
     ];
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
-        let (width, rows) = (self.attention.head_width, program.graph.shape(self.output).rows);
-        if width > WIDEST || rows > SHARED_LIMIT as usize {
-            let reason = format!(
-                "{rows} rows with heads of {width} columns; on this device at most {SHARED_LIMIT} rows and {WIDEST} columns"
-            );
+        let width = self.attention.head_width;
+        if width > WIDEST {
+            let reason = format!("heads of {width} columns; on this device at most {WIDEST}");
             return Err(Error::Unsupported { op: "tree_attention", reason });
         }
-        Ok(vec![UNIT])
+        Ok(vec![unit(width, program.precision), row_unit(width)])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
         let (a, rows) = (&self.attention, to.shape(self.output).rows);
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
-        let (first, count) = to.row.map_or((0, rows), |row| (row, 1));
-        let arguments = arguments![
-            query,
-            q,
-            key,
-            k,
-            value,
-            v,
-            to.base(self.output)?,
-            to.shape(self.output).width,
-            to.saved(at),
-            to.integers(a.parent),
-            a.heads,
-            a.key_heads,
-            a.head_width,
-            rows,
-            first,
-            count,
-            to.items(),
-            a.scale as f32,
-        ];
-        let grid = ((to.items() * a.heads * count).div_ceil(4), 1, 1);
-        to.launch("tree attention", (UNIT, "tree_forward"), grid, 128, 0, arguments)
+        let (out, width, scale) = (to.base(self.output)?, to.shape(self.output).width, a.scale as f32);
+        let all = arguments![query, q, key, k, value, v, out, width];
+        if let Some(row) = to.row {
+            let arguments = all
+                .with(to.integers(a.parent))
+                .with(a.heads)
+                .with(a.key_heads)
+                .with(a.head_width)
+                .with(rows)
+                .with(row)
+                .with(to.items())
+                .with(scale);
+            let grid = ((to.items() * a.heads).div_ceil(4), 1, 1);
+            let kernel = (row_unit(a.head_width), "tree_row");
+            return to.launch("tree attention", kernel, grid, BLOCK, 0, arguments);
+        }
+        let ways = to.ways(a, rows)?;
+        let arguments =
+            all.with(to.saved(at)).with(ways).with(a.heads).with(a.key_heads).with(rows).with(scale);
+        let grid = (rows.div_ceil(MANY), a.heads, to.items());
+        let kernel = (unit(a.head_width, to.tools.precision), "tree_forward");
+        to.launch("tree attention", kernel, grid, BLOCK, 0, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
         let (a, rows) = (&self.attention, to.shape(self.output).rows);
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
-        let (dout, width) = (to.cotangent(self.output)?, to.shape(self.output).width);
-        let (saved, parent, items) = (to.must_saved(step.op)?, to.integers(a.parent), to.items());
+        let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
+        let (saved, items, width) = (to.must_saved(step.op)?, to.items(), to.shape(self.output).width);
         let narrow = a.key_heads * a.head_width;
         let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
         let targets = to.column_targets("tree attention", &operands, &step.writes)?;
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
-        let means = to.scratch(items * a.heads * rows);
-        let scale = a.scale as f32;
-        let arguments = arguments![
-            query,
-            q,
-            key,
-            k,
-            value,
-            v,
-            dout,
-            width,
-            saved,
-            parent,
-            means,
-            at(0),
-            add(0),
-            a.heads,
-            a.key_heads,
-            a.head_width,
-            rows,
-            items,
-            scale,
-        ];
-        let grid = ((items * a.heads * rows).div_ceil(4), 1, 1);
-        to.launch("tree attention'", (UNIT, "tree_backward_query"), grid, 128, 0, arguments)?;
-        let arguments = arguments![
-            query,
-            q,
-            key,
-            k,
-            value,
-            v,
-            dout,
-            width,
-            saved,
-            parent,
-            means,
-            at(1),
-            at(2),
-            add(1),
-            add(2),
-            a.heads,
-            a.key_heads,
-            a.head_width,
-            rows,
-            scale,
-        ];
-        let grid = (items * a.key_heads * rows, 1, 1);
-        to.launch("tree attention'", (UNIT, "tree_backward_key"), grid, 32, rows as u32, arguments)
+        let ways = to.ways(a, rows)?;
+        // Means first, then the parts of each query head in the cotangents of keys and values.
+        let count = items * a.heads * rows;
+        let means = to.scratch(count * (1 + 2 * a.head_width));
+        let parts = means + (count * SCALAR) as u64;
+        let (unit, scale) = (unit(a.head_width, to.tools.precision), a.scale as f32);
+        let grid = (rows.div_ceil(MANY), a.heads, items);
+        let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved, ways, means]
+            .with(at(0))
+            .with(add(0))
+            .with(a.heads)
+            .with(a.key_heads)
+            .with(rows)
+            .with(scale);
+        to.launch("tree attention'", (unit, "tree_backward_query"), grid, BLOCK, 0, arguments)?;
+        if at(1).is_none() && at(2).is_none() {
+            return Ok(());
+        }
+        let arguments = arguments![query, q, key, k, value, v, dout, width, saved, ways, means, parts]
+            .with(a.heads)
+            .with(a.key_heads)
+            .with(rows)
+            .with(scale);
+        to.launch("tree attention'", (unit, "tree_backward_key"), grid, BLOCK, 0, arguments)?;
+        let count = items * rows * 2 * narrow;
+        let arguments = arguments![parts, at(1), k, at(2), v, add(1), add(2)]
+            .with(a.heads)
+            .with(a.key_heads)
+            .with(rows)
+            .with(count);
+        to.launch("tree attention'", (unit, "tree_gather"), (count.div_ceil(256), 1, 1), 256, 0, arguments)
+    }
+}
+
+impl Lowering<'_> {
+    /// The bits of the rows that each row sees: found once for all ops of a tape that share their parents.
+    fn ways(&mut self, a: &TreeAttention, rows: usize) -> Result<u64> {
+        let (count, words) = (self.items() * rows, rows.div_ceil(TILE));
+        let (at, first) = self.once(Once::Ways(a.parent.position()), count * words * SCALAR);
+        if first {
+            let arguments = arguments![self.integers(a.parent), at, rows, words, count];
+            let kernel = (unit(a.head_width, self.tools.precision), "tree_ways");
+            self.launch("tree attention", kernel, (count.div_ceil(128), 1, 1), 128, 0, arguments)?;
+        }
+        Ok(at)
     }
 }
 

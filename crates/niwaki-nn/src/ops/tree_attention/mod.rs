@@ -40,7 +40,7 @@ pub struct TreeAttention {
 /// root: `score[s] = scale · query_h[r] · key_k[s]`, `lse_r = log Σ_s e^{score[s]}`, `p[s] = e^{score[s] − lse_r}`,
 /// `output_h[r] = Σ_s p[s] value_k[s]`. Backward: `dp[s] = d output_h[r] · value_k[s]`, `dscore = p (dp − Σ_s p dp)`,
 /// `d query_h[r] += scale Σ_s dscore[s] key_k[s]`, and over all rows `r` below `s`: `d key_k[s] += scale Σ dscore query_h[r]`,
-/// `d value_k[s] += Σ p d output_h[r]`. Saved: `lse`, `[heads, rows]`; the weights are computed again, so that memory
+/// `d value_k[s] += Σ p d output_h[r]`, where `Σ_s p dp = d output · output`. Saved: `lse`, `[heads, rows]`; the weights are computed again, so that memory
 /// grows with the rows and not with their square.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AttendTree {
@@ -94,7 +94,7 @@ impl Operation for AttendTree {
     }
 
     fn kept(&self) -> Vec<Value> {
-        self.attention.columns().map(|columns| columns.value).into()
+        self.attention.columns().map(|columns| columns.value).into_iter().chain([self.output]).collect()
     }
 
     fn saved(&self, graph: &Graph) -> usize {
