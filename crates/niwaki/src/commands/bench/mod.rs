@@ -1,5 +1,6 @@
 //! `niwaki bench …`: one file per thing measured.
 
+mod decoder;
 mod device;
 mod engine;
 mod meter;
@@ -27,6 +28,8 @@ enum What {
     Engine(engine::Args),
     /// The trainer: whole iterations of a cohort, rollout and evaluation included.
     Trainer(trainer::Args),
+    /// A pretrained decoder: a step on a minibatch of records, and all prefixes of a record.
+    Decoder(decoder::Args),
     /// The GPU: every op against the CPU engine, the laws of a population, the step's profile, and a soak.
     Device(device::Args),
 }
@@ -38,6 +41,7 @@ impl Args {
             What::Shop(args) => args.run(),
             What::Engine(args) => args.run(),
             What::Trainer(args) => args.run(),
+            What::Decoder(args) => args.run(),
             What::Device(args) => args.run(),
         }
     }

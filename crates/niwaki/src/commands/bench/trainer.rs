@@ -42,6 +42,7 @@ impl Args {
             None => ("the built-in spec".to_owned(), TRANSFORMER.to_owned()),
         };
         let spec = crate::commands::spec(&name, &text, &self.set)?;
+        let spec = self.file.as_deref().map_or(spec.clone(), |file| spec.beside(file));
         let recipes = (0..self.members).map(|seed| Spec { seed, ..spec.clone() }.check());
         let mut cohort = gather(recipes.collect::<Result<Vec<_>, _>>()?, &self.device.choose()?)?;
         cohort.advance()?;

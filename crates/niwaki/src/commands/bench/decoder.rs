@@ -1,0 +1,130 @@
+//! `niwaki bench decoder`: a pretrained model on records, step by step and prefix by prefix.
+
+use crate::device::{DeviceArgs, Place};
+use crate::terminal::say_format;
+use anyhow::{Result, ensure};
+use niwaki_lm::{Model, RecordPolicy, RecordScratch};
+use niwaki_nn::{Cpu, Engine, Graph, Optimiser, Span, Value};
+use niwaki_policies::{Draw, DrawRequest, MakeEngine, Policy, Rollout};
+use niwaki_stream::Key;
+use niwaki_tasks::Record;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A Hugging Face folder or a GGUF file.
+    #[arg(long, value_name = "PATH")]
+    model: PathBuf,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Members of the cohort.
+    #[arg(long, default_value_t = 1)]
+    members: usize,
+    /// Records of a minibatch, which share one prompt.
+    #[arg(long, default_value_t = 8)]
+    records: usize,
+    /// Measured steps, after three that lay everything out.
+    #[arg(long, default_value_t = 20)]
+    steps: usize,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        ensure!(
+            self.members > 0 && self.records > 0 && self.steps > 0,
+            "--members, --records and --steps must be at least 1"
+        );
+        let (began, record) = (Instant::now(), Record::of_the_paper()?);
+        let policy = RecordPolicy::new(&Model::open(&self.model)?, &record, Some("neutral"), self.records)?;
+        let members = self.members;
+        match self.device.device {
+            Place::Cpu => {
+                self.device.choose()?;
+                self.measure(began, &policy, &record, &move |graph: &Graph, outputs: &[Value]| {
+                    Ok(Cpu::<f32>::new(graph, outputs, members))
+                })?;
+            }
+            #[cfg(feature = "cuda")]
+            Place::Cuda => {
+                let options = self.device.options();
+                let make = move |graph: &Graph, outputs: &[Value]| {
+                    niwaki_nn::cuda::Cuda::new(graph, outputs, members, &options)
+                };
+                let mut engine = self.measure(began, &policy, &record, &make)?;
+                engine.profile()?;
+                super::device::show_launches("a step, forward and backward", engine.profile()?);
+                let (free, total) = engine.device_memory()?;
+                say_format!("device memory {} MB in use", (total - free) >> 20);
+            }
+            #[cfg(not(feature = "cuda"))]
+            Place::Cuda => {
+                self.device.choose()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Times draws, which enumerate every prefix, and update steps; gives back the engine that stepped.
+    fn measure<E: Engine<Scalar = f32>>(
+        &self,
+        began: Instant,
+        policy: &RecordPolicy,
+        record: &Record,
+        make: &MakeEngine<E>,
+    ) -> Result<E> {
+        let (task, slots) = (record.task(Some("two-branch"))?, policy.horizon());
+        let mut engine = make(policy.graph(), &policy.heads().outputs())?;
+        for member in 0..self.members {
+            engine.set_parameters(member, &policy.initial_parameters(0))?;
+        }
+        let mut stream = Key::new(3, "bench").open();
+        let uniforms: Vec<f64> = (0..self.members * self.records * slots).map(|_| stream.uniform()).collect();
+        let (mut scratch, mut rollout) = (RecordScratch::default(), Rollout::default());
+        let request = DrawRequest { lanes: self.records, instances: &[], how: Draw::Sampled(&uniforms) };
+        let mut draw = |engine: &mut E| -> Result<f64> {
+            let clock = Instant::now();
+            policy.draw(engine, &mut scratch, make, &task, request, &mut rollout)?;
+            Ok(1e3 * clock.elapsed().as_secs_f64())
+        };
+        let count = (self.records * slots) as f32;
+        let surrogate = |_: Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+            for (to, &from) in cotangents[0].iter_mut().zip(seen[0]) {
+                *to = from / count;
+            }
+        };
+        let adam = Optimiser::adam().clipped(1.0);
+        let rates = vec![1e-7; self.members];
+        let step = |engine: &mut E| -> Result<f64> {
+            let clock = Instant::now();
+            engine.pull_back(&surrogate)?;
+            engine.step(&adam, &rates)?;
+            Ok(1e3 * clock.elapsed().as_secs_f64())
+        };
+        draw(&mut engine)?;
+        step(&mut engine)?;
+        say_format!("first step {:.2} s after the start", began.elapsed().as_secs_f64());
+        let mut times = [Vec::new(), Vec::new()];
+        for repeat in 0..self.steps + 2 {
+            let both = [draw(&mut engine)?, step(&mut engine)?];
+            if repeat >= 2 {
+                times.iter_mut().zip(both).for_each(|(times, took)| times.push(took));
+            }
+        }
+        times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+        let [draws, steps] = &times;
+        say_format!(
+            "{} members × {} records, {} rows an item: all prefixes and a draw median {:.2} ms, least {:.2}; update step median {:.2} ms, least {:.2}, of {}",
+            self.members,
+            self.records,
+            policy.graph().tallest(),
+            draws[draws.len() / 2],
+            draws[0],
+            steps[steps.len() / 2],
+            steps[0],
+            self.steps
+        );
+        Ok(engine)
+    }
+}
