@@ -8,7 +8,7 @@
 //! | [`folder_name`] | names that may become folders |
 //! | [`free_space`] | how much room a disk has |
 //! | [`read_text`], [`read_bytes`] | texts that people bring, up to a size that no sound one has |
-//! | [`read_own`] | files that we wrote, of any size |
+//! | [`read_own`], [`read_own_text`] | files that we wrote: of any size, or no longer than a text |
 //! | [`Digest`] | the checksum of bytes, 16 hexadecimal digits |
 
 mod atomic;
@@ -21,4 +21,4 @@ pub use atomic::{OnDisk, PART, sweep, sweep_dead, sync_folder, write_atomically,
 pub use digest::Digest;
 pub use name::folder_name;
 pub use space::free_space;
-pub use text::{LONGEST_TEXT, read_bytes, read_own, read_text};
+pub use text::{LONGEST_TEXT, read_bytes, read_own, read_own_text, read_text};

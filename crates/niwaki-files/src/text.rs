@@ -31,11 +31,26 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// If the disk refuses, or it is no file (of the kind [`io::ErrorKind::InvalidInput`]).
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
-    let there = fs::metadata(path)?;
-    if !there.is_file() && !there.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a pipe or a device stands in its place"));
-    }
+    has_an_end(path)?;
     fs::read(path)
+}
+
+/// The bytes of a text that we wrote, which is never longer than one that people bring.
+///
+/// # Errors
+/// As [`read_own`] and [`read_bytes`].
+pub fn read_own_text(path: &Path) -> io::Result<Vec<u8>> {
+    has_an_end(path)?;
+    read_bytes(path)
+}
+
+/// Refuses what nobody wrote whole. Asked of the name: opening a pipe would wait for somebody who writes into it.
+fn has_an_end(path: &Path) -> io::Result<()> {
+    let there = fs::metadata(path)?;
+    if there.is_file() || there.is_dir() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "a pipe or a device stands in its place"))
 }
 
 /// A file's text.
@@ -64,9 +79,11 @@ mod tests {
         assert!(read_text(&path).unwrap_err().to_string().starts_with("line 2: expected text"));
         File::create(&path).unwrap().set_len(LONGEST_TEXT + 1).unwrap();
         assert_eq!(read_text(&path).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_own_text(&path).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let endless = Path::new("/dev/zero");
         if endless.exists() {
             assert!(read_own(endless).unwrap_err().to_string().contains("a pipe or a device"));
+            assert!(read_own_text(endless).unwrap_err().to_string().contains("a pipe or a device"));
             assert!(read_text(endless).unwrap_err().to_string().contains("longer than 256 MB"));
         }
         assert!(read_text(folder.path()).is_err() && read_text(&folder.path().join("none")).is_err());

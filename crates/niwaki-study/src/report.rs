@@ -112,6 +112,17 @@ pub struct Speed {
 }
 
 impl Speed {
+    /// Whether a clock can have said so: a file may hold any numbers, and times that follow from them would be nonsense.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        // Thirty thousand years.
+        const MOST: f64 = 1e12;
+        self.run_iterations > 0
+            && self.seconds > 0.0
+            && self.seconds < MOST
+            && (0.0..=self.seconds).contains(&self.start_up_seconds)
+    }
+
     /// Run-iterations per second, start-up included.
     #[must_use]
     pub fn rate(&self) -> f64 {

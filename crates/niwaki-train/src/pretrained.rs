@@ -4,9 +4,10 @@ use crate::Error;
 use crate::policy::{record_policy, writer_policy};
 use crate::run::{CHECKPOINT, SPEC};
 use crate::spec::{Played, PolicyKind, Spec};
+use niwaki_files::read_own_text;
 use niwaki_nn::Checkpoint;
 use niwaki_policies::Policy;
-use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Writes the decoder of a run's last checkpoint into a folder; returns the iterations behind it.
@@ -16,7 +17,8 @@ use std::path::Path;
 /// another; if the disk refuses.
 pub fn export(run: &Path, folder: &Path) -> Result<u64, Error> {
     let refuse = |name: &str, reason: String| Error::OtherRun { path: run.join(name), reason };
-    let text = fs::read_to_string(run.join(SPEC))
+    let text = read_own_text(&run.join(SPEC))
+        .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
         .map_err(|error| refuse(SPEC, format!("{error}; expected the folder of a run")))?;
     let spec = Spec::read(&run.join(SPEC).display().to_string(), &text, &[])?;
     if spec.policy.kind != PolicyKind::Decoder {

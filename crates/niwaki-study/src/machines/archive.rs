@@ -1,5 +1,6 @@
 //! A run's folder as one archive, which people's tools open: a zip file with nothing of the clock in it.
 
+use niwaki_files::read_own;
 use niwaki_train::run::{CHECKPOINT, CURVE, DUMP, EVENTS, OPTIMA, SPEC, SUMMARY, TURNS};
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
@@ -14,7 +15,7 @@ const FILES: [&str; 8] = [SPEC, OPTIMA, CURVE, DUMP, EVENTS, CHECKPOINT, TURNS, 
 pub(super) fn pack(folder: &Path) -> io::Result<Vec<u8>> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for name in FILES {
-        match fs::read(folder.join(name)) {
+        match read_own(&folder.join(name)) {
             Ok(bytes) => {
                 archive.start_file(name, SimpleFileOptions::default().large_file(false))?;
                 archive.write_all(&bytes)?;

@@ -7,7 +7,7 @@ use super::archive;
 use super::split::home;
 use crate::Error;
 use crate::training::Planned;
-use niwaki_files::sync_folder;
+use niwaki_files::{read_own, sync_folder};
 use niwaki_store::Store;
 use niwaki_train::run::{self, CHECKPOINT, CURVE, Claim, DUMP, EVENTS, OPTIMA, SPEC, SUMMARY};
 use std::fs;
@@ -86,7 +86,7 @@ impl Depot {
     pub(super) fn leave(&self, name: &Path) -> Result<(), Error> {
         let path = self.root.join(name);
         if self.remote {
-            let bytes = fs::read(&path).map_err(|source| disk(&path, source))?;
+            let bytes = read_own(&path).map_err(|source| disk(&path, source))?;
             self.store.create(&named(name), &bytes)?;
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Depot {
             match fs::rename(&from, &to) {
                 Ok(()) => return sync_folder(above).map_err(|source| disk(above, source)),
                 Err(error) if is_taken(&error) && self.is_finished(run)? => {
-                    return same(run, &from, |file| fs::read(to.join(file)).ok());
+                    return same(run, &from, |file| read_own(&to.join(file)).ok());
                 }
                 Err(error) if is_taken(&error) => self.displace(&to, attempt)?,
                 // Whoever overtook this attempt cleared it away.
@@ -215,7 +215,7 @@ fn named(path: &Path) -> String {
 fn same(run: &Planned, ours: &Path, theirs: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), Error> {
     for file in RESULTS {
         // The place may hold less: checkpoints may be removed, and whoever overtook this attempt cleared it away.
-        if let (Ok(our_bytes), Some(their_bytes)) = (fs::read(ours.join(file)), theirs(file))
+        if let (Ok(our_bytes), Some(their_bytes)) = (read_own(&ours.join(file)), theirs(file))
             && our_bytes != their_bytes
         {
             return Err(Error::Differs { run: home(run), file, left: ours.to_owned() });

@@ -3,8 +3,8 @@
 use super::{Plan, Run};
 use crate::Error;
 use crate::report::Speed;
+use niwaki_files::read_own_text;
 use niwaki_train::run::Finished;
-use std::fs;
 use std::path::Path;
 
 /// What a results folder holds of a plan.
@@ -43,8 +43,8 @@ impl Results {
             return Err(Error::NoResults { label: plan.study.label.clone(), folder });
         }
         // The speed is no result, so a file that does not read is left out.
-        let speed = fs::read(folder.join("speed.json")).ok();
-        let speed = speed.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let speed = read_own_text(&folder.join("speed.json")).ok();
+        let speed = speed.and_then(|bytes| serde_json::from_slice(&bytes).ok()).filter(Speed::is_sound);
         Ok(Self { runs, planned: plan.runs.len(), speed })
     }
 }

@@ -1,6 +1,7 @@
 //! A strength by the rule: what was measured of an arm in a cell, and what it licenses.
 
 use crate::Error;
+use niwaki_files::read_own_text;
 use niwaki_page::Format;
 use niwaki_train::trainer::strength_of;
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,7 @@ impl Strength {
     /// If the file is damaged or cannot be read.
     pub fn read(folder: &Path) -> Result<Vec<Self>, Error> {
         let path = folder.join(STRENGTHS);
-        match std::fs::read_to_string(&path) {
+        match read_own_text(&path) {
             Ok(text) => Self::vouched(&text).map_err(|reason| Error::Damaged { path, reason }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(source) => Err(Error::Disk { path, source }),
@@ -56,8 +57,8 @@ impl Strength {
     }
 
     /// Strengths of a text, each of which is still what its own drifts license.
-    fn vouched(text: &str) -> Result<Vec<Self>, String> {
-        let strengths: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    fn vouched(text: &[u8]) -> Result<Vec<Self>, String> {
+        let strengths: Vec<Self> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         for Self { arm, cell, drifts, alpha, .. } in &strengths {
             let drifts: Vec<Option<f64>> = drifts.values().copied().collect();
             if strength_of(&drifts).ok() != Some(*alpha) {

@@ -271,7 +271,18 @@ fn a_report_is_a_function_of_its_folder() {
     assert_eq!(text, page());
     assert!(text.contains("is not ahead of PPO") && text.contains("16 of 16"));
     // Neither the clock's file nor the one that nobody reads blocks a report.
-    std::fs::write(folder.path().join(plan.folder()).join("speed.json"), "{").unwrap();
+    let speed = folder.path().join(plan.folder()).join("speed.json");
+    // A file of a terabyte, of which the disk has none.
+    std::fs::File::create(&speed).unwrap().set_len(1 << 40).unwrap();
+    assert!(page().contains("16 of 16"));
+    #[cfg(unix)]
+    {
+        std::fs::remove_file(&speed).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &speed).unwrap();
+        assert!(page().contains("16 of 16"));
+        std::fs::remove_file(&speed).unwrap();
+    }
+    std::fs::write(&speed, "{").unwrap();
     std::fs::write(folder.path().join(&plan.runs[0].home).join(run_folder::EVENTS), "x").unwrap();
     assert!(page().contains("16 of 16"));
 }

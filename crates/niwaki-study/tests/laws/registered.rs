@@ -116,6 +116,13 @@ fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
     std::fs::write(&kept, serde_json::to_string(&wrong).unwrap()).unwrap();
     let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
     assert!(refused.contains("its drifts do not license") && refused.contains("remove it"), "{refused}");
+    // Neither a terabyte nor what is no text is read whole.
+    std::fs::File::create(&kept).unwrap().set_len(1 << 40).unwrap();
+    let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
+    assert!(refused.contains("strengths.json") && refused.contains("longer than 256 MB"), "{refused}");
+    std::fs::write(&kept, b"\xff[").unwrap();
+    let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
+    assert!(refused.contains("strengths.json") && refused.contains("remove it"), "{refused}");
     std::fs::remove_file(&kept).unwrap();
     assert_eq!(runner(Some(1)).strengths(&plan()).unwrap(), strengths);
     let settled = plan().settled(&strengths).unwrap();

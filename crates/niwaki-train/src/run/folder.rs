@@ -5,7 +5,7 @@ use super::optima::OPTIMA;
 use super::turns::{self, TURNS, Turn};
 use crate::spec::Spec;
 use crate::{Error, Recipe};
-use niwaki_files::{Digest, OnDisk, read_bytes, sweep, sync_folder, write_atomically, write_whole};
+use niwaki_files::{Digest, OnDisk, read_own_text, sweep, sync_folder, write_atomically, write_whole};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,7 @@ impl Folder {
     /// Whose run the folder holds.
     fn owner(&self, recipe: &Recipe) -> Result<Owner, Error> {
         let path = self.file(SPEC);
-        let bytes = match read_bytes(&path) {
+        let bytes = match read_own_text(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let stranger = FILES.map(|name| self.file(name)).into_iter().find(|path| path.exists());
@@ -374,8 +374,11 @@ fn spec_text(recipe: &Recipe) -> Result<String, Error> {
 
 fn restore(folder: &Path, spec: &str) -> Result<(), Error> {
     let path = folder.join(SPEC);
-    if fs::read(&path).ok().as_deref() == Some(spec.as_bytes()) {
-        return Ok(());
+    match read_own_text(&path) {
+        Ok(found) if found == spec.as_bytes() => return Ok(()),
+        // Writing into a pipe would wait for somebody who reads.
+        Err(source) if source.kind() == io::ErrorKind::InvalidInput => return Err(disk(&path, source)),
+        _ => {}
     }
     write_whole(&path, spec.as_bytes(), OnDisk::Later).map_err(|source| disk(&path, source))
 }

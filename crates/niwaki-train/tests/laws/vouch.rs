@@ -214,3 +214,32 @@ fn a_run_of_another_kind_is_refused_and_left_alone() {
     }
     assert!(files(folder.path()) == before);
 }
+
+/// A link to what has no end, in the place of the spec: read, it would fill the memory; written to, it would take everything.
+#[cfg(unix)]
+#[test]
+fn a_spec_without_end_is_refused_and_left_alone() {
+    let recipe = with("tabular", &[]);
+    let home = tempfile::tempdir().unwrap();
+    for last in [1, usize::MAX] {
+        let folder = home.path().join(format!("run-{last}"));
+        train_until(&recipe, &folder, last);
+        let spec = folder.join(run::SPEC);
+        fs::remove_file(&spec).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &spec).unwrap();
+        let before = fs::read(folder.join(run::CURVE)).unwrap();
+        let said = try_train(&recipe, &folder).unwrap_err().to_string();
+        assert!(
+            said.contains(run::SPEC) && said.contains("a pipe or a device stands in its place"),
+            "{said}"
+        );
+        let said = run::restore_spec(&folder, &recipe).unwrap_err().to_string();
+        assert!(said.contains("a pipe or a device stands in its place"), "{said}");
+        assert_eq!(fs::read(folder.join(run::CURVE)).unwrap(), before);
+        // One that is longer than any spec is another run's.
+        fs::remove_file(&spec).unwrap();
+        fs::File::create(&spec).unwrap().set_len(1 << 40).unwrap();
+        let said = try_train(&recipe, &folder).unwrap_err().to_string();
+        assert!(said.contains(run::SPEC) && said.contains("longer than 256 MB"), "{said}");
+    }
+}

@@ -121,9 +121,10 @@ impl Args {
             for study in training(texts)? {
                 for study in [study.pilot_study(), Some(study)].into_iter().flatten() {
                     let path = folder.join(study.folder()).join("speed.json");
-                    if let Ok(bytes) = std::fs::read(&path) {
-                        let speed = serde_json::from_slice(&bytes)
-                            .with_context(|| format!("{} does not say a speed", path.display()))?;
+                    if let Ok(bytes) = niwaki_files::read_own_text(&path) {
+                        let what = || format!("{} does not say a speed", path.display());
+                        let speed: Speed = serde_json::from_slice(&bytes).with_context(what)?;
+                        ensure!(speed.is_sound(), "{}: no clock says so", what());
                         speeds.insert(study.label, speed);
                     }
                 }

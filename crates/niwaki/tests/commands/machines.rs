@@ -252,6 +252,19 @@ fn a_plan_says_how_it_scales() {
         folder.path(),
     ));
     insta::assert_snapshot!("split_simulate", without_ids(&said));
+    // Numbers that no clock says are no speed: nothing is planned by them.
+    for seconds in ["-1.0", "0.0", "1e308"] {
+        let wrong = speed.replace("\"seconds\":1200.0", &format!("\"seconds\":{seconds}"));
+        fs::write(folder.path().join("measured/forty/speed.json"), wrong).unwrap();
+        let ended =
+            niwaki(&["split", "forty.toml", "--speeds", "measured", "--out", "other.json"], folder.path());
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(
+            ended.status.code() == Some(2) && said.contains("does not say a speed: no clock says so"),
+            "{said}"
+        );
+        assert!(said.lines().count() == 1 && !folder.path().join("other.json").exists());
+    }
 }
 
 #[test]
