@@ -237,6 +237,26 @@ impl Config {
         if let Some((key, size)) = sizes.into_iter().find(|&(_, size)| size == 0 || size > MOST) {
             return Err(Error::key(path, key, format!("{size} is not between 1 and {MOST}")));
         }
+        let Rotary { base, factor, low, high, original } = self.rotary;
+        let numbers = [
+            ("rms_norm_eps", self.epsilon, (0.0..1.0).contains(&self.epsilon)),
+            ("rope_theta", base, base.is_finite() && base > 0.0),
+            ("rope_scaling.factor", factor, factor.is_finite() && factor > 0.0),
+            ("rope_scaling.low_freq_factor", low, low.is_finite()),
+            ("rope_scaling.high_freq_factor", high, high.is_finite() && high > low),
+            (
+                "rope_scaling.original_max_position_embeddings",
+                original,
+                original.is_finite() && original >= 0.0,
+            ),
+        ];
+        if let Some((key, number, _)) = numbers.into_iter().find(|&(.., sound)| !sound) {
+            return Err(Error::key(path, key, format!("{number} is no such number of a decoder")));
+        }
+        if !self.head_width.is_multiple_of(2) {
+            let reason = format!("{} columns of a head cannot turn in pairs", self.head_width);
+            return Err(Error::key(path, "head_dim", reason));
+        }
         if !self.heads.is_multiple_of(self.key_heads) {
             let reason = format!("{} heads cannot share {} evenly", self.heads, self.key_heads);
             return Err(Error::key(path, "num_key_value_heads", reason));
@@ -296,42 +316,51 @@ impl Config {
     /// Every tensor that a checkpoint of this decoder has.
     #[must_use]
     pub fn tensors(&self) -> Vec<Tensor> {
+        self.each_tensor().collect()
+    }
+
+    /// The same one after the other: a description may name more blocks than any file has, and each is held against the files
+    /// before the next is made.
+    pub(crate) fn each_tensor(&self) -> impl Iterator<Item = Tensor> + '_ {
+        let table = |name: &str| Tensor {
+            name: name.to_owned(),
+            shape: vec![self.vocab, self.width],
+            form: Form::Table,
+        };
+        let norm = Tensor { name: NORM.to_owned(), shape: vec![self.width], form: Form::Vector };
+        let head = (!self.tied).then(|| table(HEAD));
+        let blocks = (0..self.layers).flat_map(|layer| self.block(layer));
+        std::iter::once(table(EMBEDDING)).chain(blocks).chain([norm]).chain(head)
+    }
+
+    /// The tensors of one block.
+    fn block(&self, layer: usize) -> Vec<Tensor> {
         let (width, queries, keys) =
             (self.width, self.heads * self.head_width, self.key_heads * self.head_width);
         let mut tensors = Vec::new();
-        let mut push = |name: String, shape: &[usize], form| {
-            tensors.push(Tensor { name, shape: shape.to_vec(), form });
+        let mut own = |name: &str, shape: &[usize]| {
+            let form = if shape.len() == 1 { Form::Vector } else { Form::Matrix };
+            tensors.push(Tensor { name: Self::of_layer(layer, name), shape: shape.to_vec(), form });
         };
-        push(EMBEDDING.to_owned(), &[self.vocab, width], Form::Table);
-        for layer in 0..self.layers {
-            let mut own = |name: &str, shape: &[usize]| {
-                let form = if shape.len() == 1 { Form::Vector } else { Form::Matrix };
-                push(Self::of_layer(layer, name), shape, form);
-            };
-            own("input_layernorm.weight", &[width]);
-            for (name, out, biased) in [
-                ("q_proj", queries, self.qkv_bias),
-                ("k_proj", keys, self.qkv_bias),
-                ("v_proj", keys, self.qkv_bias),
-            ] {
-                own(&format!("self_attn.{name}.weight"), &[out, width]);
-                if biased {
-                    own(&format!("self_attn.{name}.bias"), &[out]);
-                }
+        own("input_layernorm.weight", &[width]);
+        for (name, out, biased) in [
+            ("q_proj", queries, self.qkv_bias),
+            ("k_proj", keys, self.qkv_bias),
+            ("v_proj", keys, self.qkv_bias),
+        ] {
+            own(&format!("self_attn.{name}.weight"), &[out, width]);
+            if biased {
+                own(&format!("self_attn.{name}.bias"), &[out]);
             }
-            own("self_attn.o_proj.weight", &[width, queries]);
-            if self.out_bias {
-                own("self_attn.o_proj.bias", &[width]);
-            }
-            own("post_attention_layernorm.weight", &[width]);
-            own("mlp.gate_proj.weight", &[self.hidden, width]);
-            own("mlp.up_proj.weight", &[self.hidden, width]);
-            own("mlp.down_proj.weight", &[width, self.hidden]);
         }
-        push(NORM.to_owned(), &[width], Form::Vector);
-        if !self.tied {
-            push(HEAD.to_owned(), &[self.vocab, width], Form::Table);
+        own("self_attn.o_proj.weight", &[width, queries]);
+        if self.out_bias {
+            own("self_attn.o_proj.bias", &[width]);
         }
+        own("post_attention_layernorm.weight", &[width]);
+        own("mlp.gate_proj.weight", &[self.hidden, width]);
+        own("mlp.up_proj.weight", &[self.hidden, width]);
+        own("mlp.down_proj.weight", &[width, self.hidden]);
         tensors
     }
 }

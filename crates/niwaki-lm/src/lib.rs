@@ -34,5 +34,5 @@ pub use error::{Error, Result};
 pub use generate::{Generation, generate};
 pub use model::Model;
 pub use record::{Conditionals, RecordPolicy, RecordScratch, RecordTokens, RecordTree, enumerate};
-pub use text::Text;
+pub use text::{Text, within_tokenizer};
 pub use writer::{Choices, WriterPolicy, WriterScratch};

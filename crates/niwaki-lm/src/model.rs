@@ -1,13 +1,14 @@
 //! A model's files: opened, checked, read into parameters, and saved as a Hugging Face folder.
 
-use crate::config::{Form, Tensor};
+use crate::config::{EMBEDDING, Form, Tensor};
 use crate::weights::{Gguf, Shards, Source, Translated};
 use crate::{Config, Error, Result, Text, Vocabulary};
-use niwaki_files::{Digest, free_space, read_bytes, write_atomically};
+use niwaki_files::{Digest, free_space, read_own_text, write_atomically};
 use niwaki_nn::Layout;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Map, Value, json};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A model's description.
@@ -33,12 +34,17 @@ impl Model {
     /// If a file is missing, damaged or of an unknown kind; the message names the file and, where it is one, the tensor.
     pub fn open(path: &Path) -> Result<Self> {
         let model = if path.is_dir() { Self::open_folder(path)? } else { Self::open_gguf(path)? };
-        for Tensor { name, shape, .. } in model.config.tensors() {
+        for Tensor { name, shape, .. } in model.config.each_tensor() {
             let found = model.source.shape(&name)?;
             if found != shape {
                 let reason = format!("has shape {found:?}, expected {shape:?}");
                 return Err(Error::tensor(model.source.path(), &name, reason));
             }
+        }
+        let next = Config::of_layer(model.config.layers, "input_layernorm.weight");
+        if model.source.shape(&next).is_ok() {
+            let reason = format!("is there, and the model is said to have {} blocks", model.config.layers);
+            return Err(Error::tensor(model.source.path(), &next, reason));
         }
         Ok(model)
     }
@@ -46,7 +52,7 @@ impl Model {
     fn open_folder(folder: &Path) -> Result<Self> {
         let read = |name: &str| {
             let path = folder.join(name);
-            read_bytes(&path).map_err(|error| Error::file(&path, error)).map(|bytes| (path, bytes))
+            read_own_text(&path).map_err(|error| Error::file(&path, error)).map(|bytes| (path, bytes))
         };
         let (path, text) = read(CONFIG)?;
         let description: Map<String, Value> =
@@ -62,9 +68,10 @@ impl Model {
         let source = Translated::new(Gguf::open(path)?)?;
         let config = source.config().clone();
         let beside = path.with_file_name(TOKENIZER);
-        let text = match read_bytes(&beside) {
+        let text = match read_own_text(&beside) {
             Ok(description) => Text::new(&beside, description)?,
-            Err(_) => Text::of_gguf(source.file())?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Text::of_gguf(source.file())?,
+            Err(error) => return Err(Error::file(&beside, error)),
         };
         let description = config.describe();
         Ok(Self { path: path.to_owned(), config, description, source: Box::new(source), text })
@@ -117,6 +124,7 @@ impl Model {
                 Form::Matrix => transpose(&stored, tensor.shape[0], tensor.shape[1], to),
                 Form::Table => {
                     let width = tensor.shape[1];
+                    self.holds(vocabulary)?;
                     for (to, token) in to.chunks_exact_mut(width).zip(vocabulary.tokens()) {
                         to.copy_from_slice(&stored[token as usize * width..][..width]);
                     }
@@ -175,6 +183,18 @@ impl Model {
         Ok(())
     }
 
+    /// Whether the tables have a row for every token: a tokenizer may have more of them than its model.
+    fn holds(&self, vocabulary: &Vocabulary) -> Result<()> {
+        let entries = self.config.vocab;
+        match vocabulary.tokens().find(|&token| token as usize >= entries) {
+            Some(token) => {
+                let reason = format!("has {entries} rows, and the tokenizer has a token {token}");
+                Err(Error::tensor(self.source.path(), EMBEDDING, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// A tensor as the checkpoint has it, with the program's parameters where the program has it.
     fn merged(
         &self,
@@ -193,6 +213,7 @@ impl Model {
                 turned
             }
             Form::Table => {
+                self.holds(vocabulary)?;
                 let (mut whole, width) = (self.source.scalars(&tensor.name)?, tensor.shape[1]);
                 for (own, token) in own.chunks_exact(width).zip(vocabulary.tokens()) {
                     whole[token as usize * width..][..width].copy_from_slice(own);

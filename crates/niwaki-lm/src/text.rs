@@ -6,9 +6,33 @@
 use crate::weights::{Entry, Gguf};
 use crate::{Error, Result};
 use serde_json::{Map, Value, json};
+use std::cell::Cell;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use tokenizers::Tokenizer;
+use tokenizers::{ModelWrapper, Tokenizer};
+
+thread_local! {
+    static WITHIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs what a description of a tokenizer asks for. The `tokenizers` crate panics over some that no sound
+/// model has; such a panic becomes an error, and a hook should not show it as a defect.
+#[must_use]
+pub fn within_tokenizer() -> bool {
+    WITHIN.get()
+}
+
+/// Runs what a description asks for.
+fn guarded<T>(run: impl FnOnce() -> tokenizers::Result<T>) -> std::result::Result<T, String> {
+    WITHIN.set(true);
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    WITHIN.set(false);
+    match ended {
+        Ok(ended) => ended.map_err(|error| error.to_string()),
+        Err(_) => Err("its description asks for what cannot be done".to_owned()),
+    }
+}
 
 /// A model's tokenizer and its description.
 #[derive(Clone, Debug)]
@@ -23,8 +47,20 @@ impl Text {
     /// # Errors
     /// If it describes no tokenizer.
     pub fn new(path: &Path, description: Vec<u8>) -> Result<Self> {
-        let tokenizer = Tokenizer::from_bytes(&description)
+        let mut tokenizer = guarded(|| Tokenizer::from_bytes(&description))
             .map_err(|error| Error::file(path, format!("no tokenizer: {error}")))?;
+        if let ModelWrapper::BPE(model) = tokenizer.get_model()
+            && model.dropout.is_some_and(|share| share != 0.0)
+        {
+            return Err(Error::key(
+                path,
+                "model.dropout",
+                "merges that chance leaves out give other tokens each time",
+            ));
+        }
+        // A description may ask to cut texts off or to fill them up; whoever asks for tokens here wants all, and no others.
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None).map_err(|error| Error::file(path, error))?;
         Ok(Self { tokenizer, description })
     }
 
@@ -33,8 +69,8 @@ impl Text {
     /// # Errors
     /// If the tokenizer refuses it.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let encoded = self.tokenizer.encode_fast(text, false);
-        encoded.map(|encoded| encoded.get_ids().to_vec()).map_err(|error| Error::Text(error.to_string()))
+        let encoded = guarded(|| self.tokenizer.encode_fast(text, false));
+        encoded.map(|encoded| encoded.get_ids().to_vec()).map_err(Error::Text)
     }
 
     /// The tokens of a text, each with the bytes of the text that it stands for.
@@ -42,7 +78,7 @@ impl Text {
     /// # Errors
     /// If the tokenizer refuses it.
     pub fn spans(&self, text: &str) -> Result<Vec<(u32, Range<usize>)>> {
-        let encoded = self.tokenizer.encode(text, false).map_err(|error| Error::Text(error.to_string()))?;
+        let encoded = guarded(|| self.tokenizer.encode(text, false)).map_err(Error::Text)?;
         let spans = encoded.get_offsets().iter().map(|&(start, end)| start..end);
         Ok(encoded.get_ids().iter().copied().zip(spans).collect())
     }
@@ -52,7 +88,7 @@ impl Text {
     /// # Errors
     /// If the tokenizer refuses them.
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
-        self.tokenizer.decode(tokens, false).map_err(|error| Error::Text(error.to_string()))
+        guarded(|| self.tokenizer.decode(tokens, false)).map_err(Error::Text)
     }
 
     /// The text of `tokenizer.json`.

@@ -55,7 +55,8 @@ pub(crate) fn run(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> Exi
 
 /// One line for a defect, however many threads fall with it; with RUST_BACKTRACE also where it came from.
 fn show_defect(defect: &PanicHookInfo<'_>) {
-    if BROKEN.swap(true, Ordering::SeqCst) {
+    // That one is caught and told as the fault of a file.
+    if niwaki_lm::within_tokenizer() || BROKEN.swap(true, Ordering::SeqCst) {
         return;
     }
     let place = defect.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));

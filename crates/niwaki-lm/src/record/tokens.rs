@@ -25,6 +25,11 @@ impl RecordTokens {
         let slots = record.slots();
         let mut plain = vec![0; slots.len()];
         let base = Cut::of(text, record, &before, &plain)?;
+        if base.prompt.is_empty() {
+            let reason = "stands at the very beginning, where a model has read nothing; begin the template with a text, \
+                or give a priming";
+            return Err(refuse(record, 0, &slots[0].candidates[0], reason.to_owned()));
+        }
         let mut candidates = Vec::new();
         for (slot, of) in slots.iter().enumerate() {
             let mut tokens = Vec::new();
@@ -88,7 +93,7 @@ impl Cut {
             let Some(found) = spans.iter().position(|(_, span)| *span == place) else {
                 let pieces: Vec<&str> = (spans.iter())
                     .filter(|(_, span)| span.start < place.end && place.start < span.end)
-                    .map(|(_, span)| &whole[span.clone()])
+                    .filter_map(|(_, span)| whole.get(span.clone()))
                     .collect();
                 let reason =
                     format!("is no single token in its place: the tokenizer cuts '{}'", pieces.join("|"));

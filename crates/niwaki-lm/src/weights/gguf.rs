@@ -226,8 +226,10 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Tables> {
         let (number, offset) = (reader.u32(&name)?, u64::from_le_bytes(reader.fixed(&name)?) as usize);
         listed.push((name, shape, number, offset));
     }
-    let alignment = entries.get("general.alignment").and_then(Entry::count).unwrap_or(32).max(1);
-    let start = reader.at.next_multiple_of(alignment);
+    let key = "general.alignment";
+    let alignment = entries.get(key).map_or(Some(32), Entry::count).filter(|&alignment| alignment > 0);
+    let start = alignment.and_then(|alignment| reader.at.checked_next_multiple_of(alignment));
+    let start = start.ok_or_else(|| Error::key(path, key, "is no number of bytes to align tensors to"))?;
     let mut tensors = BTreeMap::new();
     for (name, shape, number, offset) in listed {
         let packing = packing(number).ok_or_else(|| {
@@ -249,5 +251,17 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Tables> {
         })?;
         tensors.insert(name, Place { file: 0, shape, packing, bytes });
     }
+    apart(path, &tensors)?;
     Ok((entries, tensors))
+}
+
+/// Refuses tensors that share bytes: a short file would hold a model of any size.
+fn apart(path: &Path, tensors: &BTreeMap<String, Place>) -> Result<()> {
+    let mut places: Vec<(&String, &Place)> =
+        tensors.iter().filter(|(_, place)| !place.bytes.is_empty()).collect();
+    places.sort_by_key(|(_, place)| place.bytes.start);
+    match places.windows(2).find(|pair| pair[1].1.bytes.start < pair[0].1.bytes.end) {
+        Some(pair) => Err(Error::tensor(path, pair[1].0, format!("begins within tensor '{}'", pair[0].0))),
+        None => Ok(()),
+    }
 }

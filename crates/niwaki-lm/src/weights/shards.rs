@@ -3,7 +3,7 @@
 use super::{Packing, Place, Source, map};
 use crate::{Error, Result};
 use memmap2::Mmap;
-use niwaki_files::{Digest, read_bytes};
+use niwaki_files::{Digest, read_own_text};
 use safetensors::tensor::{Dtype, SafeTensors};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Shards {
             shards.add(&folder.join(WHOLE))?;
             return Ok(shards);
         }
-        let text = read_bytes(&index).map_err(|error| Error::file(&index, error))?;
+        let text = read_own_text(&index).map_err(|error| Error::file(&index, error))?;
         let read: Value = serde_json::from_slice(&text).map_err(|error| Error::file(&index, error))?;
         let Some(listed) = read["weight_map"].as_object() else {
             return Err(Error::key(&index, "weight_map", "is missing"));

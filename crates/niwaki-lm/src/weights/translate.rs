@@ -98,7 +98,8 @@ impl Translated {
             ends: file
                 .entry("tokenizer.ggml.eos_token_id")
                 .and_then(|entry| entry.count())
-                .map_or_else(Vec::new, |token| vec![token as u32]),
+                .and_then(|token| u32::try_from(token).ok())
+                .map_or_else(Vec::new, |token| vec![token]),
         };
         config.check(&path)?;
         Ok(Self { file, config })

@@ -130,3 +130,102 @@ fn a_weight_that_is_no_number_is_named() {
     let line = model.parameters(graph.layout(), &Vocabulary::whole(model.config())).unwrap_err().to_string();
     assert!(line.contains(": tensor '") && line.ends_with("is NaN"), "{line}");
 }
+
+#[test]
+fn numbers_that_no_decoder_has_are_named() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("config.json");
+    let config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |key: &str, value: serde_json::Value| {
+        let mut changed = config.clone();
+        changed[key] = value;
+        fs::write(&path, changed.to_string()).unwrap();
+        refusal(place.path())
+    };
+    // Blocks that the files do not pay for are not made: the first that is missing is named.
+    assert_eq!(
+        with("num_hidden_layers", (1 << 24).into()),
+        "DIR: tensor 'model.layers.2.input_layernorm.weight': is missing"
+    );
+    assert_eq!(
+        with("num_hidden_layers", 1_000_000_000.into()),
+        "config.json: num_hidden_layers: 1000000000 is not between 1 and 16777216"
+    );
+    for value in [1e300, -1.0] {
+        let line = with("rms_norm_eps", value.into());
+        assert!(line.starts_with("config.json: rms_norm_eps: "), "{line}");
+        assert!(line.ends_with("is no such number of a decoder"), "{line}");
+    }
+    let still = serde_json::json!({ "rope_type": "default", "rope_theta": 0.0 });
+    let line = with("rope_parameters", still);
+    assert_eq!(line, "config.json: rope_theta: 0 is no such number of a decoder");
+    // Blocks that nobody asks for are no part of a model.
+    assert_eq!(
+        with("num_hidden_layers", 1.into()),
+        "DIR: tensor 'model.layers.1.input_layernorm.weight': is there, and the model is said to have 1 blocks"
+    );
+    let scaling = serde_json::json!({ "rope_type": "linear", "factor": 0.0 });
+    let line = with("rope_parameters", scaling);
+    assert_eq!(line, "config.json: rope_scaling.factor: 0 is no such number of a decoder");
+}
+
+/// Descriptions may ask for it, and a text would silently lose its beginning or its end.
+#[test]
+fn texts_are_neither_cut_off_nor_filled_up() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("tokenizer.json");
+    let wanted = model("tiny-qwen2").text().encode("up and down, up and down").unwrap();
+    let mut described: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    described["truncation"] = serde_json::json!({
+        "direction": "Left", "max_length": 3, "strategy": "LongestFirst", "stride": 0
+    });
+    described["padding"] = serde_json::json!({
+        "strategy": { "Fixed": 64 }, "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0,
+        "pad_type_id": 0, "pad_token": "!"
+    });
+    fs::write(&path, described.to_string()).unwrap();
+    assert!(wanted.len() > 3);
+    assert_eq!(Model::open(place.path()).unwrap().text().encode("up and down, up and down").unwrap(), wanted);
+}
+
+#[test]
+fn a_token_that_the_tables_have_no_row_for_is_named() {
+    let model = model("tiny-qwen2");
+    let entries = model.config().vocab as u32;
+    let vocabulary = Vocabulary::of([1, entries]);
+    let mut graph = niwaki_nn::Graph::new();
+    let index = graph.constant(&[0]);
+    let tree = niwaki_lm::Tree::chain(1);
+    niwaki_lm::Decoder::new(&mut graph, model.config(), &vocabulary, index, &tree).unwrap();
+    let line = model.parameters(graph.layout(), &vocabulary).unwrap_err().to_string();
+    let expected = format!("has {entries} rows, and the tokenizer has a token {entries}");
+    assert!(line.contains("tensor 'model.embed_tokens.weight'") && line.ends_with(&expected), "{line}");
+}
+
+/// The crate that reads them panics over some; whoever brings such a file is told in one line.
+#[test]
+fn a_tokenizer_that_cannot_be_run_is_refused() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("tokenizer.json");
+    let described: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |part: &str, value: serde_json::Value| {
+        let mut changed = described.clone();
+        *changed.pointer_mut(part).unwrap() = value;
+        fs::write(&path, changed.to_string()).unwrap();
+        Model::open(place.path())
+    };
+    let model = with("/pre_tokenizer", serde_json::json!({ "type": "FixedLength", "length": 0 })).unwrap();
+    let line = model.text().encode("up").unwrap_err().to_string();
+    assert_eq!(line, "tokenizer: its description asks for what cannot be done");
+    let broken = serde_json::json!({ "type": "Precompiled", "precompiled_charsmap": "AAAA" });
+    let line = with("/normalizer", broken).unwrap_err().to_string();
+    assert!(
+        line.ends_with("tokenizer.json: no tokenizer: its description asks for what cannot be done"),
+        "{line}"
+    );
+    let line = with("/model/dropout", 0.5.into()).unwrap_err().to_string();
+    assert!(
+        line.ends_with("model.dropout: merges that chance leaves out give other tokens each time"),
+        "{line}"
+    );
+}

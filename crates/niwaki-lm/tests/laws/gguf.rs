@@ -9,7 +9,9 @@ use std::path::Path;
 const TOKENS: [i32; 5] = [3, 271, 40, 88, 7];
 
 /// A value of the table of keys.
+#[derive(Clone)]
 enum Value {
+    Long(u64),
     Count(u32),
     Number(f32),
     Text(&'static str),
@@ -31,6 +33,10 @@ fn write(path: &Path, keys: &[(&str, Value)], tensors: &[(String, Vec<usize>, u3
             Value::Count(count) => {
                 out.extend(4_u32.to_le_bytes());
                 out.extend(count.to_le_bytes());
+            }
+            Value::Long(long) => {
+                out.extend(10_u32.to_le_bytes());
+                out.extend(long.to_le_bytes());
             }
             Value::Number(number) => {
                 out.extend(6_u32.to_le_bytes());
@@ -66,6 +72,18 @@ fn qwen(
     change: impl Fn(&mut Vec<(String, Vec<usize>, u32, Vec<u8>)>),
 ) {
     let model = model("tiny-qwen2");
+    qwen_with(path, architecture, &[], change);
+    std::fs::write(path.with_file_name("tokenizer.json"), model.text().description()).unwrap();
+}
+
+/// The same with more keys, and no tokenizer.
+fn qwen_with(
+    path: &Path,
+    architecture: &'static str,
+    more: &[(&'static str, Value)],
+    change: impl Fn(&mut Vec<(String, Vec<usize>, u32, Vec<u8>)>),
+) {
+    let model = model("tiny-qwen2");
     let config = model.config();
     let (graph, _) = text_program(&model, &TOKENS);
     let vocabulary = Vocabulary::whole(config);
@@ -96,7 +114,7 @@ fn qwen(
     change(&mut tensors);
     let of = |key: &str| -> &'static str { format!("{architecture}.{key}").leak() };
     let count = |size: usize| Value::Count(size as u32);
-    let keys = [
+    let mut keys = vec![
         ("general.architecture", Value::Text(architecture)),
         (of("embedding_length"), count(config.width)),
         (of("feed_forward_length"), count(config.hidden)),
@@ -107,8 +125,8 @@ fn qwen(
         (of("attention.layer_norm_rms_epsilon"), Value::Number(config.epsilon as f32)),
         (of("rope.freq_base"), Value::Number(config.rotary.base as f32)),
     ];
+    keys.extend(more.iter().cloned());
     write(path, &keys, &tensors);
-    std::fs::write(path.with_file_name("tokenizer.json"), model.text().description()).unwrap();
 }
 
 fn file_name(name: &str) -> String {
@@ -234,4 +252,60 @@ fn damaged_files_are_one_line_with_the_tensors_name() {
     huge[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
     std::fs::write(&path, &huge).unwrap();
     assert!(refusal().contains("cut short within the number of tensors"), "{}", refusal());
+}
+
+#[test]
+fn keys_that_lie_are_one_line() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let refusal = |key: &'static str, value: Value| {
+        qwen_with(&path, "qwen2", &[(key, value)], |_| ());
+        let line = Model::open(&path).unwrap_err().to_string();
+        line.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+    };
+    for alignment in [u64::MAX, 0] {
+        assert_eq!(
+            refusal("general.alignment", Value::Long(alignment)),
+            "general.alignment: is no number of bytes to align tensors to"
+        );
+    }
+    let line = refusal("general.alignment", Value::Long(i64::MAX as u64));
+    assert!(line.starts_with("tensor '") && line.contains("ends behind the end of the file"), "{line}");
+    // More blocks than any file has: the first that is missing is named, and nothing is made of the others.
+    assert_eq!(
+        refusal("qwen2.block_count", Value::Count(1 << 24)),
+        "tokenizer.ggml.model: 'nothing' is not read, only 'gpt2'; put the model's tokenizer.json beside the file"
+    );
+    let tokenizer = model("tiny-qwen2").text().description().to_vec();
+    std::fs::write(path.with_file_name("tokenizer.json"), tokenizer).unwrap();
+    let line = refusal("qwen2.block_count", Value::Count(1 << 24));
+    assert_eq!(line, "tensor 'blk.2.attn_norm.weight': is missing");
+    let line = refusal("qwen2.block_count", Value::Count(1_000_000_000));
+    assert_eq!(line, "num_hidden_layers: 1000000000 is not between 1 and 16777216");
+    let line = refusal("qwen2.rope.freq_base", Value::Number(f32::NAN));
+    assert_eq!(line, "rope_theta: NaN is no such number of a decoder");
+    let line = refusal("qwen2.attention.key_length", Value::Count(3));
+    assert_eq!(line, "head_dim: 3 columns of a head cannot turn in pairs");
+}
+
+#[test]
+fn tensors_that_share_bytes_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    qwen(&path, "qwen2", |_| ());
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The offset is the last word of a tensor's entry: name, number of axes, two axes, packing, offset.
+    let name = b"blk.1.ffn_up.weight";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 16 + 4;
+    bytes[at..at + 8].copy_from_slice(&0_u64.to_le_bytes());
+    std::fs::write(&path, &bytes).unwrap();
+    let line = Model::open(&path).unwrap_err().to_string();
+    let expected = "tensor 'token_embd.weight': begins within tensor 'blk.1.ffn_up.weight'";
+    assert!(line.ends_with(expected), "{line}");
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let line = Model::open(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert_eq!(line, "/dev/zero: is no file, and only a file can be mapped");
 }

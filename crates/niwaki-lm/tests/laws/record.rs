@@ -157,3 +157,18 @@ fn smollm2_fills_the_papers_records_as_measured() {
         }
     }
 }
+
+#[test]
+fn a_slot_at_the_very_beginning_is_refused() {
+    let model = model("tiny-qwen2");
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("record.toml");
+    let text = std::fs::read_to_string(folder("record.toml")).unwrap();
+    let template = r#"template = '{"status":"<status>"#;
+    assert!(text.contains(template));
+    std::fs::write(&path, text.replace(template, "template = '<status>")).unwrap();
+    let record = Record::read(&path).unwrap();
+    let line = enumerate(&model, &record, None).unwrap_err().to_string();
+    assert!(line.contains("stands at the very beginning, where a model has read nothing"), "{line}");
+    assert!(enumerate(&model, &record, Some("neutral")).is_ok());
+}

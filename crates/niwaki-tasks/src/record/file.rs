@@ -6,7 +6,7 @@ use crate::Error;
 use niwaki_files::read_text;
 use niwaki_words::nearest;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// A record's file as it is written.
@@ -88,16 +88,17 @@ impl Record {
     }
 
     fn check(path: &Path, raw: Raw) -> Result<Self, String> {
-        for (place, Slot { name, candidates }) in raw.slot.iter().enumerate() {
-            if raw.slot[..place].iter().any(|other| other.name == *name) {
+        let mut names = HashSet::new();
+        for Slot { name, candidates } in &raw.slot {
+            if !names.insert(name) {
                 return Err(format!("two slots are called '{name}'"));
             }
             if candidates.len() < 2 {
                 return Err(format!("slot '{name}' has {} candidates; give at least two", candidates.len()));
             }
-            let twice = (1..candidates.len()).find(|&at| candidates[..at].contains(&candidates[at]));
-            if let Some(at) = twice {
-                return Err(format!("slot '{name}' has candidate '{}' twice", candidates[at]));
+            let mut seen = HashSet::new();
+            if let Some(twice) = candidates.iter().find(|candidate| !seen.insert(*candidate)) {
+                return Err(format!("slot '{name}' has candidate '{twice}' twice"));
             }
             if candidates.iter().any(String::is_empty) {
                 return Err(format!("slot '{name}' has an empty candidate"));
@@ -183,7 +184,8 @@ impl Record {
             };
         }
         let over = slots(&over)?;
-        let expected: usize = over.iter().map(|&slot| self.slots[slot].candidates.len()).product();
+        let counts = over.iter().map(|&slot| self.slots[slot].candidates.len());
+        let expected = counts.fold(1, usize::saturating_mul);
         if pays.len() != expected {
             return Err(format!("'pays' has {} values; the slots of 'over' have {expected}", pays.len()));
         }

@@ -223,6 +223,13 @@ pays = [1, 2, 3, 4]
             refusal("pays = [1, 2, 3, 4]", "pays = [1]"),
             "reward.table: 'pays' has 1 values; the slots of 'over' have 4"
         );
+        // Sixty-four times two candidates are more pairs than a number counts.
+        let over = ["\"code\""; 64].join(", ");
+        assert_eq!(
+            refusal("over = [\"code\", \"status\"]", &format!("over = [{over}]")),
+            format!("reward.table: 'pays' has 4 values; the slots of 'over' have {}", usize::MAX)
+        );
+        assert_eq!(refusal("[\"2\", \"5\"]", "[\"2\", \"2\"]"), "slot 'code' has candidate '2' twice");
         assert_eq!(
             refusal("equal = [\"status\", \"place\"]", ""),
             "reward.alike: give either 'case', 'equal', or 'over' with 'pays'"
