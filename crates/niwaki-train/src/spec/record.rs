@@ -5,6 +5,7 @@
 //! nothing trains without.
 
 use super::check::refuse;
+use super::size::available_memory;
 use super::task::RECORD;
 use super::{AdvantageKind, OptimiserKind, PolicyKind, Recipe, Spec};
 use crate::Error;
@@ -58,15 +59,15 @@ fn open(path: &Path) -> niwaki_lm::Result<Arc<Pretrained>> {
 }
 
 impl Recipe {
-    /// Refuses what can be planned but not trained: a decoder without a model.
+    /// Refuses what can be planned but not trained here: a decoder without a model, sizes that another machine may hold.
     ///
     /// # Errors
-    /// If the model is missing.
+    /// If the model is missing, or the memory.
     pub fn check_ready(&self) -> Result<(), Error> {
-        match self.spec.policy.kind {
-            PolicyKind::Decoder => self.spec.pretrained().map(drop),
-            _ => Ok(()),
+        if self.spec.policy.kind == PolicyKind::Decoder {
+            self.spec.pretrained()?;
         }
+        self.check_fits(available_memory())
     }
 }
 
