@@ -8,10 +8,12 @@
 //! | `runs.rs` | every file of a finished run's folder, among the others as they were written |
 //! | `resumed.rs` | every file of a run that goes on: stopped half-way, or after it diverged |
 //! | `studies.rs` | files beside the runs of a study |
+//! | `models.rs` | files of pretrained decoders, and of the tasks that they write for |
 //! | `sealed.rs` | checksums that fit again after a change |
 //! | `words.rs` | words behind flags and in specs |
 
 mod dumps;
+mod models;
 mod resumed;
 mod runs;
 mod sealed;
@@ -65,6 +67,7 @@ pub fn readers() -> Vec<Reader> {
     all.extend(runs::readers());
     all.extend(resumed::readers());
     all.extend(studies::readers());
+    all.extend(models::readers());
     all.extend(words::readers());
     all
 }
