@@ -27,7 +27,7 @@ fn announced(line: &Line<'_>) -> bool {
     let mut at = 1_usize;
     for _ in 0..operations {
         match number(at).and_then(|choices| choices.checked_mul(2)) {
-            Some(width) if width > 0 && at + width < line.tokens.len() => at += 1 + width,
+            Some(width) if width > 0 && width < line.tokens.len() - at => at += 1 + width,
             _ => return false,
         }
     }
@@ -153,6 +153,15 @@ mod tests {
         // Machines 1 and 2 of 3 are named: neither 0 nor 3, so by custom from 1.
         let Instance::Flexible(shop) = read("1 3\n1 2 1 5 2 3\n").unwrap() else { panic!("a flexible shop") };
         assert_eq!(shop.alternatives(0)[0].machine, 0);
+    }
+
+    /// Twice that many numbers are more than a line has, and behind its place more than a number counts.
+    #[test]
+    fn a_line_that_announces_more_than_can_be_counted_is_no_job() {
+        let text = "2 2\n1 1 1 4\n2 1 1 4 9223372036854775807 1 5\n";
+        assert!(crate::formats::read(text).is_err());
+        let lines: Vec<Line<'_>> = super::super::text::lines(text).collect();
+        assert!(!sniff(&lines));
     }
 
     #[test]
