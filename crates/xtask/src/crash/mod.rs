@@ -86,7 +86,7 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> anyhow::Result<Str
             _ => bail!("{word} is not a flag; {USAGE}"),
         }
     }
-    let binary = binary.map_or_else(build, Ok)?;
+    let binary = binary.map_or_else(|| built("niwaki"), Ok)?;
     let start = Instant::now();
     let outcomes = hold(&binary, quick)?;
     let mut table = String::from("| attack | kills | failures |\n|---|---:|---:|\n");
@@ -99,13 +99,17 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> anyhow::Result<Str
     Ok(format!("{table}\ncrash law: {kills} kills, 0 failures, {:.0} s", start.elapsed().as_secs_f64()))
 }
 
-/// Builds the command as tests do.
-fn build() -> anyhow::Result<PathBuf> {
-    let words = ["build", "--locked", "--package", "niwaki"];
-    let status = Command::new(env!("CARGO")).args(words).current_dir(root()).status()?;
-    ensure!(status.success(), "the command does not build");
+/// A binary of the workspace, built as tests are (an overflow is a panic) and by the very words that build them: after them
+/// it is there, where any other words would build half of the workspace anew, with other features of shared dependencies.
+pub(crate) fn built(package: &str) -> anyhow::Result<PathBuf> {
+    let status = Command::new(env!("CARGO"))
+        .args(["test", "--locked", "--workspace", "--no-run"])
+        .current_dir(root())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "the workspace does not build");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("debug/niwaki"))
+    Ok(target.join("debug").join(package))
 }
 
 /// Holds a command to the law: at every place, or at a few of each kind.

@@ -1,7 +1,8 @@
 //! Every reader against changed inputs, the crash law, and the laws that draw their cases, under a seed of the day.
 
 use super::attempt::Arena;
-use super::{Row, Scale, built};
+use super::{Row, Scale};
+use crate::crash::built;
 use crate::{crash, root};
 use anyhow::Context;
 use std::process::Command;

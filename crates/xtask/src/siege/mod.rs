@@ -18,11 +18,10 @@ mod laws;
 mod places;
 mod words;
 
-use crate::root;
+use crate::crash::built;
 use anyhow::{Context, bail, ensure};
 use attempt::Arena;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Instant;
 
 /// How much of the campaign is run.
@@ -111,16 +110,4 @@ pub(crate) fn run(mut words: impl Iterator<Item = String>) -> anyhow::Result<Str
     ensure!(failures == 0, "{failures} attacks broke something");
     let count: u64 = rows.iter().map(|row| row.count).sum();
     Ok(format!("siege: {count} attacks, 0 failures, {:.0} s", start.elapsed().as_secs_f64()))
-}
-
-/// A binary of the workspace, built as tests are (an overflow is a panic) and of the same libraries.
-fn built(package: &str) -> anyhow::Result<PathBuf> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--workspace", "--bins"])
-        .current_dir(root())
-        .status()
-        .context("cannot run cargo")?;
-    ensure!(status.success(), "the workspace does not build");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("debug").join(package))
 }
