@@ -261,6 +261,11 @@ impl Engine for Cuda {
             },
         };
         self.session = Some(session);
+        // What else a session may ask for later comes first.
+        let (free, total) = self.device.memory()?;
+        if free < total / 4 {
+            self.spare = None;
+        }
         Ok(())
     }
 
