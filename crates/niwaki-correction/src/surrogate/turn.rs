@@ -182,9 +182,10 @@ mod tests {
         let from: Vec<F> = (0..100).map(|place| F::from_f64(f64::from(place))).collect();
         let mut to = vec![F::ZERO; 80];
         let rows = [92, 80, 70, 60, 50, 40, 30, 20].map(|start| from[start..start + SIDE].as_ptr());
-        let columns = [0, 10, 20, 30, 40, 50, 60, 72].map(|start| to[start..start + SIDE].as_mut_ptr());
-        // SAFETY: the slices are whole; the caller asks for what the processor has.
-        unsafe { turn::<F, LEVEL>(|row| rows[row], |column| columns[column]) };
+        // One borrow for all columns: another would end the right to those before it.
+        let (begin, starts) = (to.as_mut_ptr(), [0, 10, 20, 30, 40, 50, 60, 72]);
+        // SAFETY: the last column ends with the vector; the caller asks for what the processor has.
+        unsafe { turn::<F, LEVEL>(|row| rows[row], |column| begin.add(starts[column])) };
         // Row 1 starts at 80 and column 3 at 30: the value 83 comes to 31. Row 7, column 7: 27 comes to 79.
         assert!(to[31] == F::from_f64(83.0) && to[79] == F::from_f64(27.0) && to[7] == F::from_f64(20.0));
         assert!(to[8] == F::ZERO && to[71] == F::ZERO);

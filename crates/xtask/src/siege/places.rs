@@ -96,7 +96,7 @@ fn no_files(arena: &Arena) -> anyhow::Result<Row> {
             let folder = arena.folder("files")?;
             // A pipe that somebody feeds for a while, as `<(…)` gives one.
             let prelude = "ln -s nowhere dangling.json; ln -s loop.json loop.json; mkdir folder.json; \
-                mkfifo pipe.json; (timeout 2 bash -c 'cat /dev/zero >pipe.json' 2>/dev/null &); truncate -s 64G sparse.json; \
+                mkfifo pipe.json; (timeout 20 bash -c 'cat /dev/zero >pipe.json' 2>/dev/null &); truncate -s 64G sparse.json; \
                 : >empty.json; : >empty.npz; : >empty.parquet; printf '\\xef\\xbb\\xbf' >bom.json; \
                 head -c 70000 /dev/zero | tr '\\0' '[' >deep.json; ln -s sparse.json sparse.csv; ln -s sparse.json sparse.npz";
             let attempt = line(asked).word(name).after(prelude).within(30);
@@ -105,7 +105,7 @@ fn no_files(arena: &Arena) -> anyhow::Result<Row> {
     }
     for asked in LEAVING {
         for kind in [
-            "mkfifo out.json; (timeout 5 bash -c 'cat out.json >/dev/null' &)",
+            "mkfifo out.json; (timeout 5 bash -c 'cat out.json >/dev/null' 2>/dev/null &)",
             "mkdir out.json",
             "ln -s nowhere/x out.json",
             "ln -s out.json out.json",
