@@ -22,7 +22,7 @@ pub(crate) enum Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
+pub(crate) enum Precision {
     F32,
     Tf32,
     Bf16,
@@ -65,8 +65,9 @@ fn cuda(precision: Precision) -> Result<Device> {
     Ok(Device::Cuda(options(precision)))
 }
 
+/// The CUDA engine's options with products of this precision.
 #[cfg(feature = "cuda")]
-fn options(precision: Precision) -> niwaki_nn::cuda::Options {
+pub(crate) fn options(precision: Precision) -> niwaki_nn::cuda::Options {
     use niwaki_nn::cuda::{Options, Precision as Rounding};
     let precision = match precision {
         Precision::F32 => Rounding::F32,

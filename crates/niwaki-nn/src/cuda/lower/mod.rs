@@ -67,6 +67,8 @@ pub(crate) enum Once {
     Transposed(usize),
     /// The rows that each row of a tree sees, by position of the index of parents.
     Ways(usize),
+    /// All parameters in bf16, laid out as they are in f32.
+    Rounded,
 }
 
 /// What an engine lends to all its passes.

@@ -25,6 +25,8 @@ const KERNELS: &File = &File {
     kernels: &[
         ("transpose", 0),
         ("to_bf16", 0),
+        ("to_bf16_fours", 0),
+        ("parameters_to_bf16", 0),
         ("narrow_forward_4", 0),
         ("narrow_forward_8", 0),
         ("narrow_backward_4", 0),
@@ -73,6 +75,13 @@ pub(super) const TILE: usize = 128;
 pub(super) struct Right {
     pub(super) at: u64,
     pub(super) stride: usize,
+}
+
+/// A matrix of a library product: as a factor in the scalars that the precision multiplies, as a result in f32.
+#[derive(Clone, Copy)]
+pub(super) struct Factor {
+    pub(super) operand: Operand,
+    pub(super) at: u64,
 }
 
 /// What the tensor-core product does with its sums.
@@ -140,12 +149,12 @@ impl Lowering<'_> {
             return self.tensor_product("linear", x, right, y, Ending::Gelu { bias, saved, halves });
         }
         let plain = linear.activation == Activation::None;
-        let left = operand(x);
-        let right = self.weight_operand(linear, linear.transposed);
-        let onto = if plain && residual.is_some() { Onto::Matrix } else { Onto::Nothing };
+        let left = self.factor(operand(x), x.at, 0)?;
+        let right = self.weight_factor(linear, linear.transposed, self.room(left.operand))?;
+        let onto = residual.filter(|_| plain);
         let fused_bias = if plain { bias.map(|bias| (bias, length)) } else { None };
-        let places = Places { left: x.at, right: weight, onto: residual.unwrap_or(y.at), out: y.at };
-        self.library_product("linear", (left, right, operand(y)), places, onto, fused_bias)?;
+        let out = Factor { operand: operand(y), at: y.at };
+        self.library_product("linear", [left, right], out, onto, fused_bias)?;
         if plain {
             return Ok(());
         }
@@ -227,48 +236,72 @@ impl Lowering<'_> {
         self.launch(label, (HOPPER, name), grid, 256, HOPPER_SHARED, arguments)
     }
 
+    /// `out = left · right (+ onto) (+ bias)` by the library.
     pub(super) fn library_product(
         &mut self,
         label: &'static str,
-        operands: (Operand, Operand, Operand),
-        places: Places,
-        onto: Onto,
+        [left, right]: [Factor; 2],
+        out: Factor,
+        onto: Option<u64>,
         bias: Option<(u64, usize)>,
     ) -> Result<()> {
         let (precision, members) = (self.tools.precision, self.addresses.members);
-        let (operands, places) = match precision {
-            Precision::Bf16 => self.rounded(operands, places)?,
-            Precision::F32 | Precision::Tf32 => (operands, places),
-        };
+        let places = Places { left: left.at, right: right.at, onto: onto.unwrap_or(out.at), out: out.at };
+        let onto = if onto.is_some() { Onto::Matrix } else { Onto::Nothing };
+        let operands = (left.operand, right.operand, out.operand);
         let product = self.tools.blas.plan(precision, members, operands, places, onto, bias)?;
         self.tape.product(label, product, places);
         Ok(())
     }
 
-    /// Both operands of a product rounded to bf16 and packed in scratch.
-    fn rounded(
-        &mut self,
-        (left, right, out): (Operand, Operand, Operand),
-        places: Places,
-    ) -> Result<((Operand, Operand, Operand), Places)> {
-        let members = self.addresses.members;
-        // Two bf16 to a scalar of scratch; the second operand starts on 256 bytes.
-        let room =
-            |operand: Operand| (operand.rows * operand.columns * members).div_ceil(2).next_multiple_of(64);
-        let at = self.scratch(room(left) + room(right));
-        let packed = Places { left: at, right: at + (room(left) * SCALAR) as u64, ..places };
-        for (operand, from, to) in [(left, places.left, packed.left), (right, places.right, packed.right)] {
-            let rows = operand.rows * members;
-            let arguments =
-                arguments![from, operand.stride, operand.pitch, to, operand.rows, rows, operand.columns];
-            self.per_entry("round", (UNIT, "to_bf16"), rows, operand.columns, arguments)?;
+    /// A factor of a product, in bf16 rounded and packed in scratch, so many scalars after its start.
+    pub(super) fn factor(&mut self, operand: Operand, at: u64, after: usize) -> Result<Factor> {
+        if self.tools.precision != Precision::Bf16 {
+            return Ok(Factor { operand, at });
         }
-        let dense = |operand: Operand| Operand {
-            pitch: operand.columns,
-            stride: operand.rows * operand.columns,
-            ..operand
-        };
-        Ok(((dense(left), dense(right), out), packed))
+        let Operand { rows, columns, pitch, stride, .. } = operand;
+        let to = self.scratch(after + self.room(operand)) + (after * SCALAR) as u64;
+        let rows_in_all = rows * self.addresses.members;
+        let fours = [columns, pitch, stride].iter().all(|n| n.is_multiple_of(4)) && at.is_multiple_of(16);
+        let (name, width) = if fours { ("to_bf16_fours", columns / 4) } else { ("to_bf16", columns) };
+        let arguments = arguments![at, stride, pitch, to, rows, rows_in_all, width];
+        self.per_entry("round", (UNIT, name), rows_in_all, width, arguments)?;
+        let operand = Operand { pitch: columns, stride: rows * columns, ..operand };
+        Ok(Factor { operand, at: to })
+    }
+
+    /// Scalars of scratch that a rounded factor takes: two bf16 each, and what follows starts on 256 bytes.
+    pub(super) fn room(&self, operand: Operand) -> usize {
+        match self.tools.precision {
+            Precision::Bf16 => {
+                (operand.rows * operand.columns * self.addresses.members).div_ceil(2).next_multiple_of(64)
+            }
+            Precision::F32 | Precision::Tf32 => 0,
+        }
+    }
+
+    /// A weight as a factor. In bf16 all parameters are rounded once for the whole tape; a tape of one row has no room for that
+    /// and rounds the weight in scratch, so many scalars after its start.
+    pub(super) fn weight_factor(
+        &mut self,
+        linear: &Linear,
+        transposed: bool,
+        after: usize,
+    ) -> Result<Factor> {
+        let operand = self.weight_operand(linear, transposed);
+        let alone = self.row.is_some() && !self.rows_together;
+        if alone || self.tools.precision != Precision::Bf16 {
+            return self.factor(operand, self.param(linear.weight), after);
+        }
+        let (members, length) = (self.addresses.members, self.length());
+        let (at, first) = self.once(Once::Rounded, members * length * SCALAR / 2);
+        if first {
+            let arguments = arguments![self.addresses.parameters, at, length / 4];
+            let grid = ((length / 4).div_ceil(256), members, 1);
+            self.launch("round", (UNIT, "parameters_to_bf16"), grid, 256, 0, arguments)?;
+        }
+        let offset = self.tools.graph.layout().slice(linear.weight).offset;
+        Ok(Factor { operand, at: at + (offset * SCALAR / 2) as u64 })
     }
 }
 

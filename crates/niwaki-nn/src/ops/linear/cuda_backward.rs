@@ -1,9 +1,9 @@
 //! The backward pass of `linear` on CUDA.
 
 use super::Linear;
-use super::cuda::{Ending, Right, TILE, UNIT, operand};
+use super::cuda::{Ending, Factor, Right, TILE, UNIT, operand};
 use crate::Result;
-use crate::cuda::blas::{Onto, Operand, Places};
+use crate::cuda::blas::Operand;
 use crate::cuda::kernels::ROWWISE;
 use crate::cuda::lower::{Lowering, Partial, ROWS_PER_SUM, View};
 use crate::cuda::tape::arguments;
@@ -21,10 +21,23 @@ impl Lowering<'_> {
         }
         let sloped = self.sloped[linear.output.position()];
         self.slope_and_bias(linear, step.op, dy, sloped)?;
-        if let Some(write) = step.writes[0] {
-            self.input_cotangent(linear, write, x, dy)?;
+        let dx = match step.writes[0] {
+            Some(write) => Some((write, View { at: self.cotangent(linear.input)?, ..x })),
+            None => None,
+        };
+        let fused = match dx {
+            Some((_, dx)) => self.fused_cotangent(linear, dx, dy)?,
+            None => false,
+        };
+        // Both products read it.
+        let slope = self.factor(operand(dy), dy.at, 0)?;
+        if let Some((write, dx)) = dx.filter(|_| !fused) {
+            let right = self.weight_factor(linear, !linear.transposed, self.room(slope.operand))?;
+            let out = Factor { operand: operand(dx), at: dx.at };
+            let onto = (write == Write::Add).then_some(dx.at);
+            self.library_product("linear'", [slope, right], out, onto, None)?;
         }
-        self.weight_gradient(linear, x, dy)?;
+        self.weight_gradient(linear, x, slope)?;
         if let (Some(residual), Some(Some(write @ (Write::Set | Write::Add)))) =
             (linear.residual, step.writes.get(1))
         {
@@ -93,44 +106,34 @@ impl Lowering<'_> {
         (alone && through && fits).then_some((position, inner))
     }
 
-    fn input_cotangent(&mut self, linear: &Linear, write: Write, x: View, dy: View) -> Result<()> {
-        let dx = View { at: self.cotangent(linear.input)?, ..x };
+    /// The cotangent of an input that a `linear` with GELU made, on the tensor cores with that one's slope; whether it could.
+    fn fused_cotangent(&mut self, linear: &Linear, dx: View, dy: View) -> Result<bool> {
+        let Some((position, inner)) = self.pair_behind(linear.input) else { return Ok(false) };
         // The tensor cores want `[in, out]`, which is how the weight is stored.
-        if let Some((position, inner)) = self.pair_behind(linear.input) {
-            let right = Right { at: self.param(linear.weight), stride: self.length() };
-            let saved = self.must_saved(position)?;
-            let blocks = x.rows_per_member.div_ceil(TILE);
-            let partial = match inner.bias {
-                Some(_) => Some(self.scratch(self.addresses.members * blocks * x.width)),
-                None => None,
-            };
-            self.tensor_product("linear'", dy, right, dx, Ending::Slope { saved, partial })?;
-            if let (Some(bias), Some(partial)) = (inner.bias, partial) {
-                self.gather_partials(
-                    "linear'",
-                    partial,
-                    Partial::dense(blocks, x.width),
-                    (bias, x.width),
-                    None,
-                )?;
-            }
-            self.sloped[linear.input.position()] = true;
-            return Ok(());
+        let right = Right { at: self.param(linear.weight), stride: self.length() };
+        let saved = self.must_saved(position)?;
+        let blocks = dx.rows_per_member.div_ceil(TILE);
+        let partial = match inner.bias {
+            Some(_) => Some(self.scratch(self.addresses.members * blocks * dx.width)),
+            None => None,
+        };
+        self.tensor_product("linear'", dy, right, dx, Ending::Slope { saved, partial })?;
+        if let (Some(bias), Some(partial)) = (inner.bias, partial) {
+            let sums = Partial::dense(blocks, dx.width);
+            self.gather_partials("linear'", partial, sums, (bias, dx.width), None)?;
         }
-        let right = self.weight_operand(linear, !linear.transposed);
-        let onto = if write == Write::Add { Onto::Matrix } else { Onto::Nothing };
-        let places = Places { left: dy.at, right: self.param(linear.weight), onto: dx.at, out: dx.at };
-        self.library_product("linear'", (operand(dy), right, operand(dx)), places, onto, None)
+        self.sloped[linear.input.position()] = true;
+        Ok(true)
     }
 
-    fn weight_gradient(&mut self, linear: &Linear, x: View, dy: View) -> Result<()> {
+    /// `dW (+)= inputᵀ · dz`, with the factor of `dz` at the start of scratch.
+    fn weight_gradient(&mut self, linear: &Linear, x: View, slope: Factor) -> Result<()> {
         let (gradient, add) = self.gradient(linear.weight);
-        let out = self.weight_operand(linear, false);
-        let (left, right) = if linear.transposed { (dy, x) } else { (x, dy) };
-        let transposed = Operand { transposed: true, ..operand(left) };
-        let onto = if add { Onto::Matrix } else { Onto::Nothing };
-        let places = Places { left: left.at, right: right.at, onto: gradient, out: gradient };
-        self.library_product("weight'", (transposed, operand(right), out), places, onto, None)
+        let out = Factor { operand: self.weight_operand(linear, false), at: gradient };
+        let input = self.factor(operand(x), x.at, self.room(slope.operand))?;
+        let (left, right) = if linear.transposed { (slope, input) } else { (input, slope) };
+        let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };
+        self.library_product("weight'", [left, right], out, add.then_some(gradient), None)
     }
 
     fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {

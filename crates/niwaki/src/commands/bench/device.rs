@@ -1,5 +1,7 @@
 //! `niwaki bench device`: is this GPU computing what the CPU computes, and where does a step's time go?
 
+use crate::device::Precision;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Members of the cohort that is timed.
@@ -14,13 +16,16 @@ pub(crate) struct Args {
     /// Leave the comparisons out.
     #[arg(long)]
     skip_checks: bool,
+    /// Compare in this precision alone.
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
 }
 
 #[cfg(not(feature = "cuda"))]
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
-        let Self { members, lanes, soak, skip_checks } = self;
-        let asked = format!("{members} × {lanes}, soak {soak}, checks {}", !skip_checks);
+        let Self { members, lanes, soak, skip_checks, precision } = self;
+        let asked = format!("{members} × {lanes}, soak {soak}, checks {}, {precision:?}", !skip_checks);
         anyhow::bail!(
             "bench device ({asked}): this binary was built without CUDA; build with --features cuda"
         )
@@ -30,11 +35,12 @@ impl Args {
 #[cfg(feature = "cuda")]
 mod with_cuda {
     use super::super::pointer;
-    use super::Args;
+    use super::{Args, Precision};
     use crate::terminal::{self, say_format};
     use anyhow::{Result, bail};
+    use clap::ValueEnum;
     use niwaki_exact::Reward;
-    use niwaki_nn::cuda::{Cuda, Options, Precision, check};
+    use niwaki_nn::cuda::{Cuda, Options, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
     use niwaki_policies::{CausalShape, Draw, Extras, Rollout, TokenPolicy};
     use niwaki_stream::Key;
@@ -78,7 +84,7 @@ mod with_cuda {
             );
             let steady = self.soak(&mut engine)?;
             drop(engine);
-            let agree = self.skip_checks || compare_all(&policy)?;
+            let agree = self.skip_checks || compare_all(&policy, self.precision)?;
             Ok(if steady && agree { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
 
@@ -196,11 +202,13 @@ mod with_cuda {
         }
     }
 
-    /// Every op, law and optimiser, then the whole transformer, in every precision.
-    fn compare_all(policy: &TokenPolicy) -> Result<bool> {
+    /// Every op, law and optimiser, then the whole transformer, in every precision or one.
+    fn compare_all(policy: &TokenPolicy, only: Option<Precision>) -> Result<bool> {
         let mut all = true;
-        for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
-            let options = Options { precision, ..Options::default() };
+        for &precision in
+            Precision::value_variants().iter().filter(|&&one| only.is_none_or(|only| only == one))
+        {
+            let options = crate::device::options(precision);
             let tell = |outcome: &check::Outcome| {
                 say_format!(
                     "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
