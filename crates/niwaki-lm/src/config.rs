@@ -3,7 +3,7 @@
 //! Names are those of Hugging Face's checkpoints; GGUF's are translated where they are read.
 
 use crate::{Error, Result};
-use niwaki_nn::Rotary;
+use niwaki_nn::{Layout, Rotary};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -96,6 +96,46 @@ pub struct Tensor {
     pub shape: Vec<usize>,
     /// How it lies.
     pub form: Form,
+    /// The parameter of a program that holds it.
+    pub param: String,
+    /// Its first column there.
+    pub start: usize,
+}
+
+impl Tensor {
+    /// The tensor as a checkpoint has it, out of a program's parameters or gradients; a table has the program's rows. `None` where
+    /// the program does not hold it.
+    #[must_use]
+    pub fn taken(&self, layout: &Layout, flat: &[f32]) -> Option<Vec<f32>> {
+        let slice = layout.slice(layout.find(&self.param)?);
+        let (own, columns) = (&flat[slice.range()], slice.shape.last().copied().unwrap_or(1));
+        Some(match self.form {
+            Form::Table => own.to_vec(),
+            Form::Vector => own[self.start..][..self.shape[0]].to_vec(),
+            Form::Matrix => {
+                let [rows, width] = [self.shape[0], self.shape[1]];
+                let mut turned = vec![0.0; rows * width];
+                squares(rows, width, |out, at| {
+                    turned[out * width + at] = own[at * columns + self.start + out];
+                });
+                turned
+            }
+        })
+    }
+}
+
+/// Calls for every row and column, in squares that stay in the first cache: a matrix is read one way and written the other.
+pub(crate) fn squares(rows: usize, columns: usize, mut each: impl FnMut(usize, usize)) {
+    const SIDE: usize = 32;
+    for top in (0..rows).step_by(SIDE) {
+        for left in (0..columns).step_by(SIDE) {
+            for row in top..rows.min(top + SIDE) {
+                for column in left..columns.min(left + SIDE) {
+                    each(row, column);
+                }
+            }
+        }
+    }
 }
 
 /// The table of the embedding.
@@ -104,6 +144,10 @@ pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
 pub(crate) const HEAD: &str = "lm_head.weight";
 /// The gain of the last norm.
 pub(crate) const NORM: &str = "model.norm.weight";
+/// A block's parameter of queries, keys and values, side by side.
+pub(crate) const QUERY_KEY_VALUE: &str = "self_attn.qkv_proj";
+/// A block's parameter of gate and up, side by side.
+pub(crate) const GATE_AND_UP: &str = "mlp.gate_up_proj.weight";
 
 /// `config.json`, as far as it is read; the rest of the file is kept as it is.
 #[derive(Deserialize)]
@@ -322,12 +366,12 @@ impl Config {
     /// The same one after the other: a description may name more blocks than any file has, and each is held against the files
     /// before the next is made.
     pub(crate) fn each_tensor(&self) -> impl Iterator<Item = Tensor> + '_ {
-        let table = |name: &str| Tensor {
-            name: name.to_owned(),
-            shape: vec![self.vocab, self.width],
-            form: Form::Table,
+        let whole = |name: &str, shape: Vec<usize>, form| {
+            let (name, param) = (name.to_owned(), name.to_owned());
+            Tensor { name, shape, form, param, start: 0 }
         };
-        let norm = Tensor { name: NORM.to_owned(), shape: vec![self.width], form: Form::Vector };
+        let table = move |name: &str| whole(name, vec![self.vocab, self.width], Form::Table);
+        let norm = whole(NORM, vec![self.width], Form::Vector);
         let head = (!self.tied).then(|| table(HEAD));
         let blocks = (0..self.layers).flat_map(|layer| self.block(layer));
         std::iter::once(table(EMBEDDING)).chain(blocks).chain([norm]).chain(head)
@@ -338,29 +382,30 @@ impl Config {
         let (width, queries, keys) =
             (self.width, self.heads * self.head_width, self.key_heads * self.head_width);
         let mut tensors = Vec::new();
-        let mut own = |name: &str, shape: &[usize]| {
+        let mut joined = |name: &str, shape: &[usize], param: &str, start: usize| {
             let form = if shape.len() == 1 { Form::Vector } else { Form::Matrix };
-            tensors.push(Tensor { name: Self::of_layer(layer, name), shape: shape.to_vec(), form });
+            let (name, param) = (Self::of_layer(layer, name), Self::of_layer(layer, param));
+            tensors.push(Tensor { name, shape: shape.to_vec(), form, param, start });
         };
-        own("input_layernorm.weight", &[width]);
-        for (name, out, biased) in [
-            ("q_proj", queries, self.qkv_bias),
-            ("k_proj", keys, self.qkv_bias),
-            ("v_proj", keys, self.qkv_bias),
-        ] {
-            own(&format!("self_attn.{name}.weight"), &[out, width]);
-            if biased {
-                own(&format!("self_attn.{name}.bias"), &[out]);
+        joined("input_layernorm.weight", &[width], "input_layernorm.weight", 0);
+        for (name, out, start) in
+            [("q_proj", queries, 0), ("k_proj", keys, queries), ("v_proj", keys, queries + keys)]
+        {
+            let (own, all) = (format!("self_attn.{name}"), QUERY_KEY_VALUE);
+            joined(&format!("{own}.weight"), &[out, width], &format!("{all}.weight"), start);
+            if self.qkv_bias {
+                joined(&format!("{own}.bias"), &[out], &format!("{all}.bias"), start);
             }
         }
+        let mut own = |name: &str, shape: &[usize]| joined(name, shape, name, 0);
         own("self_attn.o_proj.weight", &[width, queries]);
         if self.out_bias {
             own("self_attn.o_proj.bias", &[width]);
         }
         own("post_attention_layernorm.weight", &[width]);
-        own("mlp.gate_proj.weight", &[self.hidden, width]);
-        own("mlp.up_proj.weight", &[self.hidden, width]);
-        own("mlp.down_proj.weight", &[width, self.hidden]);
+        joined("mlp.gate_proj.weight", &[self.hidden, width], GATE_AND_UP, 0);
+        joined("mlp.up_proj.weight", &[self.hidden, width], GATE_AND_UP, self.hidden);
+        joined("mlp.down_proj.weight", &[width, self.hidden], "mlp.down_proj.weight", 0);
         tensors
     }
 }

@@ -3,7 +3,7 @@
 //! A row of the program is a token; its parent is the token before it. A chain is plain text; rows that branch off one
 //! prompt share its keys and values and, in the backward pass, its gradient.
 
-use crate::config::{EMBEDDING, HEAD, NORM};
+use crate::config::{EMBEDDING, GATE_AND_UP, HEAD, NORM, QUERY_KEY_VALUE};
 use crate::{Config, Error, Result};
 use niwaki_nn::{Activation, Columns, Graph, Index, Init, Param, TreeAttention, Value};
 
@@ -120,7 +120,9 @@ pub struct Decoder {
 impl Decoder {
     /// Writes a decoder's blocks over the rows of a tree; `tokens` are rows of the tables, one per row of the tree.
     ///
-    /// Parameters carry the names of the checkpoint's tensors. Weights are `[in, out]`, the transpose of the checkpoint's.
+    /// Parameters carry the names of the checkpoint's tensors. Weights are `[in, out]`, the transpose of the checkpoint's;
+    /// tensors that multiply the same rows stand side by side in one parameter (queries, keys and values; gate and up), so that
+    /// one product does for all.
     ///
     /// # Errors
     /// If sizes do not fit together.
@@ -158,12 +160,9 @@ impl Decoder {
             stream = graph.linear_onto(stream, attended, out, bias)?;
             let second = gain(graph, &of("post_attention_layernorm.weight"))?;
             let normed = graph.rms_norm(stream, second, config.epsilon)?;
-            let wide = |name: &str, graph: &mut Graph| {
-                let weight = graph.param(&of(name), &[config.width, hidden], start)?;
-                graph.linear(normed, weight, None, Activation::None)
-            };
-            let (gate, up) = (wide("mlp.gate_proj.weight", graph)?, wide("mlp.up_proj.weight", graph)?);
-            let gated = graph.swiglu(gate, up)?;
+            let wide = graph.param(&of(GATE_AND_UP), &[config.width, 2 * hidden], start)?;
+            let both = graph.linear(normed, wide, None, Activation::None)?;
+            let gated = graph.swiglu(both)?;
             let down = graph.param(&of("mlp.down_proj.weight"), &[hidden, config.width], start)?;
             stream = graph.linear_onto(stream, gated, down, None)?;
         }
@@ -223,23 +222,21 @@ impl Decoder {
 /// One block's attention up to its last projection.
 fn attention(graph: &mut Graph, config: &Config, layer: usize, normed: Value, rows: Rows) -> Result<Value> {
     let Config { heads, key_heads, head_width, rotary, .. } = *config;
-    let project = |graph: &mut Graph, name: &str, heads: usize| -> Result<Value> {
-        let of = |what: &str| Config::of_layer(layer, &format!("self_attn.{name}.{what}"));
-        let out = heads * head_width;
-        let weight = graph.param(&of("weight"), &[config.width, out], Init::Normal { deviation: 0.02 })?;
-        let bias = match config.qkv_bias {
-            true => Some(graph.param(&of("bias"), &[out], Init::Zeros)?),
-            false => None,
-        };
-        Ok(graph.linear(normed, weight, bias, Activation::None)?)
+    let (queries, keys) = (heads * head_width, key_heads * head_width);
+    let of = |what: &str| Config::of_layer(layer, &format!("{QUERY_KEY_VALUE}.{what}"));
+    let out = queries + 2 * keys;
+    let weight = graph.param(&of("weight"), &[config.width, out], Init::Normal { deviation: 0.02 })?;
+    let bias = match config.qkv_bias {
+        true => Some(graph.param(&of("bias"), &[out], Init::Zeros)?),
+        false => None,
     };
-    let query = project(graph, "q_proj", heads)?;
-    let key = project(graph, "k_proj", key_heads)?;
-    let value = project(graph, "v_proj", key_heads)?;
-    let query = graph.rope(query.into(), heads, head_width, rotary, rows.positions)?;
-    let key = graph.rope(key.into(), key_heads, head_width, rotary, rows.positions)?;
+    let projected = graph.linear(normed, weight, bias, Activation::None)?;
+    // The heads of queries and keys rotate alike.
+    let rotated = graph.rope(projected.into(), heads + key_heads, head_width, rotary, rows.positions)?;
     let scale = 1.0 / (head_width as f64).sqrt();
-    let [query, key, value] = [query, key, value].map(Columns::from);
+    let query = Columns { value: rotated, start: 0 };
+    let key = Columns { value: rotated, start: queries };
+    let value = Columns { value: projected, start: queries + keys };
     Ok(graph.tree_attention(TreeAttention {
         query,
         key,

@@ -1,6 +1,6 @@
 //! A model's files: opened, checked, read into parameters, and saved as a Hugging Face folder.
 
-use crate::config::{EMBEDDING, Form, Tensor};
+use crate::config::{EMBEDDING, Form, Tensor, squares};
 use crate::weights::{Gguf, Shards, Source, Translated};
 use crate::{Config, Error, Result, Text, Vocabulary};
 use niwaki_files::{Digest, free_space, read_own_text, write_atomically};
@@ -110,23 +110,31 @@ impl Model {
         let tensors = self.config.tensors();
         let mut flat = vec![0.0; layout.len()];
         for slice in layout.slices() {
-            let tensor = tensors.iter().find(|tensor| tensor.name == slice.name);
-            let missing = || Error::tensor(self.source.path(), &slice.name, "is none of this decoder's");
-            let tensor = tensor.ok_or_else(missing)?;
-            let stored = self.source.scalars(&tensor.name)?;
-            if let Some(place) = stored.iter().position(|x| !x.is_finite()) {
-                let reason = format!("scalar {place} is {}", stored[place]);
-                return Err(Error::tensor(self.source.path(), &tensor.name, reason));
+            let mut parts = tensors.iter().filter(|tensor| tensor.param == slice.name).peekable();
+            if parts.peek().is_none() {
+                return Err(Error::tensor(self.source.path(), &slice.name, "is none of this decoder's"));
             }
+            let columns = slice.shape.last().copied().unwrap_or(1);
             let to = &mut flat[slice.range()];
-            match tensor.form {
-                Form::Vector => to.copy_from_slice(&stored),
-                Form::Matrix => transpose(&stored, tensor.shape[0], tensor.shape[1], to),
-                Form::Table => {
-                    let width = tensor.shape[1];
-                    self.holds(vocabulary)?;
-                    for (to, token) in to.chunks_exact_mut(width).zip(vocabulary.tokens()) {
-                        to.copy_from_slice(&stored[token as usize * width..][..width]);
+            for tensor in parts {
+                let stored = self.source.scalars(&tensor.name)?;
+                if let Some(place) = stored.iter().position(|x| !x.is_finite()) {
+                    let reason = format!("scalar {place} is {}", stored[place]);
+                    return Err(Error::tensor(self.source.path(), &tensor.name, reason));
+                }
+                match tensor.form {
+                    Form::Vector => to[tensor.start..][..stored.len()].copy_from_slice(&stored),
+                    Form::Matrix => {
+                        squares(tensor.shape[0], tensor.shape[1], |out, at| {
+                            to[at * columns + tensor.start + out] = stored[out * tensor.shape[1] + at];
+                        });
+                    }
+                    Form::Table => {
+                        let width = tensor.shape[1];
+                        self.holds(vocabulary)?;
+                        for (to, token) in to.chunks_exact_mut(width).zip(vocabulary.tokens()) {
+                            to.copy_from_slice(&stored[token as usize * width..][..width]);
+                        }
                     }
                 }
             }
@@ -203,38 +211,15 @@ impl Model {
         vocabulary: &Vocabulary,
         parameters: &[f32],
     ) -> Result<Vec<f32>> {
-        let Some(param) = layout.find(&tensor.name) else { return self.source.scalars(&tensor.name) };
-        let own = &parameters[layout.slice(param).range()];
-        Ok(match tensor.form {
-            Form::Vector => own.to_vec(),
-            Form::Matrix => {
-                let mut turned = vec![0.0; own.len()];
-                transpose(own, tensor.shape[1], tensor.shape[0], &mut turned);
-                turned
-            }
-            Form::Table => {
-                self.holds(vocabulary)?;
-                let (mut whole, width) = (self.source.scalars(&tensor.name)?, tensor.shape[1]);
-                for (own, token) in own.chunks_exact(width).zip(vocabulary.tokens()) {
-                    whole[token as usize * width..][..width].copy_from_slice(own);
-                }
-                whole
-            }
-        })
-    }
-}
-
-/// `to[c, r] = from[r, c]`.
-fn transpose(from: &[f32], rows: usize, columns: usize, to: &mut [f32]) {
-    // In squares that stay in the first cache.
-    const SIDE: usize = 32;
-    for top in (0..rows).step_by(SIDE) {
-        for left in (0..columns).step_by(SIDE) {
-            for row in top..rows.min(top + SIDE) {
-                for column in left..columns.min(left + SIDE) {
-                    to[column * rows + row] = from[row * columns + column];
-                }
-            }
+        let Some(own) = tensor.taken(layout, parameters) else { return self.source.scalars(&tensor.name) };
+        if tensor.form != Form::Table {
+            return Ok(own);
         }
+        self.holds(vocabulary)?;
+        let (mut whole, width) = (self.source.scalars(&tensor.name)?, tensor.shape[1]);
+        for (own, token) in own.chunks_exact(width).zip(vocabulary.tokens()) {
+            whole[token as usize * width..][..width].copy_from_slice(own);
+        }
+        Ok(whole)
     }
 }

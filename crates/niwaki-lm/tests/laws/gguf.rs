@@ -90,11 +90,9 @@ fn qwen_with(
     let flat = model.parameters(graph.layout(), &vocabulary).unwrap();
     let mut tensors = Vec::new();
     for tensor in config.tensors() {
-        let own = &flat[graph.layout().slice(graph.layout().find(&tensor.name).unwrap()).range()];
-        let mut scalars = own.to_vec();
+        let mut scalars = tensor.taken(graph.layout(), &flat).unwrap();
         if tensor.form == Form::Matrix {
             let (rows, columns) = (tensor.shape[0], tensor.shape[1]);
-            (0..own.len()).for_each(|at| scalars[at] = own[at % columns * rows + at / columns]);
             // A Llama's file has the halves of a head's rows by turns.
             let heads = [("q_proj", config.heads), ("k_proj", config.key_heads)];
             if let Some((_, heads)) = heads.into_iter().find(|(part, _)| tensor.name.contains(part))

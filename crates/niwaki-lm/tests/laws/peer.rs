@@ -1,7 +1,7 @@
 //! Logits and gradients against `transformers` and PyTorch, as `tests/fixtures/make.py` wrote them down.
 
 use crate::support::{MODELS, distance, folder, model, run, tensors, text_program, weight};
-use niwaki_lm::{Form, Generation, Vocabulary, generate};
+use niwaki_lm::{Generation, Vocabulary, generate};
 use niwaki_nn::{Cpu, Engine};
 use std::process::Command;
 
@@ -18,14 +18,7 @@ fn logits_and_gradients_are_those_of_pytorch() {
         for tensor in model.config().tensors() {
             let (shape, theirs) = &expected[&format!("gradient.{}", tensor.name)];
             assert_eq!(shape, &tensor.shape, "{}", tensor.name);
-            let own = &gradient[graph.layout().slice(graph.layout().find(&tensor.name).unwrap()).range()];
-            let own: Vec<f32> = match tensor.form {
-                Form::Matrix => {
-                    let (rows, columns) = (shape[0], shape[1]);
-                    (0..own.len()).map(|at| own[at % columns * rows + at / columns]).collect()
-                }
-                Form::Vector | Form::Table => own.to_vec(),
-            };
+            let own = tensor.taken(graph.layout(), &gradient).unwrap();
             let error = distance(&own, theirs);
             assert!(error < 1e-5, "{name}: the gradient of {} differs by {error:e}", tensor.name);
         }

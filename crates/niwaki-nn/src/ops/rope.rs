@@ -235,7 +235,7 @@ mod cuda {
                 out.width,
                 first,
                 step,
-                half,
+                heads,
                 rotary.base,
                 rotary.factor,
                 rotary.low,
@@ -244,9 +244,9 @@ mod cuda {
                 1.0_f32,
                 false,
                 out.rows,
-                heads * half,
+                half,
             ];
-            to.per_entry("rope", (UNIT, "rope"), out.rows, heads * half, arguments)
+            to.per_entry("rope", (UNIT, "rope"), out.rows, half, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -263,7 +263,7 @@ mod cuda {
                 to.shape(input.value).width,
                 0_usize,
                 1_usize,
-                half,
+                heads,
                 rotary.base,
                 rotary.factor,
                 rotary.low,
@@ -272,9 +272,9 @@ mod cuda {
                 -1.0_f32,
                 add,
                 rows,
-                heads * half,
+                half,
             ];
-            to.per_entry("rope'", (UNIT, "rope"), rows, heads * half, arguments)
+            to.per_entry("rope'", (UNIT, "rope"), rows, half, arguments)
         }
     }
 }

@@ -1,17 +1,18 @@
-// out = silu(gate) * up.
-extern "C" __global__ void swiglu_forward(const float* gate, long gate_pitch, const float* up, long up_pitch, float* out,
-                                          long out_pitch, int rows, int width) {
+// out = silu(gate) * up; a row's first half is the gate, its second what passes.
+extern "C" __global__ void swiglu_forward(const float* x, long x_pitch, float* out, long out_pitch, int rows, int width) {
   ENTRY
+  const float* row = x + r * x_pitch;
   float slope;
-  out[r * out_pitch + c] = activate(SILU_, gate[r * gate_pitch + c], slope) * up[r * up_pitch + c];
+  out[r * out_pitch + c] = activate(SILU_, row[c], slope) * row[width + c];
 }
 
-// The cotangent of the gate (which 0) or of what passes (1); all rows.
-extern "C" __global__ void swiglu_backward(const float* gate, const float* up, const float* dout, float* into, int which,
-                                           int add, int rows, int width) {
+// The cotangents of both halves; all rows.
+extern "C" __global__ void swiglu_backward(const float* x, const float* dout, float* dx, int add, int rows, int width) {
   ENTRY
-  const long at = (long)r * width + c;
+  const long gate = (long)r * 2 * width + c, up = gate + width;
+  const float d = dout[(long)r * width + c];
   float slope;
-  const float passed = activate(SILU_, gate[at], slope);
-  put(into + at, dout[at] * (which ? passed : up[at] * slope), add);
+  const float passed = activate(SILU_, x[gate], slope);
+  put(dx + gate, d * x[up] * slope, add);
+  put(dx + up, d * passed, add);
 }

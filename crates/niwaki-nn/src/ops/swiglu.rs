@@ -1,23 +1,22 @@
 //! A gated product, as decoders use it between their two projections.
 
 use super::{OnCpu, Operation, Reads, Rows};
-use crate::Result;
 use crate::cpu::{Block, Real, accumulate, scale_range};
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, Shape, Value};
 use crate::plan::Backward;
+use crate::{Error, Result};
 use niwaki_simd::vectorised;
 
-/// `output = gate · σ(gate) · up` element by element, equal shapes (SwiGLU), `σ(z) = 1 / (1 + e^{−z})`.
+/// `output = gate · σ(gate) · up` element by element (SwiGLU), `σ(z) = 1 / (1 + e^{−z})`; the first half of the input's columns is
+/// the gate, the second what passes, so that one product makes both.
 ///
 /// Backward, with `s = gate · σ(gate)` and `s'` its derivative: `d gate += d output · up · s'`, `d up += d output · s`, both
-/// recomputed from the operands. Saved: nothing.
+/// recomputed from the operand. Saved: nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Swiglu {
-    /// What decides how much passes.
-    pub gate: Value,
-    /// What passes.
-    pub up: Value,
-    /// The result.
+    /// `[rows, 2 width]`: what decides how much passes, and what passes.
+    pub input: Value,
+    /// `[rows, width]`.
     pub output: Value,
 }
 
@@ -25,11 +24,15 @@ impl Graph {
     /// Adds [`Swiglu`].
     ///
     /// # Errors
-    /// If the shapes differ.
-    pub fn swiglu(&mut self, gate: Value, up: Value) -> Result<Value> {
-        self.same("swiglu", up, self.shape(gate))?;
-        let output = self.like(gate);
-        self.push(Swiglu { gate, up, output });
+    /// If the input has no two halves.
+    pub fn swiglu(&mut self, input: Value) -> Result<Value> {
+        let Shape { rows, width } = self.shape(input);
+        if !width.is_multiple_of(2) {
+            let reason = format!("{width} columns have no two halves");
+            return Err(Error::Unsupported { op: "swiglu", reason });
+        }
+        let output = self.value(rows, width / 2);
+        self.push(Swiglu { input, output });
         Ok(output)
     }
 }
@@ -40,7 +43,7 @@ impl Operation for Swiglu {
     }
 
     fn reads(&self) -> Reads {
-        Reads::values([self.gate, self.up])
+        Reads::values([self.input])
     }
 
     fn writes(&self) -> Vec<Value> {
@@ -48,7 +51,7 @@ impl Operation for Swiglu {
     }
 
     fn kept(&self) -> Vec<Value> {
-        vec![self.gate, self.up]
+        vec![self.input]
     }
 
     fn saved(&self, _: &Graph) -> usize {
@@ -70,21 +73,25 @@ impl OnCpu for Swiglu {
     }
 
     fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
-        let shape = block.graph.shape(self.output);
-        for rows in block.spans(shape.rows) {
-            let at = scale_range(&rows, shape.width);
-            let (gate, up) = (&block.value(self.gate)[at.clone()], &block.value(self.up)[at.clone()]);
-            gated(gate, up, &mut block.result(self.output)[at]);
+        let Shape { rows, width } = block.graph.shape(self.output);
+        for rows in block.spans(rows) {
+            let x = &block.value(self.input)[scale_range(&rows, 2 * width)];
+            let y = &mut block.result(self.output)[scale_range(&rows, width)];
+            for (x, y) in x.chunks_exact(2 * width).zip(y.chunks_exact_mut(width)) {
+                let (gate, up) = x.split_at(width);
+                gated(gate, up, y);
+            }
         }
     }
 
     fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
-        let (gate, up, d) = (block.value(self.gate), block.value(self.up), block.pulled(self.output));
-        if let Some(add) = accumulate(&step.writes, 0) {
-            gate_backward(gate, up, d, block.cotangent(self.gate), add);
-        }
-        if let Some(add) = accumulate(&step.writes, 1) {
-            up_backward(gate, d, block.cotangent(self.up), add);
+        let Some(add) = accumulate(&step.writes, 0) else { return };
+        let width = block.graph.shape(self.output).width;
+        let (x, d, dx) = (block.value(self.input), block.pulled(self.output), block.cotangent(self.input));
+        let rows = x.chunks_exact(2 * width).zip(d.chunks_exact(width)).zip(dx.chunks_exact_mut(2 * width));
+        for ((x, d), dx) in rows {
+            let ((gate, up), (d_gate, d_up)) = (x.split_at(width), dx.split_at_mut(width));
+            gated_backward(gate, up, d, d_gate, d_up, add);
         }
     }
 }
@@ -96,17 +103,13 @@ vectorised! {
         }
     }
 
-    fn gate_backward<F: Real>(gate: &[F], up: &[F], d: &[F], d_gate: &mut [F], accumulate: bool) {
-        for (((d_gate, &gate), &up), &d) in d_gate.iter_mut().zip(gate).zip(up).zip(d) {
-            let part = d * up * gate.silu().1;
-            *d_gate = if accumulate { *d_gate + part } else { part };
-        }
-    }
-
-    fn up_backward<F: Real>(gate: &[F], d: &[F], d_up: &mut [F], accumulate: bool) {
-        for ((d_up, &gate), &d) in d_up.iter_mut().zip(gate).zip(d) {
-            let part = d * gate.silu().0;
-            *d_up = if accumulate { *d_up + part } else { part };
+    fn gated_backward<F: Real>(gate: &[F], up: &[F], d: &[F], d_gate: &mut [F], d_up: &mut [F], accumulate: bool) {
+        let operands = gate.iter().zip(up).zip(d);
+        for (((&gate, &up), &d), (d_gate, d_up)) in operands.zip(d_gate.iter_mut().zip(d_up)) {
+            let (passed, slope) = gate.silu();
+            let (first, second) = (d * up * slope, d * passed);
+            *d_gate = if accumulate { *d_gate + first } else { first };
+            *d_up = if accumulate { *d_up + second } else { second };
         }
     }
 }
@@ -133,11 +136,9 @@ mod cuda {
 
     impl OnCuda for Swiglu {
         const CASES: &'static [Case] = &[("swiglu", |g| {
-            let gate = grown(g, "gate", ROWS, 10)?;
-            let up = grown(g, "up", ROWS, 10)?;
-            let once = g.swiglu(gate, up)?;
-            // The same value twice, and operands that are used again: cotangents must add up.
-            Ok(vec![once, g.swiglu(gate, gate)?, up])
+            let x = grown(g, "x", ROWS, 20)?;
+            // The operand is used again: cotangents must add up.
+            Ok(vec![g.swiglu(x)?, x])
         })];
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
@@ -145,22 +146,17 @@ mod cuda {
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
-            let (gate, up, out) = (to.view(self.gate)?, to.view(self.up)?, to.view(self.output)?);
-            let arguments =
-                arguments![gate.at, gate.pitch, up.at, up.pitch, out.at, out.pitch, out.rows, out.width];
+            let (x, out) = (to.view(self.input)?, to.view(self.output)?);
+            let arguments = arguments![x.at, x.pitch, out.at, out.pitch, out.rows, out.width];
             to.per_entry("swiglu", (UNIT, "swiglu_forward"), out.rows, out.width, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
-            // One operand after the other, so that one value may be both.
-            for (place, operand) in [self.gate, self.up].into_iter().enumerate() {
-                let Some(write) = step.writes[place] else { continue };
-                let (gate, up, d) = (to.base(self.gate)?, to.base(self.up)?, to.cotangent_view(self.output)?);
-                let into = to.cotangent(operand)?;
-                let arguments = arguments![gate, up, d.at, into, place, write == Write::Add, d.rows, d.width];
-                to.per_entry("swiglu'", (UNIT, "swiglu_backward"), d.rows, d.width, arguments)?;
-            }
-            Ok(())
+            let Some(write) = step.writes[0] else { return Ok(()) };
+            let (x, d, into) =
+                (to.base(self.input)?, to.cotangent_view(self.output)?, to.cotangent(self.input)?);
+            let arguments = arguments![x, d.at, into, write == Write::Add, d.rows, d.width];
+            to.per_entry("swiglu'", (UNIT, "swiglu_backward"), d.rows, d.width, arguments)
         }
     }
 }
@@ -170,10 +166,11 @@ impl super::Law for Swiglu {
     fn check() {
         use super::law::{check, leaf};
         let mut graph = Graph::new();
-        let (gate, up) = (leaf(&mut graph, "gate", 3, 19), leaf(&mut graph, "up", 3, 19));
-        let once = graph.swiglu(gate, up).unwrap();
-        let twice = graph.swiglu(once, once).unwrap();
-        check("swiglu", &graph, &[twice, once, up]);
+        let x = leaf(&mut graph, "x", 3, 38);
+        let once = graph.swiglu(x).unwrap();
+        let both = graph.concat(&[once, once]).unwrap();
+        let twice = graph.swiglu(both).unwrap();
+        check("swiglu", &graph, &[twice, once, x]);
     }
 }
 
@@ -188,8 +185,8 @@ mod tests {
         gated(&[0.0, 3.0_f64.ln()], &[5.0, 4.0], &mut out);
         assert_eq!(out[0], 0.0);
         assert!((out[1] - 3.0 * 3.0_f64.ln()).abs() < 1e-14);
-        let mut d = [1.0_f64];
-        gate_backward(&[0.0], &[5.0], &[2.0], &mut d, true);
-        assert_eq!(d, [6.0]);
+        let (mut d_gate, mut d_up) = ([1.0_f64], [1.0]);
+        gated_backward(&[0.0], &[5.0], &[2.0], &mut d_gate, &mut d_up, true);
+        assert_eq!((d_gate, d_up), ([6.0], [1.0]));
     }
 }

@@ -22,13 +22,16 @@ const KERNELS: &File = &File {
 /// Accesses and floats for rows of a width, or `None` where a row does not fit a warp's registers.
 fn sizes(width: usize) -> Option<[u8; 2]> {
     match (width, width % 4) {
-        (..=128, 0) => Some([1, 4]),
-        (..=256, 0) => Some([2, 4]),
-        (..=1024, 0) => Some([8, 4]),
+        (..=1024, 0) => Some([width.div_ceil(128) as u8, 4]),
         (..=256, _) => Some([8, 1]),
         (..=1024, _) => Some([32, 1]),
         _ => None,
     }
+}
+
+/// Rows that a block of a backward pass takes: few where a member has few, or most of the device would stand idle.
+fn rows_per_block(rows_per_member: usize) -> usize {
+    if rows_per_member < 2048 { 16 } else { ROWS_PER_SUM }
 }
 
 /// The kernel file for a width.
@@ -92,7 +95,8 @@ impl Lowering<'_> {
 
     fn norm_backward(&mut self, step: &Backward, norm: &Norm) -> Result<()> {
         let x = self.view(norm.input)?;
-        let blocks = x.rows_per_member.div_ceil(ROWS_PER_SUM);
+        let per_block = rows_per_block(x.rows_per_member);
+        let blocks = x.rows_per_member.div_ceil(per_block);
         // Where this norm is the first to read x, it is the last to add to x's cotangent, and can sum it.
         let first_reader = self
             .tools
@@ -122,6 +126,7 @@ impl Lowering<'_> {
             partial,
             norm.bias.is_some(),
             behind.is_some(),
+            per_block,
             x.rows_per_member,
             x.width,
         ];
@@ -129,7 +134,8 @@ impl Lowering<'_> {
         let shared = (8 * x.width * SCALAR) as u32;
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
-        let sums = Partial { blocks, pitch: 3 * x.width, columns: 2 * x.width };
+        let columns = if norm.bias.is_some() { 2 * x.width } else { x.width };
+        let sums = Partial { blocks, pitch: 3 * x.width, columns };
         self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
         if let Some(bias) = behind {
             let third = partial + (2 * x.width * SCALAR) as u64;
@@ -173,8 +179,11 @@ impl OnCuda for LayerNorm {
 }
 
 impl OnCuda for RmsNorm {
-    const CASES: &'static [Case] =
-        &[("rms_norm 64", |g| program(g, 64, false)), ("rms_norm 33", |g| program(g, 33, false))];
+    const CASES: &'static [Case] = &[
+        ("rms_norm 64", |g| program(g, 64, false)),
+        ("rms_norm 33", |g| program(g, 33, false)),
+        ("rms_norm 576", |g| program(g, 576, false)),
+    ];
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         Ok(vec![unit("rms_norm", program.graph.shape(self.input).width)?])
@@ -201,5 +210,6 @@ mod tests {
             assert!(width.is_multiple_of(usize::from(floats)), "{width}");
         }
         assert_eq!(sizes(1025), None);
+        assert_eq!((sizes(128), sizes(576), sizes(1024)), (Some([1, 4]), Some([5, 4]), Some([8, 4])));
     }
 }

@@ -66,16 +66,16 @@ __device__ __forceinline__ void norm_forward(const float* x, long x_pitch, float
   }
 }
 
-// Rows in blocks of 64, one block of one member per thread block; sums for gain and bias leave as partials
+// Rows in blocks of `per_block`, one block of one member per thread block; sums for gain and bias leave as partials
 // [member, block, 3, width] (RMSNorm: no second third). With `whole` this is the last part of dx: its own column sums,
 // the bias gradient of what made x, are the last third.
 template <int V, int P>
 __device__ __forceinline__ void norm_backward(const float* dy, const float* x, const float* stats, const float* gain,
                                               long stride, float* dx, int add, float* partial, int layer_norm,
-                                              int whole, int rows_per_member, int width) {
+                                              int whole, int per_block, int rows_per_member, int width) {
   extern __shared__ float scratch[];  // [8 warps][width]
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, member = blockIdx.y;
-  const int first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
+  const int first = blockIdx.x * per_block, last = min(first + per_block, rows_per_member);
   const float share = 1.f / width;
   Row<V, P> g, dgain, dbias, dsum;
   g.load(gain + member * stride, width);
@@ -145,6 +145,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 extern "C" __global__ void __launch_bounds__(256)
     norm_backward_rows(const float* dy, const float* x, const float* stats, const float* gain, long stride, float* dx,
-                       int add, float* partial, int layer_norm, int whole, int rows_per_member, int width) {
-  norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, whole, rows_per_member, width);
+                       int add, float* partial, int layer_norm, int whole, int per_block, int rows_per_member, int width) {
+  norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, whole, per_block,
+                                rows_per_member, width);
 }
