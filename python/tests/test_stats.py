@@ -1,5 +1,11 @@
 """niwaki.stats: values by hand, and beside SciPy and rliable where they are installed."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 from niwaki import stats
@@ -82,3 +88,16 @@ def test_refusals_name_the_argument():
     for call, word in refused:
         with pytest.raises((TypeError, ValueError), match=word):
             call()
+
+
+LONG = "import niwaki.stats as s; x = list(range(1000)); print('on', flush=True); s.paired(x, x[::-1], resamples=1_000_000)"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent as on Unix")
+def test_ctrl_c_ends_a_bootstrap():
+    child = subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "on\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode != 0 and "KeyboardInterrupt" in said

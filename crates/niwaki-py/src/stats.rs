@@ -1,5 +1,6 @@
 //! Paired comparisons, intervals and aggregates on NumPy arrays.
 
+use crate::waiting;
 use niwaki_stats::{Bootstrap, Error, Interval, Paired, Profile, Scores, SignTest};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -32,9 +33,24 @@ fn signs(test: SignTest) -> Signs {
     (test.wins, test.losses, test.ties, test.greater(), test.less(), test.two_sided())
 }
 
-fn scores<'a>(values: &'a Matrix<'_>) -> PyResult<Scores<'a>> {
-    let (runs, tasks) = (values.shape()[0], values.shape()[1]);
-    Scores::new(values.as_slice()?, runs, tasks).map_err(refuse)
+/// Scores of runs × tasks that outlive the call which brought them: resampling goes on in a thread of its own.
+struct Owned {
+    values: Vec<f64>,
+    runs: usize,
+    tasks: usize,
+}
+
+impl Owned {
+    fn new(values: &Matrix<'_>) -> PyResult<Self> {
+        let (runs, tasks) = (values.shape()[0], values.shape()[1]);
+        let owned = Self { values: values.as_slice()?.to_vec(), runs, tasks };
+        owned.scores().map_err(refuse)?;
+        Ok(owned)
+    }
+
+    fn scores(&self) -> Result<Scores<'_>, Error> {
+        Scores::new(&self.values, self.runs, self.tasks)
+    }
 }
 
 /// Two arms that share seeds.
@@ -45,13 +61,13 @@ pub(crate) fn paired<'py>(
     second: Values<'py>,
     resampling: Resampling,
 ) -> PyResult<Compared<'py>> {
-    let (first, second) = (first.as_slice()?, second.as_slice()?);
-    let found = py.detach(|| {
-        let paired = Paired::new(first, second)?;
+    let (first, second) = (first.as_slice()?.to_vec(), second.as_slice()?.to_vec());
+    let found = waiting::run(py, move |_| {
+        let paired = Paired::new(&first, &second)?;
         let (sem, normal) = (paired.sem()?, paired.normal_interval(resampling.2)?);
         let bca = paired.bca_interval(&bootstrap(resampling))?;
         Ok((paired, sem, normal, bca))
-    });
+    })?;
     let (paired, sem, normal, bca) = found.map_err(refuse)?;
     let differences = PyArray1::from_slice(py, paired.differences());
     Ok((differences, paired.mean(), sem, ends(normal), ends(bca), signs(paired.sign_test())))
@@ -71,12 +87,17 @@ pub(crate) fn bca(
     median: bool,
     resampling: Resampling,
 ) -> PyResult<Ends> {
-    let (sample, bootstrap) = (sample.as_slice()?, bootstrap(resampling));
+    let (sample, bootstrap) = (sample.as_slice()?.to_vec(), bootstrap(resampling));
     let middle = |values: &[f64]| niwaki_stats::median(values).unwrap_or(f64::NAN);
     let mean = |values: &[f64]| niwaki_stats::mean(values).unwrap_or(f64::NAN);
-    py.detach(|| if median { bootstrap.bca(sample, middle) } else { bootstrap.bca(sample, mean) })
-        .map(ends)
-        .map_err(refuse)
+    let found =
+        waiting::run(
+            py,
+            move |_| {
+                if median { bootstrap.bca(&sample, middle) } else { bootstrap.bca(&sample, mean) }
+            },
+        )?;
+    found.map(ends).map_err(refuse)
 }
 
 /// An aggregate of runs × tasks with its stratified interval.
@@ -88,7 +109,7 @@ pub(crate) fn aggregate(
     target: f64,
     resampling: Resampling,
 ) -> PyResult<(f64, Ends)> {
-    let scores = scores(&values)?;
+    let owned = Owned::new(&values)?;
     let of = match name {
         "mean" => |scores: Scores<'_>, _: f64| scores.mean(),
         "median" => |scores: Scores<'_>, _: f64| scores.median(),
@@ -100,8 +121,12 @@ pub(crate) fn aggregate(
             )));
         }
     };
-    let interval = py.detach(|| scores.interval(&bootstrap(resampling), |scores| of(scores, target)));
-    Ok((of(scores, target), ends(interval.map_err(refuse)?)))
+    let found = waiting::run(py, move |_| {
+        let scores = owned.scores()?;
+        let interval = scores.interval(&bootstrap(resampling), |scores| of(scores, target))?;
+        Ok((of(scores, target), ends(interval)))
+    })?;
+    found.map_err(refuse)
 }
 
 /// The probability that a run of the first arm beats one of the second, with its interval.
@@ -113,8 +138,9 @@ pub(crate) fn probability_of_improvement(
     pairs: bool,
     resampling: Resampling,
 ) -> PyResult<(f64, Ends)> {
-    let (first, second, bootstrap) = (scores(&first)?, scores(&second)?, bootstrap(resampling));
-    let found = py.detach(|| {
+    let (first, second) = (Owned::new(&first)?, Owned::new(&second)?);
+    let found = waiting::run(py, move |_| {
+        let (first, second, bootstrap) = (first.scores()?, second.scores()?, bootstrap(resampling));
         if pairs {
             let value = niwaki_stats::paired_probability_of_improvement(first, second)?;
             Ok((value, niwaki_stats::paired_probability_of_improvement_interval(first, second, &bootstrap)?))
@@ -122,7 +148,7 @@ pub(crate) fn probability_of_improvement(
             let value = niwaki_stats::probability_of_improvement(first, second)?;
             Ok((value, niwaki_stats::probability_of_improvement_interval(first, second, &bootstrap)?))
         }
-    });
+    })?;
     found.map(|(value, interval)| (value, ends(interval))).map_err(refuse)
 }
 
@@ -135,11 +161,12 @@ pub(crate) fn profile(
     task_means: bool,
     resampling: Resampling,
 ) -> PyResult<(Vec<f64>, Vec<f64>, Vec<f64>)> {
-    let (scores, thresholds) = (scores(&values)?, thresholds.as_slice()?);
+    let (owned, thresholds) = (Owned::new(&values)?, thresholds.as_slice()?.to_vec());
     let kind = if task_means { Profile::TaskMeans } else { Profile::RunScores };
-    let found = py.detach(|| {
-        Ok((kind.of(scores, thresholds)?, kind.band(scores, thresholds, &bootstrap(resampling))?))
-    });
+    let found = waiting::run(py, move |_| {
+        let scores = owned.scores()?;
+        Ok((kind.of(scores, &thresholds)?, kind.band(scores, &thresholds, &bootstrap(resampling))?))
+    })?;
     let (shares, band): (Vec<f64>, Vec<Interval>) = found.map_err(refuse)?;
     Ok((shares, band.iter().map(|at| at.low).collect(), band.iter().map(|at| at.high).collect()))
 }
