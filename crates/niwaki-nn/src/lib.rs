@@ -29,7 +29,7 @@ pub use extension::{Answer, Argument, Extension, HostArray};
 pub use graph::{Columns, Graph, Index, Mask, Shape, Value};
 pub use init::{Init, initialise};
 pub use layout::{ALIGNMENT, Layout, Param, Slice};
-pub use ops::{Activation, Attention, Op, Point, Pooling, Rotary, TreeAttention, Visible, log_softmax};
+pub use ops::{Activation, Arcs, Attention, Op, Point, Pooling, Rotary, TreeAttention, Visible, log_softmax};
 pub use optimiser::{LearningRate, Optimiser, StepRule};
 pub use plan::{Backward, Plan, Region, Write};
 

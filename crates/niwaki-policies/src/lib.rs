@@ -8,12 +8,16 @@
 //! | `token.rs` | what the neural policies over token sequences share: inputs, outputs, sampling |
 //! | `causal.rs` | the causal transformer |
 //! | `bag.rs` | a perceptron on the bag of earlier tokens, which must learn what the prefix means |
+//! | `graph.rs` | what the neural policies over graphs share: inputs, outputs, sampling |
+//! | `hgnn.rs` | the heterogeneous graph network of Song and others |
 //! | `pointer/` | the pointer transformer over candidates with features |
 //! | `tabular.rs` | one logit per prefix and token, in f64, without a tape |
 
 mod bag;
 mod causal;
 mod error;
+mod graph;
+mod hgnn;
 mod pointer;
 mod policy;
 mod rollout;
@@ -23,6 +27,8 @@ mod token;
 pub use bag::BagShape;
 pub use causal::CausalShape;
 pub use error::Error;
+pub use graph::{GraphPolicy, GraphScratch};
+pub use hgnn::HgnnShape;
 pub use pointer::{
     Decoded, Decoding, Observed, PointerPolicy, PointerScratch, PointerShape, Sampler, decode,
 };

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
 mod decode;
+mod hgnn;
 mod pointer;
 
 use niwaki_exact::Reward;

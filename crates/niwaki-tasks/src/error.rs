@@ -66,11 +66,30 @@ pub enum Error {
         /// That of this one.
         came: &'static str,
     },
-    /// A kind of shop without a construction.
-    #[error("no policy plays a {kind}; give flow shops, job shops or two-machine flow shops with lags")]
-    Unplayed {
+    /// A kind of shop that has another view.
+    #[error("a {kind} is shown as a graph, not as a set of candidates")]
+    NoCandidates {
         /// The kind.
         kind: &'static str,
+    },
+    /// An order in which no graph is built.
+    #[error("graphs are built in the orders 'non-delay', 'free' and 'active' only")]
+    GraphOrder,
+    /// Choices that are not one per lane.
+    #[error("expected {expected} choices, one per lane, got {came}")]
+    Choices {
+        /// Lanes.
+        expected: usize,
+        /// Choices that came.
+        came: usize,
+    },
+    /// A choice that may not be taken.
+    #[error("lane {lane}: choice {choice} is closed")]
+    Closed {
+        /// The lane.
+        lane: usize,
+        /// The choice.
+        choice: i32,
     },
     /// An instance of another kind than the task's.
     #[error("this is a {kind}, but the task is '{shop}'")]

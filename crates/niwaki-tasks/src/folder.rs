@@ -1,9 +1,11 @@
-//! A user's own instances: a folder of files, all of one kind and shape, some of them held out.
+//! A user's own instances: a folder of files, all of one kind, some of them held out. All are of one shape, too, unless they
+//! are flexible shops, whose view knows no shape.
 
 use crate::{Error, Shop};
 use niwaki_files::Digest;
 use niwaki_shop::Instance;
 use niwaki_shop::formats::load;
+use niwaki_shop::generate::Size;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +34,7 @@ impl InstanceFolder {
         for path in &files {
             let bytes = niwaki_files::read_bytes(path).map_err(|error| refuse(path, error.to_string()))?;
             let instance = shop.accept(load(path)?).map_err(|error| refuse(path, error.to_string()))?;
-            if let Some(first) = instances.first()
+            if let Some(first) = instances.first().filter(|_| !matches!(shop, Shop::Flexible { .. }))
                 && shape(first) != shape(&instance)
             {
                 let reason = format!(
@@ -78,6 +80,13 @@ impl InstanceFolder {
     #[must_use]
     pub fn instances(&self) -> &[Instance] {
         &self.instances
+    }
+
+    /// The most jobs and the most machines of an instance.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        let most = |size: fn(&Instance) -> usize| self.instances.iter().map(size).max().unwrap_or(0);
+        Size { jobs: most(Instance::jobs), machines: most(Instance::machines) }
     }
 
     /// How many are to learn from.
@@ -157,6 +166,12 @@ mod tests {
         // Read as job shops, all routes are 0, 1.
         let jobs = InstanceFolder::read(folder.path(), Shop::Job, None).unwrap();
         assert!(matches!(&jobs.instances()[1], Instance::Job(shop) if shop.route(0)[0].time == 5));
+        // Read as flexible shops, every operation has one machine, and sizes may differ.
+        fs::write(folder.path().join("c"), THREE).unwrap();
+        let flexible = Shop::Flexible { draw: niwaki_shop::generate::Task::Sd1 };
+        let all = InstanceFolder::read(folder.path(), flexible, None).unwrap();
+        assert!(matches!(&all.instances()[1], Instance::Flexible(shop) if shop.time(0, 0) == Some(5)));
+        assert_eq!(all.size(), Size { jobs: 3, machines: 2 });
         fs::write(folder.path().join("c"), OTHER).unwrap();
         assert_ne!(read(None).digest(), given.digest());
         fs::write(folder.path().join("c"), TWO).unwrap();

@@ -3,12 +3,13 @@
 //! A [`ShopPool`] is small and says all; built, it is what a set policy plays. A new kind of shop is one variant of
 //! [`Shop`] and one arm of [`construct`].
 
+use crate::graph::flexible;
 use crate::two_orders::with_slack;
 use crate::{Construction, Error, FlowTask, InstanceFolder, JobTask, LagTask, SingleMachineTask};
 use niwaki_shop::construct::{JobOrder, Order};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::optimum::solve;
-use niwaki_shop::{Bounds, Instance, JobShop, Limits, Operation};
+use niwaki_shop::{Bounds, Instance, JobShop, Limits};
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,11 @@ pub enum Shop {
     Flow,
     /// Job shops with one shared bottleneck.
     Job,
+    /// Flexible job shops.
+    Flexible {
+        /// Their distribution, one of [`Shop::FLEXIBLE`].
+        draw: Task,
+    },
     /// Two-machine flow shops with lags and due dates.
     Lags,
     /// One machine with due dates that can be met.
@@ -37,8 +43,18 @@ pub enum Shop {
 
 impl Shop {
     /// All kinds, with their defaults.
-    pub const ALL: [Self; 5] =
-        [Self::Flow, Self::Job, Self::Lags, Self::Single, Self::TwoOrders { both: false, slack: None }];
+    pub const ALL: [Self; 6] = [
+        Self::Flow,
+        Self::Job,
+        Self::Flexible { draw: Task::Sd1Even },
+        Self::Lags,
+        Self::Single,
+        Self::TwoOrders { both: false, slack: None },
+    ];
+
+    /// The distributions of flexible job shops.
+    pub const FLEXIBLE: [Task; 6] =
+        [Task::Sd1Even, Task::Sd1, Task::Sd1Windows, Task::Sd2, Task::Flexible, Task::Windows];
 
     /// The kind's name, as users type it.
     #[must_use]
@@ -46,6 +62,7 @@ impl Shop {
         match self {
             Self::Flow => "flow-shop",
             Self::Job => "job-shop",
+            Self::Flexible { .. } => "flexible-shop",
             Self::Lags => "lags",
             Self::Single => "single-machine",
             Self::TwoOrders { .. } => "two-orders",
@@ -64,18 +81,15 @@ impl Shop {
         matches!(self, Self::Lags | Self::Single | Self::TwoOrders { .. })
     }
 
-    /// The instance as one of this kind. A flow shop's file is also that of a job shop in which all routes are the same.
+    /// The instance as one of this kind. A flow shop's file is also that of a job shop in which all routes are the same, and
+    /// both are flexible shops in which every operation has one machine.
     ///
     /// # Errors
     /// If it is of another kind.
     pub fn accept(self, instance: Instance) -> Result<Instance, Error> {
         match (self, instance) {
-            (Self::Job, Instance::Flow(flow)) => {
-                let step = |(machine, &time): (u32, &u32)| Operation { machine, time };
-                let route = |job| (0..).zip(flow.job(job)).map(step).collect::<Vec<_>>();
-                let routes: Vec<_> = (0..flow.jobs()).map(route).collect();
-                Ok(Instance::Job(JobShop::new(flow.machines(), &routes)?))
-            }
+            (Self::Job, Instance::Flow(flow)) => Ok(Instance::Job(JobShop::from_flow_shop(&flow)?)),
+            (Self::Flexible { .. }, any) => Ok(Instance::Flexible(flexible(any)?)),
             (Self::Flow, Instance::Job(shop)) => {
                 // The layout of pairs leaves open which of the two it holds; the task says it.
                 let kind = Error::OtherKind { kind: "job shop", shop: self.name() };
@@ -93,6 +107,7 @@ impl Shop {
         match self {
             Self::Flow => Task::HardFlow,
             Self::Job => Task::JobShop,
+            Self::Flexible { draw } => draw,
             Self::Lags => Task::Lags,
             Self::Single => Task::Single,
             Self::TwoOrders { both: false, .. } => Task::TwoOrders,
@@ -274,7 +289,7 @@ pub fn construct(
             training,
             reading.hidden,
         )?),
-        Some(other) => return Err(Error::Unplayed { kind: other.kind() }),
+        Some(other @ Instance::Flexible(_)) => return Err(Error::NoCandidates { kind: other.kind() }),
         None => return Err(Error::TooSmall { task: "shop", axis: "instances", least: 1, came: 0 }),
     })
 }
@@ -302,7 +317,7 @@ mod tests {
 
     #[test]
     fn pools_are_drawn_and_solved() {
-        for shop in Shop::ALL {
+        for shop in Shop::ALL.into_iter().filter(|shop| !matches!(shop, Shop::Flexible { .. })) {
             let Size { jobs, machines } = shop.size();
             let sought = AtomicUsize::new(0);
             let task = pool(shop, jobs.min(6), machines.min(3))
@@ -357,7 +372,7 @@ mod tests {
         let flexible = construct(vec![draw(Task::Flexible)], bounds, 1, Reading::default());
         assert_eq!(
             flexible.unwrap_err().to_string(),
-            "no policy plays a flexible job shop; give flow shops, job shops or two-machine flow shops with lags"
+            "a flexible job shop is shown as a graph, not as a set of candidates"
         );
     }
 }

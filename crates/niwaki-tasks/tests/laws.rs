@@ -2,6 +2,8 @@
 //! checker with the outcome that the task says.
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
+mod graph;
+
 use niwaki_shop::{
     Bounds, FlowShop, Instance, JobShop, LaggedJob, Operation, SingleMachine, TwoMachineLags, verify,
 };

@@ -2,7 +2,7 @@
 
 use super::Real;
 use super::buffer::Buffer;
-use super::kernels::{multiply_into, relu_backward, scale, tanh_backward};
+use super::kernels::{elu_backward, multiply_into, relu_backward, scale, sigmoid_backward, tanh_backward};
 use super::rows::copy_row;
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::layout::Param;
@@ -202,6 +202,8 @@ impl<'a, F: Real> Block<'a, F> {
             Activation::None => {}
             Activation::Relu => relu_backward(self.cotangent(output), self.value(output)),
             Activation::Tanh => tanh_backward(self.cotangent(output), self.value(output)),
+            Activation::Elu => elu_backward(self.cotangent(output), self.value(output)),
+            Activation::Sigmoid => sigmoid_backward(self.cotangent(output), self.value(output)),
             Activation::Gelu | Activation::Silu => multiply_into(self.cotangent(output), saved),
         }
     }

@@ -103,6 +103,8 @@ pub(crate) fn activate<F: Real>(
         }
         (Activation::Relu, _) => relu(z, bias),
         (Activation::Tanh, _) => tanh(z, bias),
+        (Activation::Elu, _) => elu(z, bias),
+        (Activation::Sigmoid, _) => sigmoid(z, bias),
         (Activation::Gelu, Some(slope)) => gelu_and_slope(z, bias, slope),
         (Activation::Gelu, None) => gelu(z, bias),
         (Activation::Silu, Some(slope)) => silu_and_slope(z, bias, slope),
@@ -139,6 +141,21 @@ vectorised! {
         shift(z, bias);
         for z in z {
             *z = z.tangent();
+        }
+    }
+
+    fn elu<F: Real>(z: &mut [F], bias: Option<&[F]>) {
+        shift(z, bias);
+        for z in z {
+            let below = z.exponential() - F::ONE;
+            *z = if *z > F::ZERO { *z } else { below };
+        }
+    }
+
+    fn sigmoid<F: Real>(z: &mut [F], bias: Option<&[F]>) {
+        shift(z, bias);
+        for z in z {
+            *z = F::ONE / (F::ONE + (-*z).exponential());
         }
     }
 
@@ -188,6 +205,20 @@ vectorised! {
     pub(crate) fn tanh_backward<F: Real>(d: &mut [F], y: &[F]) {
         for (d, &y) in d.iter_mut().zip(y) {
             *d *= F::ONE - y * y;
+        }
+    }
+
+    /// `d *= 1[y > 0] + (1 + y) 1[y ≤ 0]`.
+    pub(crate) fn elu_backward<F: Real>(d: &mut [F], y: &[F]) {
+        for (d, &y) in d.iter_mut().zip(y) {
+            *d = if y > F::ZERO { *d } else { *d * (F::ONE + y) };
+        }
+    }
+
+    /// `d *= y (1 − y)`.
+    pub(crate) fn sigmoid_backward<F: Real>(d: &mut [F], y: &[F]) {
+        for (d, &y) in d.iter_mut().zip(y) {
+            *d *= y * (F::ONE - y);
         }
     }
 

@@ -19,6 +19,10 @@ pub enum Activation {
     Tanh,
     /// `z · σ(z)`, `σ(z) = 1 / (1 + e^{−z})` (Swish); derivative `σ + z σ (1 − σ)`.
     Silu,
+    /// `z` where `z > 0`, else `e^z − 1`; derivative 1 where `z > 0`, else `e^z`.
+    Elu,
+    /// `σ(z) = 1 / (1 + e^{−z})`; derivative `σ (1 − σ)`.
+    Sigmoid,
 }
 
 impl Activation {
@@ -26,14 +30,14 @@ impl Activation {
     pub(crate) fn keeps_slope(self) -> bool {
         match self {
             Self::Gelu | Self::Silu => true,
-            Self::None | Self::Relu | Self::Tanh => false,
+            Self::None | Self::Relu | Self::Tanh | Self::Elu | Self::Sigmoid => false,
         }
     }
 
     /// Whether its derivative follows from its result.
     pub(crate) fn keeps_output(self) -> bool {
         match self {
-            Self::Relu | Self::Tanh => true,
+            Self::Relu | Self::Tanh | Self::Elu | Self::Sigmoid => true,
             Self::None | Self::Gelu | Self::Silu => false,
         }
     }
@@ -132,6 +136,8 @@ mod cuda {
                 Self::Relu => 2,
                 Self::Tanh => 3,
                 Self::Silu => 4,
+                Self::Elu => 5,
+                Self::Sigmoid => 6,
             }
         }
     }
@@ -140,7 +146,8 @@ mod cuda {
         const CASES: &'static [Case] = &[
             ("activate", |g| {
                 let x = grown(g, "x", ROWS, 10)?;
-                let kinds = [Activation::None, Activation::Gelu, Activation::Tanh, Activation::Silu];
+                use Activation::{Elu, Gelu, None, Sigmoid, Silu, Tanh};
+                let kinds = [None, Gelu, Tanh, Silu, Elu, Sigmoid];
                 Ok(kinds.into_iter().map(|activation| g.activate(x, activation)).collect())
             }),
             ("activate relu", |g| {
@@ -202,11 +209,28 @@ mod cuda {
 impl super::Law for Activate {
     fn check() {
         use super::law::{check, leaf};
-        use Activation::{Gelu, None, Relu, Silu, Tanh};
+        use Activation::{Elu, Gelu, None, Relu, Sigmoid, Silu, Tanh};
         let mut graph = Graph::new();
         let x = leaf(&mut graph, "x", 3, 4);
-        let outputs: Vec<Value> =
-            [Gelu, Relu, Tanh, Silu, None].map(|activation| graph.activate(x, activation)).into();
+        let outputs: Vec<Value> = [Gelu, Relu, Tanh, Silu, Elu, Sigmoid, None]
+            .map(|activation| graph.activate(x, activation))
+            .into();
         check("activate", &graph, &outputs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_units_and_sigmoids() {
+        // e^{ln ½} − 1 = −½, and above 0 nothing changes; σ(0) = ½, σ(ln 3) = ¾.
+        let mut z = [0.5_f64.ln(), 2.0, 0.0];
+        activate(&mut z, None, Activation::Elu, None);
+        assert!((z[0] + 0.5).abs() < 1e-15 && z[1..] == [2.0, 0.0]);
+        let mut z = [0.0, 3.0_f64.ln()];
+        activate(&mut z, None, Activation::Sigmoid, None);
+        assert!(z[0] == 0.5 && (z[1] - 0.75).abs() < 1e-15);
     }
 }

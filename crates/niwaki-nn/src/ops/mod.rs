@@ -13,6 +13,8 @@
 
 mod activate;
 mod add;
+mod arcs;
+mod around;
 mod attention;
 mod concat;
 mod embed;
@@ -22,9 +24,11 @@ mod law;
 mod linear;
 mod mul;
 mod norm;
+mod pairs;
 mod pick;
 mod point;
 mod pool;
+mod reshape;
 mod rope;
 mod scale;
 mod score;
@@ -33,6 +37,8 @@ mod tree_attention;
 
 pub use activate::{Activate, Activation};
 pub use add::Add;
+pub use arcs::{Arcs, AttendArcs};
+pub use around::Around;
 pub use attention::{Attend, Attention, Visible};
 pub use concat::Concat;
 pub use embed::Embed;
@@ -41,10 +47,12 @@ pub use linear::Linear;
 pub(crate) use linear::Weights;
 pub use mul::Mul;
 pub use norm::{LayerNorm, RmsNorm};
+pub use pairs::Pairs;
 pub use pick::{Pick, log_softmax};
 pub use point::{Point, PointAt};
 pub(crate) use point::{made_of, picked_by};
 pub use pool::{Pool, Pooling};
+pub use reshape::Reshape;
 pub use rope::{Rope, Rotary};
 pub use scale::Scale;
 pub use score::Score;
@@ -275,6 +283,10 @@ ops! {
     pick_log_prob: Pick(Pick),
     swiglu: Swiglu(Swiglu),
     tree_attention: TreeAttention(AttendTree),
+    arcs: Arcs(AttendArcs),
+    around: Around(Around),
+    pairs: Pairs(Pairs),
+    reshape: Reshape(Reshape),
 }
 
 impl Op {

@@ -1,8 +1,8 @@
 //! Lanes for the flexible job shop, with or without resting windows.
 
-use super::lanes::{Build, Lanes, Order, check_pool, check_reset};
+use super::lanes::{Build, Lanes, Order, check_reset};
 use super::mask;
-use crate::{FlexibleShop, Placed, Result, Schedule};
+use crate::{Error, FlexibleShop, Placed, Result, Schedule};
 
 /// A time that never comes: the machine cannot run the operation, or the job has none left.
 const NEVER: u32 = u32::MAX;
@@ -16,6 +16,9 @@ type Record = [u32; 4];
 /// job that it runs next. Free: the action is `job · machines + machine` for any pair that can start at that time.
 ///
 /// With windows a job becomes available when its least rest is over; what its rest exceeds the most by is summed.
+///
+/// Shops of a pool may differ in all sizes: jobs and machines are numbered as in the largest of them, and those that a
+/// shop does not have are never offered.
 ///
 /// Paper: app:sched-driftdial
 #[derive(Clone, Debug)]
@@ -57,10 +60,10 @@ pub struct FlexibleLanes {
 }
 
 impl FlexibleLanes {
-    /// Lanes over a pool of flexible shops with equally many jobs and machines, building non-delay schedules.
+    /// Lanes over a pool of flexible shops, building non-delay schedules.
     ///
     /// # Errors
-    /// If the pool is empty or its shapes differ.
+    /// If the pool is empty.
     pub fn new(pool: &[FlexibleShop], lanes: usize, order: Order) -> Result<Self> {
         Self::build(pool, lanes, Build::NonDelay(order))
     }
@@ -73,21 +76,26 @@ impl FlexibleLanes {
     /// earliest may as well run there, where it ends no later and is in nobody's way.
     ///
     /// # Errors
-    /// If the pool is empty or its shapes differ.
+    /// If the pool is empty.
     pub fn active(pool: &[FlexibleShop], lanes: usize) -> Result<Self> {
         Self::build(pool, lanes, Build::Active)
     }
 
     fn build(pool: &[FlexibleShop], lanes: usize, build: Build) -> Result<Self> {
-        let (jobs, machines) = check_pool(pool.iter().map(|shop| (shop.jobs(), shop.machines())))?;
-        let all = || pool.iter().flat_map(|shop| (0..jobs).map(move |job| (shop, job)));
-        let longest = all().map(|(shop, job)| shop.job(job).len()).max().unwrap_or(0);
+        if pool.is_empty() {
+            return Err(Error::Choice("lanes: expected at least one instance, got none".into()));
+        }
+        let jobs = pool.iter().map(FlexibleShop::jobs).max().unwrap_or(0);
+        let machines = pool.iter().map(FlexibleShop::machines).max().unwrap_or(0);
+        // The operations of each job of each shop, none where a shop has no such job.
+        let all = || pool.iter().flat_map(|shop| (0..jobs).map(move |job| (shop, route(shop, job))));
+        let longest = all().map(|(_, route)| route.len()).max().unwrap_or(0);
         let mut times = vec![NEVER; pool.len() * jobs * longest * machines];
         let mut rests = vec![[0, NEVER]; pool.len() * jobs * longest];
         let machine_words = machines.div_ceil(64);
         let mut able = vec![0; rests.len() * machine_words];
-        for (row, (shop, job)) in all().enumerate() {
-            for (index, operation) in shop.job(job).enumerate() {
+        for (row, (shop, route)) in all().enumerate() {
+            for (index, operation) in route.enumerate() {
                 let cell = row * longest + index;
                 let window = shop.window(operation);
                 rests[cell] = [window.min, window.max.unwrap_or(NEVER)];
@@ -112,7 +120,7 @@ impl FlexibleLanes {
             able,
             machine_words,
             rests,
-            lengths: all().map(|(shop, job)| shop.job(job).len() as u32).collect(),
+            lengths: all().map(|(_, route)| route.len() as u32).collect(),
             operations: pool.iter().map(|shop| shop.operations() as u32).collect(),
             instance: (0..lanes).map(|lane| (lane % pool.len()) as u32).collect(),
             placed: vec![0; lanes],
@@ -135,7 +143,6 @@ impl FlexibleLanes {
     fn clear(&mut self) {
         self.placed.fill(0);
         self.next.fill(0);
-        self.ready.fill(0);
         self.free.fill(0);
         self.rank.fill(0);
         self.records.fill([NEVER; 4]);
@@ -146,6 +153,7 @@ impl FlexibleLanes {
             for job in 0..self.jobs {
                 let row = self.instance[lane] as usize * self.jobs + job;
                 self.cells[lane * self.jobs + job] = (row * self.longest) as u32;
+                self.ready[lane * self.jobs + job] = if self.lengths[row] == 0 { NEVER } else { 0 };
             }
             self.look(lane);
         }
@@ -161,6 +169,12 @@ impl FlexibleLanes {
     #[must_use]
     pub fn clock(&self, lane: usize) -> u32 {
         self.clock[lane]
+    }
+
+    /// The jobs and machines of the largest shop, by which actions are numbered.
+    #[must_use]
+    pub const fn sizes(&self) -> (usize, usize) {
+        (self.jobs, self.machines)
     }
 
     /// How many operations of each job are done: `[job]`.
@@ -314,6 +328,11 @@ impl FlexibleLanes {
             self.ready[slot] = NEVER;
         }
     }
+}
+
+/// The flat numbers of a job's operations; none where the shop has no such job.
+fn route(shop: &FlexibleShop, job: usize) -> std::ops::Range<usize> {
+    if job < shop.jobs() { shop.job(job) } else { 0..0 }
 }
 
 /// Jobs, or jobs with machines where the action chooses both.

@@ -19,11 +19,35 @@ pub(super) fn l2d(stream: &mut Stream, size: Size) -> Result<JobShop> {
 /// of its machines within a fifth of that mean.
 pub(super) fn sd1(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
     let m = size.machines;
-    let (least, most) = ((m * 4 / 5).max(1) as u32, (m * 6 / 5).max(1) as u32);
+    let (least, most) = lengths(m);
     let jobs: Vec<_> = (0..size.jobs)
         .map(|_| (0..between(stream, least, most)).map(|_| song_operation(stream, m)).collect())
         .collect();
     FlexibleShop::new(m, &jobs)
+}
+
+/// SD1 on condition that the jobs have as many operations in all as they have on average, 50 where 10 × 5: lengths are
+/// drawn together until they do. Lanes of such shops are equally long, with SD1's spread between their jobs.
+///
+/// Paper: app:sched-driftdial
+pub(super) fn sd1_even(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
+    let (least, most) = lengths(size.machines);
+    let total = (size.jobs as u64 * u64::from(least + most) / 2) as u32;
+    let mut drawn = vec![0; size.jobs];
+    // About one draw in √(2π · jobs) · deviation succeeds.
+    while drawn.iter().sum::<u32>() != total {
+        drawn.iter_mut().for_each(|length| *length = between(stream, least, most));
+    }
+    let jobs: Vec<_> = drawn
+        .into_iter()
+        .map(|length| (0..length).map(|_| song_operation(stream, size.machines)).collect())
+        .collect();
+    FlexibleShop::new(size.machines, &jobs)
+}
+
+/// The fewest and the most operations of one of Song's jobs.
+fn lengths(machines: usize) -> (u32, u32) {
+    ((machines * 4 / 5).max(1) as u32, (machines * 6 / 5).max(1) as u32)
 }
 
 /// One operation of Song's distribution.

@@ -55,11 +55,10 @@ pub(super) fn flexible_shop(stream: &mut Stream, size: Size) -> Result<FlexibleS
 /// random policy meets every window in about a fifth of its episodes, inside the pilot's band of 0.05 to 0.40.
 const WINDOW_SLACK: (u32, u32) = (20, 30);
 
-/// The flexible job shop with resting windows: rests of at least 1 to 10, at most that and a slack.
+/// A flexible job shop with resting windows: rests of at least 1 to 10, at most that and a slack.
 ///
 /// Paper: app:sched-driftdial
-pub(super) fn resting_windows(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
-    let shop = flexible_shop(stream, size)?;
+pub(super) fn resting_windows(stream: &mut Stream, shop: FlexibleShop) -> Result<FlexibleShop> {
     let mut window = |index: usize| {
         if index == 0 {
             return Window::FREE;

@@ -41,6 +41,10 @@ pub enum Task {
     L2d,
     /// Song's flexible job shops.
     Sd1,
+    /// Song's, on condition that all instances have equally many operations.
+    Sd1Even,
+    /// Those, with resting windows.
+    Sd1Windows,
     /// DANIEL's flexible job shops.
     Sd2,
     /// Taillard's distribution of flow shops.
@@ -51,7 +55,7 @@ pub enum Task {
 
 impl Task {
     /// All distributions, in the order of the variants: name, default jobs and machines, and what it draws.
-    const TABLE: [(Self, &'static str, usize, usize, &'static str); 14] = [
+    const TABLE: [(Self, &'static str, usize, usize, &'static str); 16] = [
         (Self::EasyFlow, "easy-flow", 12, 3, "flow shop, the middle machine a bottleneck"),
         (Self::HardFlow, "hard-flow", 20, 7, "flow shop, machines 1, 3, 5, … bottlenecks"),
         (Self::JobShop, "job-shop", 8, 5, "job shop with one shared bottleneck"),
@@ -63,6 +67,8 @@ impl Task {
         (Self::Single, "single", 8, 1, "single machine with due dates that can be met"),
         (Self::L2d, "l2d", 6, 6, "L2D's job shops: times 1 to 99"),
         (Self::Sd1, "sd1", 10, 5, "Song's flexible job shops"),
+        (Self::Sd1Even, "sd1-even", 10, 5, "Song's, all with equally many operations (50 where 10 × 5)"),
+        (Self::Sd1Windows, "sd1-windows", 10, 5, "those, with resting windows"),
         (Self::Sd2, "sd2", 10, 5, "DANIEL's flexible job shops"),
         (Self::TaillardFlow, "taillard-flow", 20, 5, "Taillard's flow shops, from his generator"),
         (Self::TaillardJob, "taillard-job", 15, 15, "Taillard's job shops, from his generator"),
@@ -159,13 +165,21 @@ pub fn generate(task: Task, size: Size, seed: u64, index: u64) -> Result<Instanc
         Task::HardFlow => Instance::Flow(paper::flow_shop(stream, size, |machine| machine % 2 == 1)?),
         Task::JobShop => Instance::Job(paper::job_shop(stream, size)?),
         Task::Flexible => Instance::Flexible(paper::flexible_shop(stream, size)?),
-        Task::Windows => Instance::Flexible(paper::resting_windows(stream, size)?),
+        Task::Windows => {
+            let shop = paper::flexible_shop(stream, size)?;
+            Instance::Flexible(paper::resting_windows(stream, shop)?)
+        }
         Task::Lags => Instance::Lags(paper::lags(stream, size)?),
         Task::TwoOrders => Instance::Lags(paper::two_orders(stream, false)?),
         Task::TwoOrdersBoth => Instance::Lags(paper::two_orders(stream, true)?),
         Task::Single => Instance::Single(paper::single_machine(stream, size)?),
         Task::L2d => Instance::Job(literature::l2d(stream, size)?),
         Task::Sd1 => Instance::Flexible(literature::sd1(stream, size)?),
+        Task::Sd1Even => Instance::Flexible(literature::sd1_even(stream, size)?),
+        Task::Sd1Windows => {
+            let shop = literature::sd1_even(stream, size)?;
+            Instance::Flexible(paper::resting_windows(stream, shop)?)
+        }
         Task::Sd2 => Instance::Flexible(literature::sd2(stream, size)?),
     })
 }

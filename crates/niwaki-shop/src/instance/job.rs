@@ -74,6 +74,17 @@ impl JobShop {
         &self.operations[self.starts[job] as usize..self.starts[job + 1] as usize]
     }
 
+    /// The flow shop as a job shop in which all routes are the same.
+    ///
+    /// # Errors
+    /// None for a valid flow shop.
+    pub fn from_flow_shop(shop: &FlowShop) -> Result<Self> {
+        let step = |(machine, &time): (u32, &u32)| Operation { machine, time };
+        let route = |job| (0..).zip(shop.job(job)).map(step).collect::<Vec<_>>();
+        let routes: Vec<_> = (0..shop.jobs()).map(route).collect();
+        Self::new(shop.machines(), &routes)
+    }
+
     /// The permutation flow shop of the same times, where every job visits all machines in order.
     #[must_use]
     pub fn as_flow_shop(&self) -> Option<FlowShop> {
@@ -121,6 +132,7 @@ mod tests {
     fn only_common_routes_make_a_flow_shop() {
         let shop = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(0, 1), op(1, 4)]]).unwrap();
         assert_eq!(shop.as_flow_shop().unwrap().times(), [3, 2, 1, 4]);
+        assert_eq!(JobShop::from_flow_shop(&shop.as_flow_shop().unwrap()).unwrap(), shop);
         let crossing = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(1, 1), op(0, 4)]]).unwrap();
         let short = JobShop::new(2, &[vec![op(0, 3), op(1, 2)], vec![op(0, 1)]]).unwrap();
         assert!(crossing.as_flow_shop().is_none() && short.as_flow_shop().is_none());

@@ -259,3 +259,54 @@ fn random_episodes_pass_the_checker() {
         }
     }
 }
+
+#[test]
+fn shops_of_several_sizes_share_lanes_and_do_not_notice() {
+    let mut stream = Key::new(5, "law").open();
+    let pool = [
+        flexible(&mut stream, 3, 2, 4, 0),
+        flexible(&mut stream, 7, 5, 2, 0),
+        flexible(&mut stream, 1, 3, 3, 0),
+    ];
+    for order in [Order::Canonical, Order::Free] {
+        for active in [false, true] {
+            let make = |pool: &[FlexibleShop], lanes| {
+                if active {
+                    FlexibleLanes::active(pool, lanes)
+                } else {
+                    FlexibleLanes::new(pool, lanes, order)
+                }
+            };
+            let mut together = make(&pool, 3).unwrap();
+            let mut alone: Vec<_> =
+                pool.iter().map(|shop| make(std::slice::from_ref(shop), 1).unwrap()).collect();
+            assert_eq!(together.sizes(), (7, 4));
+            for _ in 0..together.horizon() {
+                let mut actions = [0; 3];
+                for (lane, alone) in alone.iter_mut().enumerate() {
+                    let Some(action) = pick(alone.legal(0), stream.bits()) else { continue };
+                    // Pairs are numbered by the machines of the largest shop.
+                    let machines = pool[lane].machines() as u32;
+                    let pairs = order == Order::Free && !active;
+                    let number = |action: u32| {
+                        if pairs { action / machines * 4 + action % machines } else { action }
+                    };
+                    let open = |lanes: &FlexibleLanes, lane| {
+                        (0..count(lanes.legal(lane)))
+                            .filter_map(|n| nth(lanes.legal(lane), n))
+                            .collect::<Vec<_>>()
+                    };
+                    let expected: Vec<u32> = open(alone, 0).into_iter().map(number).collect();
+                    assert_eq!(open(&together, lane), expected);
+                    actions[lane] = number(action);
+                    alone.step(&[action]).unwrap();
+                }
+                together.step(&actions).unwrap();
+            }
+            for (lane, alone) in alone.iter().enumerate() {
+                assert!(together.done(lane) && alone.done(0));
+                assert_eq!(together.schedule(lane), alone.schedule(0));
+            }
+        }
+    }
+}

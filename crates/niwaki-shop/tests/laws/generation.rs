@@ -2,10 +2,11 @@
 
 use niwaki_shop::construct::{FlexibleLanes, Lanes, Order, pick};
 use niwaki_shop::formats::load;
-use niwaki_shop::generate::{Task, generate, taillard_flow_shop, taillard_job_shop};
+use niwaki_shop::generate::{Size, Task, generate, taillard_flow_shop, taillard_job_shop};
 use niwaki_shop::heuristics::{jackson, max_lateness};
 use niwaki_shop::{FlexibleShop, Instance};
 use niwaki_stream::Key;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn data(name: &str) -> PathBuf {
@@ -95,6 +96,29 @@ fn flexible_distributions_have_their_means() {
         let times = mean(all().flatten().map(|choice| f64::from(choice.time)));
         assert!((times - time).abs() < margin, "{}: mean time {times}", task.name());
     }
+}
+
+#[test]
+fn even_shops_are_songs_on_a_condition() {
+    // Ten lengths of 4 to 6 that sum to 50: a job has 5 operations with probability N(9; 45) / N(10; 50), N(n; s) the
+    // ways of n numbers to sum to s, that is (with each less 5) the central trinomial coefficients 3139 / 8953 = 0.3506.
+    // 400 shops of 10 jobs, their lengths slightly dependent: the standard error is below 0.008; the margin is five.
+    for task in [Task::Sd1Even, Task::Sd1Windows] {
+        let (mut fives, mut lengths) = (0, BTreeSet::new());
+        for instance in pool(task, 400) {
+            let Instance::Flexible(shop) = instance else { panic!("a flexible shop") };
+            assert_eq!((shop.operations(), shop.has_windows()), (50, task == Task::Sd1Windows));
+            for job in 0..10 {
+                fives += usize::from(shop.job(job).len() == 5);
+                lengths.insert(shop.job(job).len());
+            }
+        }
+        assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [4, 5, 6]);
+        assert!((fives as f64 / 4000.0 - 0.3506).abs() < 0.04, "{fives}");
+    }
+    // Where the mean is between two numbers, the lower one: 3 jobs of 4 to 7 operations have 16.
+    let odd = generate(Task::Sd1Even, Size { jobs: 3, machines: 6 }, 0, 0).unwrap();
+    assert_eq!(odd.operations(), 16);
 }
 
 #[test]

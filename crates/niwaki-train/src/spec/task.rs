@@ -157,6 +157,10 @@ impl Spec {
     }
 
     fn check_pointer(&self) -> Result<(), Error> {
+        if let TaskKind::Shop(Shop::Flexible { .. }) = self.task_kind()? {
+            let reason = format!("task '{}' is a graph, which no policy reads yet", self.task.kind);
+            return Err(refuse("policy.kind", reason));
+        }
         if self.policy.kind != PolicyKind::Pointer {
             let reason = format!("task '{}' is played by 'pointer' only", self.task.kind);
             return Err(refuse("policy.kind", reason));

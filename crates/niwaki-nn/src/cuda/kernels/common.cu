@@ -5,6 +5,8 @@
 #define RELU_ 2
 #define TANH_ 3
 #define SILU_ 4
+#define ELU_ 5
+#define SIGMOID_ 6
 
 // z Phi(z), and its derivative Phi(z) + z phi(z). One exponential serves both: with x = |z|/sqrt 2 and t = 1/(1 + p x),
 // erfc(x) = (a1 t + ... + a5 t^5) exp(-x^2) to 1.5e-7 (Abramowitz and Stegun 7.1.26), which is f32's own rounding.
@@ -24,6 +26,8 @@ __device__ __forceinline__ float activate(int kind, float z, float& slope) {
     case RELU_: slope = z > 0.f ? 1.f : 0.f; return fmaxf(z, 0.f);
     case TANH_: { const float y = tanhf(z); slope = 1.f - y * y; return y; }
     case SILU_: { const float s = 1.f / (1.f + expf(-z)); slope = s + z * s * (1.f - s); return z * s; }
+    case ELU_: { const float y = z > 0.f ? z : expm1f(z); slope = z > 0.f ? 1.f : y + 1.f; return y; }
+    case SIGMOID_: { const float y = 1.f / (1.f + expf(-z)); slope = y * (1.f - y); return y; }
     default: slope = 1.f; return z;
   }
 }

@@ -264,6 +264,11 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Whether a value has a place: a result that nobody reads has none.
+    pub(crate) fn is_planned(&self, value: Value) -> bool {
+        self.tools.plan.value(value).is_some()
+    }
+
     /// The rows of a value that this pass works on.
     pub(crate) fn view(&self, value: Value) -> Result<View> {
         let Shape { rows, width } = self.shape(value);

@@ -12,6 +12,8 @@ pub(super) const CASES: &[Case] = &[
     ("linear gelu", |g| linear(g, 64, 96, Activation::Gelu, true)),
     ("linear relu", |g| linear(g, 64, 160, Activation::Relu, true)),
     ("linear tanh", |g| linear(g, 32, 64, Activation::Tanh, true)),
+    ("linear elu", |g| linear(g, 8, 128, Activation::Elu, true)),
+    ("linear sigmoid", |g| linear(g, 32, 64, Activation::Sigmoid, true)),
     ("linear silu without bias", |g| linear(g, 32, 64, Activation::Silu, false)),
     ("linear, tiles", |g| linear(g, 128, 384, Activation::None, true)),
     ("linear gelu, tiles", |g| linear(g, 128, 512, Activation::Gelu, true)),

@@ -15,8 +15,8 @@ impl crate::ops::Law for Linear {
 }
 
 fn linear_with_every_activation() {
-    use Activation::{Gelu, None, Relu, Silu, Tanh};
-    for activation in [None, Gelu, Relu, Tanh, Silu] {
+    use Activation::{Elu, Gelu, None, Relu, Sigmoid, Silu, Tanh};
+    for activation in [None, Gelu, Relu, Tanh, Silu, Elu, Sigmoid] {
         let mut graph = Graph::new();
         let x = leaf(&mut graph, "x", 4, 5);
         let (w, b) = (param(&mut graph, "w", &[5, 3]), param(&mut graph, "b", &[3]));

@@ -26,7 +26,7 @@ use crate::layout::Param;
 /// [out]`, `output [r, out]`. A residual goes with [`Activation::None`] only. Backward, with `dz = d output ·
 /// activation'(z)`: `d input += dz · Wᵀ`, `dW += inputᵀ · dz`, `d bias += Σ_r dz[r]`, `d residual += d output`.
 /// Saved: `[r, out]` for GELU and SiLU (the engine's choice of `z` or `activation'(z)`), else nothing: the
-/// derivatives of ReLU and tanh follow from `output`.
+/// derivatives of the others follow from `output`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Linear {
     /// The operand.

@@ -1,0 +1,180 @@
+// Attention of machines to the operations at their arcs: ops/arcs.rs has the formula. A thread per row, its width in
+// registers. Blocks are [rows of a member, member], so that sums over rows belong to one member.
+
+#define SLOPE_ 0.2f
+
+struct Vectors {
+  float along[ARCS_WIDTH], source[ARCS_WIDTH], target[ARCS_WIDTH], unit;
+  __device__ __forceinline__ void load(const float* a, const float* s, const float* t, long member) {
+    unit = 0.f;
+#pragma unroll
+    for (int i = 0; i < ARCS_WIDTH; ++i) {
+      along[i] = a[member + i];
+      source[i] = s[member + i];
+      target[i] = t[member + i];
+      unit = fmaf(source[i], along[i], unit);
+    }
+  }
+};
+
+__device__ __forceinline__ float along_row(const float* vector, const float* row) {
+  float sum = 0.f;
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) sum = fmaf(vector[i], row[i], sum);
+  return sum;
+}
+
+__device__ __forceinline__ float leaky(float z) { return z > 0.f ? z : SLOPE_ * z; }
+__device__ __forceinline__ float slope_of(float z) { return z > 0.f ? 1.f : SLOPE_; }
+
+// Sums a number over the block's threads; the result is the first thread's.
+__device__ __forceinline__ float block_sum(float x) {
+  __shared__ float warps[4];
+  x = warp_sum(x);
+  if ((threadIdx.x & 31) == 0) warps[threadIdx.x >> 5] = x;
+  __syncthreads();
+  x = warps[0] + warps[1] + warps[2] + warps[3];
+  __syncthreads();
+  return x;
+}
+
+#define ARC(o) (((s * operations + (o)) * machines) + m)
+
+extern "C" __global__ void __launch_bounds__(128)
+    arcs_forward(const float* of, const float* on, const float* times, const unsigned char* present, const float* along,
+                 const float* source, const float* target, long stride, float* out, int operations, int machines,
+                 int rows) {
+  const int own = blockIdx.x * 128 + threadIdx.x;
+  if (own >= rows) return;
+  const long r = (long)blockIdx.y * rows + own, s = r / machines;
+  const int m = (int)(r - s * machines);
+  Vectors v;
+  v.load(along, source, target, blockIdx.y * stride);
+  const float* mine = on + r * ARCS_WIDTH;
+  const float score = along_row(v.target, mine);
+  float top = leaky(2.f * score);
+  for (int o = 0; o < operations; ++o)
+    if (present[ARC(o)])
+      top = fmaxf(top, leaky(along_row(v.source, of + (s * operations + o) * ARCS_WIDTH) + times[ARC(o)] * v.unit + score));
+  float total = expf(leaky(2.f * score) - top), spent = 0.f, sum[ARCS_WIDTH];
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) sum[i] = total * mine[i];
+  for (int o = 0; o < operations; ++o) {
+    if (!present[ARC(o)]) continue;
+    const float* row = of + (s * operations + o) * ARCS_WIDTH;
+    const float time = times[ARC(o)], e = expf(leaky(along_row(v.source, row) + time * v.unit + score) - top);
+    total += e;
+    spent = fmaf(e, time, spent);
+#pragma unroll
+    for (int i = 0; i < ARCS_WIDTH; ++i) sum[i] = fmaf(e, row[i], sum[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) out[r * ARCS_WIDTH + i] = (sum[i] + spent * v.along[i]) / total;
+}
+
+// Rows are machines. stats = (log-sum-exp, mean of the pulled cotangents); partial = sums for `target`.
+extern "C" __global__ void __launch_bounds__(128)
+    arcs_backward_machines(const float* of, const float* on, const float* times, const unsigned char* present,
+                           const float* along, const float* source, const float* target, long stride, const float* dout,
+                           float* stats, float* into, int add, float* partial, int operations, int machines, int rows) {
+  const int own = blockIdx.x * 128 + threadIdx.x;
+  const bool there = own < rows;
+  const long r = (long)blockIdx.y * rows + (there ? own : 0), s = r / machines;
+  const int m = (int)(r - s * machines);
+  Vectors v;
+  v.load(along, source, target, blockIdx.y * stride);
+  float mine[ARCS_WIDTH], d[ARCS_WIDTH];
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) {
+    mine[i] = on[r * ARCS_WIDTH + i];
+    d[i] = dout[r * ARCS_WIDTH + i];
+  }
+  const float score = along_row(v.target, mine), loop = leaky(2.f * score);
+  const float d_time = along_row(d, v.along), d_own = along_row(d, mine);
+  float top = loop;
+  for (int o = 0; o < operations; ++o)
+    if (present[ARC(o)])
+      top = fmaxf(top, leaky(along_row(v.source, of + (s * operations + o) * ARCS_WIDTH) + times[ARC(o)] * v.unit + score));
+  float total = expf(loop - top), mean = total * d_own;
+  for (int o = 0; o < operations; ++o) {
+    if (!present[ARC(o)]) continue;
+    const float* row = of + (s * operations + o) * ARCS_WIDTH;
+    const float time = times[ARC(o)], e = expf(leaky(along_row(v.source, row) + time * v.unit + score) - top);
+    total += e;
+    mean = fmaf(e, along_row(d, row) + time * d_time, mean);
+  }
+  mean /= total;
+  const float weight = expf(loop - top) / total;
+  float x = 2.f * weight * (d_own - mean) * slope_of(score);
+  for (int o = 0; o < operations; ++o) {
+    if (!present[ARC(o)]) continue;
+    const float* row = of + (s * operations + o) * ARCS_WIDTH;
+    const float time = times[ARC(o)], z = along_row(v.source, row) + time * v.unit + score;
+    x += expf(leaky(z) - top) / total * (along_row(d, row) + time * d_time - mean) * slope_of(z);
+  }
+  if (there) {
+    *(float2*)(stats + r * 2) = make_float2(top + logf(total), mean);
+    if (into)
+#pragma unroll
+      for (int i = 0; i < ARCS_WIDTH; ++i) put(into + r * ARCS_WIDTH + i, weight * d[i] + x * v.target[i], add);
+  }
+  partial += ((long)blockIdx.y * gridDim.x + blockIdx.x) * ARCS_WIDTH;
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) {
+    const float sum = block_sum(there ? x * mine[i] : 0.f);
+    if (threadIdx.x == 0) partial[i] = sum;
+  }
+}
+
+// Rows are operations; partial = sums for `along`, then for `source`. Reads what the kernel above left in stats.
+extern "C" __global__ void __launch_bounds__(128)
+    arcs_backward_operations(const float* of, const float* on, const float* times, const unsigned char* present,
+                             const float* along, const float* source, const float* target, long stride,
+                             const float* dout, const float* stats, float* into, int add, float* into_times,
+                             int add_times, float* partial, int operations, int machines, int rows) {
+  const int own = blockIdx.x * 128 + threadIdx.x;
+  const bool there = own < rows;
+  const long r = (long)blockIdx.y * rows + (there ? own : 0), s = r / operations;
+  Vectors v;
+  v.load(along, source, target, blockIdx.y * stride);
+  float row[ARCS_WIDTH], sum[ARCS_WIDTH], to_along[ARCS_WIDTH], scored = 0.f, timed = 0.f;
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) {
+    row[i] = of[r * ARCS_WIDTH + i];
+    sum[i] = to_along[i] = 0.f;
+  }
+  const float score = along_row(v.source, row);
+  for (int m = 0; m < machines; ++m) {
+    const long arc = r * machines + m, other = s * machines + m;
+    float d_arc = 0.f;
+    if (present[arc]) {
+      const float* d = dout + other * ARCS_WIDTH;
+      const float2 both = *(const float2*)(stats + other * 2);
+      const float time = times[arc], z = score + time * v.unit + along_row(v.target, on + other * ARCS_WIDTH);
+      const float weight = expf(leaky(z) - both.x), d_time = along_row(v.along, d);
+      const float x = weight * (along_row(row, d) + time * d_time - both.y) * slope_of(z);
+      scored += x;
+      timed = fmaf(x, time, timed);
+      d_arc = weight * d_time + x * v.unit;
+#pragma unroll
+      for (int i = 0; i < ARCS_WIDTH; ++i) {
+        sum[i] = fmaf(weight, d[i], sum[i]);
+        to_along[i] = fmaf(weight * time, d[i], to_along[i]);
+      }
+    }
+    if (there && into_times) put(into_times + arc, d_arc, add_times);
+  }
+  if (there && into)
+#pragma unroll
+    for (int i = 0; i < ARCS_WIDTH; ++i) put(into + r * ARCS_WIDTH + i, sum[i] + scored * v.source[i], add);
+  partial += ((long)blockIdx.y * gridDim.x + blockIdx.x) * 2 * ARCS_WIDTH;
+#pragma unroll
+  for (int i = 0; i < ARCS_WIDTH; ++i) {
+    const float first = block_sum(there ? to_along[i] + timed * v.source[i] : 0.f);
+    const float second = block_sum(there ? scored * row[i] + timed * v.along[i] : 0.f);
+    if (threadIdx.x == 0) {
+      partial[i] = first;
+      partial[ARCS_WIDTH + i] = second;
+    }
+  }
+}

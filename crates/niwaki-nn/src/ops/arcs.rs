@@ -1,0 +1,570 @@
+//! Attention of machines to the operations at their arcs, with a number at each arc and a machine's view of itself.
+
+use super::around::states;
+use super::{OnCpu, Operation, Reads, Rows};
+use crate::Result;
+use crate::cpu::kernels::{add_scaled, dot, larger};
+use crate::cpu::{Block, Real};
+use crate::graph::{Graph, Mask, Shape, Value, expect};
+use crate::layout::Param;
+use crate::plan::Backward;
+use niwaki_simd::vectorised;
+
+/// Slope of the scores below zero.
+const SLOPE: f64 = 0.2;
+
+/// The operands of [`AttendArcs`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arcs {
+    /// `[states · operations, width]`.
+    pub operations: Value,
+    /// `[states · machines, width]`.
+    pub machines: Value,
+    /// `[states · operations, machines]`: the number at each arc.
+    pub times: Value,
+    /// `[width]`: what a time adds to its operation, times itself.
+    pub along: Param,
+    /// `[width]`: the score of an operation at an arc.
+    pub source: Param,
+    /// `[width]`: the score of a machine.
+    pub target: Param,
+    /// `[states · operations, machines]`: where there is an arc.
+    pub present: Mask,
+}
+
+/// Graph attention with numbers at the arcs and a loop at each machine, for every state of an item. With `v_om =
+/// operations[o] + times[o, m] · along` and `d_m = machines[m]`:
+///
+/// `e_om = leaky(source · v_om + target · d_m)` for arcs, `e_mm = leaky(2 target · d_m)`, `α_·m` their softmax over the arcs
+/// of `m` and its loop, `output[m] = Σ_o α_om v_om + α_mm d_m`. `leaky(z)` is `z` above zero and `0.2 z` below.
+///
+/// Backward, with `t_om = d output[m] · v_om`, `t_mm = d output[m] · d_m` and `x = α (t − Σ α t) leaky'`: `d v_om = α_om d
+/// output[m] + x_om source`, `d d_m = α_mm d output[m] + (Σ_o x_om + 2 x_mm) target`, `d source = Σ x_om v_om`, `d target = Σ_m
+/// (Σ_o x_om + 2 x_mm) d_m`; `v` passes on to operations, times and `along`. Saved: nothing, all is recomputed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttendArcs {
+    /// The operands.
+    pub arcs: Arcs,
+    /// `[states · machines, width]`.
+    pub output: Value,
+}
+
+impl Graph {
+    /// Adds [`AttendArcs`].
+    ///
+    /// # Errors
+    /// If operations or machines are not equally many in each state, widths differ, or times and arcs are not between them.
+    pub fn attend_arcs(&mut self, arcs: Arcs) -> Result<Value> {
+        let (op, Shape { rows, width }) = ("arcs", self.shape(arcs.operations));
+        let each = self.shape(arcs.times).width;
+        states(op, self.shape(arcs.machines).rows, each, rows)?;
+        expect(op, "machines' width", width, self.shape(arcs.machines).width)?;
+        self.same(op, arcs.times, Shape { rows, width: each })?;
+        self.masked(op, arcs.present, Shape { rows, width: each })?;
+        for (axis, param) in [("along", arcs.along), ("source", arcs.source), ("target", arcs.target)] {
+            expect(op, axis, width, self.layout().slice(param).len())?;
+        }
+        let output = self.like(arcs.machines);
+        self.push(AttendArcs { arcs, output });
+        Ok(output)
+    }
+}
+
+/// Rows of each part in one state.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    operations: usize,
+    machines: usize,
+    width: usize,
+}
+
+impl AttendArcs {
+    fn sizes(&self, graph: &Graph) -> Sizes {
+        let machines = graph.shape(self.arcs.times).width;
+        let Shape { rows, width } = graph.shape(self.arcs.machines);
+        Sizes { operations: graph.shape(self.arcs.operations).rows / (rows / machines), machines, width }
+    }
+}
+
+impl Operation for AttendArcs {
+    fn name(&self) -> &'static str {
+        "arcs"
+    }
+
+    fn reads(&self) -> Reads {
+        let Arcs { operations, machines, times, along, source, target, present } = self.arcs;
+        let values = Reads::values([operations, machines, times]);
+        Reads { params: vec![along, source, target], mask: Some(present), ..values }
+    }
+
+    fn writes(&self) -> Vec<Value> {
+        vec![self.output]
+    }
+
+    fn kept(&self) -> Vec<Value> {
+        vec![self.arcs.operations, self.arcs.machines, self.arcs.times]
+    }
+
+    fn saved(&self, _: &Graph) -> usize {
+        0
+    }
+
+    fn rows(&self) -> Rows {
+        Rows::Mixed
+    }
+
+    fn passes_through(&self, _: usize) -> bool {
+        false
+    }
+}
+
+/// One state as the passes read it.
+#[derive(Clone, Copy)]
+struct State<'a, F> {
+    operations: &'a [F],
+    machines: &'a [F],
+    times: &'a [F],
+    present: &'a [u8],
+    along: &'a [F],
+    source: &'a [F],
+    target: &'a [F],
+}
+
+impl OnCpu for AttendArcs {
+    fn scratch(&self, graph: &Graph) -> usize {
+        let Sizes { operations, width, .. } = self.sizes(graph);
+        // Scores of operations, weights and slopes of one machine's arcs and loop; one row.
+        3 * operations + 2 + width
+    }
+
+    fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
+        let sizes = self.sizes(block.graph);
+        let own = sizes.machines * sizes.width;
+        for (place, out) in block.result(self.output).chunks_exact_mut(own).enumerate() {
+            attend(self.state(block, sizes, place), sizes, out, block.scratch);
+        }
+    }
+
+    fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, gradient: &mut [F]) {
+        let (sizes, layout) = (self.sizes(block.graph), block.graph.layout());
+        let Sizes { operations, machines, width } = sizes;
+        let Arcs { along, source, target, .. } = self.arcs;
+        let params = [along, source, target].map(|param| layout.slice(param).range());
+        let Ok(mut params) = gradient.get_disjoint_mut(params) else { return };
+        let d = block.pulled(self.output);
+        let values = [self.arcs.operations, self.arcs.machines, self.arcs.times];
+        let sizes_of = [operations * width, machines * width, operations * machines];
+        // One operand after the other, so that one value may be two of them; the parameters with the first.
+        for (part, (value, size)) in values.into_iter().zip(sizes_of).enumerate() {
+            let into = block.zeroed(value, &step.writes, part);
+            if into.is_none() && part > 0 {
+                continue;
+            }
+            let mut into = into.unwrap_or_default().chunks_exact_mut(size);
+            for (place, d) in d.chunks_exact(machines * width).enumerate() {
+                let to = Into { part, values: into.next().unwrap_or_default(), params: &mut params };
+                attend_backward(self.state(block, sizes, place), sizes, d, to, block.scratch);
+            }
+        }
+    }
+}
+
+impl AttendArcs {
+    fn state<'a, F: Real>(&self, block: &Block<'a, F>, sizes: Sizes, place: usize) -> State<'a, F> {
+        let Sizes { operations, machines, width } = sizes;
+        let part = |of: Value, size: usize| &block.value(of)[place * size..(place + 1) * size];
+        let arcs = operations * machines;
+        State {
+            operations: part(self.arcs.operations, operations * width),
+            machines: part(self.arcs.machines, machines * width),
+            times: part(self.arcs.times, arcs),
+            present: &block.mask(self.arcs.present)[place * arcs..(place + 1) * arcs],
+            along: block.parameter(self.arcs.along),
+            source: block.parameter(self.arcs.source),
+            target: block.parameter(self.arcs.target),
+        }
+    }
+}
+
+/// Where a state's cotangents go: those of one operand (0 operations, 1 machines, 2 times), and with the first one those of
+/// the parameters.
+struct Into<'a, 'p, F> {
+    part: usize,
+    values: &'a mut [F],
+    params: &'a mut [&'p mut [F]; 3],
+}
+
+#[inline(always)]
+fn leaky<F: Real>(z: F) -> F {
+    if z > F::ZERO { z } else { F::from_f64(SLOPE) * z }
+}
+
+/// Weights of a machine's arcs and, last, of its loop, zero where there is no arc; and the slopes of their scores.
+///
+/// `scores` are those of the operations alone, `along` that of a unit of time.
+#[inline(always)]
+fn weigh<F: Real>(
+    state: State<'_, F>,
+    machine: usize,
+    scores: &[F],
+    along: F,
+    weights: &mut [F],
+    slopes: &mut [F],
+) {
+    let machines = state.times.len() / scores.len();
+    let width = state.target.len();
+    let own = dot(state.target, &state.machines[machine * width..(machine + 1) * width]);
+    let last = scores.len();
+    let mut highest = leaky(own + own);
+    for (o, &score) in scores.iter().enumerate() {
+        let arc = o * machines + machine;
+        slopes[o] = score + state.times[arc] * along + own;
+        if state.present[arc] != 0 {
+            highest = larger(highest, leaky(slopes[o]));
+        }
+    }
+    slopes[last] = own + own;
+    let mut total = F::ZERO;
+    for (o, (weight, slope)) in weights.iter_mut().zip(slopes.iter_mut()).enumerate() {
+        let there = o == last || state.present[o * machines + machine] != 0;
+        *weight = if there { (leaky(*slope) - highest).exponential() } else { F::ZERO };
+        *slope = if *slope > F::ZERO { F::ONE } else { F::from_f64(SLOPE) };
+        total += *weight;
+    }
+    weights.iter_mut().for_each(|weight| *weight = *weight / total);
+}
+
+vectorised! {
+    /// One state's result.
+    fn attend<F: Real>(state: State<'_, F>, sizes: Sizes, out: &mut [F], scratch: &mut [F]) {
+        let Sizes { operations, machines, width } = sizes;
+        let (scores, rest) = scratch.split_at_mut(operations);
+        let (weights, rest) = rest.split_at_mut(operations + 1);
+        let slopes = &mut rest[..operations + 1];
+        for (score, row) in scores.iter_mut().zip(state.operations.chunks_exact(width)) {
+            *score = dot(state.source, row);
+        }
+        let along = dot(state.source, state.along);
+        for (machine, out) in out.chunks_exact_mut(width).enumerate() {
+            weigh(state, machine, scores, along, weights, slopes);
+            out.fill(F::ZERO);
+            let mut time = F::ZERO;
+            for (o, row) in state.operations.chunks_exact(width).enumerate() {
+                add_scaled(out, weights[o], row);
+                time += weights[o] * state.times[o * machines + machine];
+            }
+            add_scaled(out, time, state.along);
+            add_scaled(out, weights[operations], &state.machines[machine * width..(machine + 1) * width]);
+        }
+    }
+
+    /// Adds one state's cotangents.
+    fn attend_backward<F: Real>(state: State<'_, F>, sizes: Sizes, d: &[F], to: Into<'_, '_, F>, scratch: &mut [F]) {
+        let Sizes { operations, machines, width } = sizes;
+        let Into { part, values, params: [d_along, d_source, d_target] } = to;
+        let (scores, rest) = scratch.split_at_mut(operations);
+        let (weights, rest) = rest.split_at_mut(operations + 1);
+        let (slopes, rest) = rest.split_at_mut(operations + 1);
+        let sum = &mut rest[..width];
+        for (score, row) in scores.iter_mut().zip(state.operations.chunks_exact(width)) {
+            *score = dot(state.source, row);
+        }
+        let along = dot(state.source, state.along);
+        for (machine, d) in d.chunks_exact(width).enumerate() {
+            weigh(state, machine, scores, along, weights, slopes);
+            let own = &state.machines[machine * width..(machine + 1) * width];
+            let (d_time, d_own) = (dot(d, state.along), dot(d, own));
+            let pulled = |o: usize| {
+                let row = &state.operations[o * width..(o + 1) * width];
+                dot(d, row) + state.times[o * machines + machine] * d_time
+            };
+            let mut mean = weights[operations] * d_own;
+            for (o, &weight) in weights[..operations].iter().enumerate() {
+                if weight != F::ZERO {
+                    mean += weight * pulled(o);
+                }
+            }
+            // From here on slopes hold `x`.
+            slopes[operations] *= weights[operations] * (d_own - mean);
+            let mut to_target = slopes[operations] + slopes[operations];
+            let (mut spent, mut scored) = (F::ZERO, F::ZERO);
+            sum.fill(F::ZERO);
+            for o in 0..operations {
+                let weight = weights[o];
+                if weight == F::ZERO {
+                    continue;
+                }
+                let (row, time) = (&state.operations[o * width..(o + 1) * width], state.times[o * machines + machine]);
+                slopes[o] *= weight * (pulled(o) - mean);
+                let x = slopes[o];
+                to_target += x;
+                match part {
+                    0 => {
+                        spent += weight * time;
+                        scored += x * time;
+                        add_scaled(sum, x, row);
+                        if let Some(into) = values.get_mut(o * width..(o + 1) * width) {
+                            add_scaled(into, weight, d);
+                            add_scaled(into, x, state.source);
+                        }
+                    }
+                    1 => {}
+                    _ => values[o * machines + machine] += weight * d_time + x * along,
+                }
+            }
+            match part {
+                0 => {
+                    add_scaled(d_along, spent, d);
+                    add_scaled(d_along, scored, state.source);
+                    add_scaled(d_source, F::ONE, sum);
+                    add_scaled(d_source, scored, state.along);
+                    add_scaled(d_target, to_target, own);
+                }
+                1 => {
+                    let into = &mut values[machine * width..(machine + 1) * width];
+                    add_scaled(into, weights[operations], d);
+                    add_scaled(into, to_target, state.target);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::{Arcs, AttendArcs, Sizes};
+    use crate::cuda::check::{Case, grown};
+    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::lower::{Lowering, Partial, Program, SCALAR};
+    use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
+    use crate::ops::OnCuda;
+    use crate::plan::{Backward, Write};
+    use crate::{Error, Init, Result};
+
+    const KERNELS: &File = &File {
+        name: "arcs",
+        source: &[ENTRIES, include_str!("arcs.cu")],
+        constants: &["ARCS_WIDTH"],
+        kernels: &[("arcs_forward", 0), ("arcs_backward_machines", 0), ("arcs_backward_operations", 0)],
+    };
+
+    /// Rows that one block takes.
+    const BLOCK: usize = 128;
+
+    /// The kernels for a width, which a thread must hold in registers.
+    fn unit(width: usize) -> Result<Unit> {
+        if width > 64 {
+            let reason =
+                format!("rows of {width} do not fit a thread's registers on this device, at most 64 do");
+            return Err(Error::Unsupported { op: "arcs", reason });
+        }
+        Ok(Unit::sized(KERNELS, &[width as u8]))
+    }
+
+    fn program(g: &mut Graph, width: usize, grown_times: bool) -> Result<Vec<Value>> {
+        // Three states of five operations and two machines.
+        let operations = grown(g, "operations", 15, width)?;
+        let machines = grown(g, "machines", 6, width)?;
+        let times = if grown_times { grown(g, "times", 15, 2)? } else { g.scalars("times", 15, 2) };
+        let [along, source, target] = ["along", "source", "target"]
+            .map(|name| g.param(name, &[width], Init::Normal { deviation: 0.5 }));
+        let present = g.mask("present", 15, 2);
+        let arcs =
+            Arcs { operations, machines, times, along: along?, source: source?, target: target?, present };
+        let once = g.attend_arcs(arcs)?;
+        // The same parameters and operations again: gradients and cotangents must add up.
+        let again = g.attend_arcs(Arcs { machines: once, ..arcs })?;
+        Ok(vec![once, again, operations])
+    }
+
+    impl OnCuda for AttendArcs {
+        const CASES: &'static [Case] = &[
+            ("arcs 8", |g| program(g, 8, false)),
+            ("arcs 5, times that lead back", |g| program(g, 5, true)),
+        ];
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![unit(program.graph.shape(self.output).width)?])
+        }
+
+        fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
+            let Sizes { operations, machines, width } = self.sizes(to.tools.graph);
+            let Arcs { along, source, target, present, .. } = self.arcs;
+            let rows = to.all_rows(self.output);
+            let per_member = rows / to.addresses.members;
+            let arguments = arguments![
+                to.base(self.arcs.operations)?,
+                to.base(self.arcs.machines)?,
+                to.base(self.arcs.times)?,
+                to.mask(Some(present)),
+                to.param(along),
+                to.param(source),
+                to.param(target),
+                to.length(),
+                to.base(self.output)?,
+                operations,
+                machines,
+                per_member,
+            ];
+            let grid = (per_member.div_ceil(BLOCK), to.addresses.members, 1);
+            to.launch("arcs", (unit(width)?, "arcs_forward"), grid, BLOCK as u32, 0, arguments)
+        }
+
+        fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
+            let Sizes { operations, machines, width } = self.sizes(to.tools.graph);
+            let Arcs { along, source, target, present, .. } = self.arcs;
+            let members = to.addresses.members;
+            let (rows, others) = (to.all_rows(self.output), to.all_rows(self.arcs.operations));
+            let (own, other) = ((rows / members).div_ceil(BLOCK), (others / members).div_ceil(BLOCK));
+            // What the second kernel needs of each machine, then the partial sums of both.
+            let stats = to.scratch(2 * rows + members * width * (own + 2 * other));
+            let scalars = |count: usize| (count * SCALAR) as u64;
+            let first = stats + scalars(2 * rows);
+            let second = first + scalars(members * own * width);
+            // The machines' kernel comes first, and the other writes times before operations: one value may be several of
+            // them, and the first to write it replaces what is there.
+            let values = [self.arcs.operations, self.arcs.machines, self.arcs.times];
+            let (mut into, mut begun) = ([(None, false); 3], Vec::new());
+            for place in [1, 2, 0] {
+                if step.writes[place].is_none() {
+                    continue;
+                }
+                let mut same = values.iter().zip(&step.writes).filter(|(value, _)| **value == values[place]);
+                let fresh = same.any(|(_, write)| *write == Some(Write::Set));
+                into[place] = (Some(to.cotangent(values[place])?), !fresh || begun.contains(&values[place]));
+                begun.push(values[place]);
+            }
+            let [of, on, times] = [to.base(values[0])?, to.base(values[1])?, to.base(values[2])?];
+            let d = to.cotangent(self.output)?;
+            let arguments = arguments![
+                of,
+                on,
+                times,
+                to.mask(Some(present)),
+                to.param(along),
+                to.param(source),
+                to.param(target),
+                to.length(),
+                d,
+                stats,
+                into[1].0,
+                into[1].1,
+                first,
+                operations,
+                machines,
+                rows / members,
+            ];
+            let unit = unit(width)?;
+            to.launch(
+                "arcs'",
+                (unit, "arcs_backward_machines"),
+                (own, members, 1),
+                BLOCK as u32,
+                0,
+                arguments,
+            )?;
+            to.gather_partials("arcs'", first, Partial::dense(own, width), (target, width), None)?;
+            let arguments = arguments![
+                of,
+                on,
+                times,
+                to.mask(Some(present)),
+                to.param(along),
+                to.param(source),
+                to.param(target),
+                to.length(),
+                d,
+                stats,
+                into[0].0,
+                into[0].1,
+                into[2].0,
+                into[2].1,
+                second,
+                operations,
+                machines,
+                others / members,
+            ];
+            to.launch(
+                "arcs'",
+                (unit, "arcs_backward_operations"),
+                (other, members, 1),
+                BLOCK as u32,
+                0,
+                arguments,
+            )?;
+            to.gather_partials(
+                "arcs'",
+                second,
+                Partial::dense(other, 2 * width),
+                (along, width),
+                Some(source),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+impl super::Law for AttendArcs {
+    fn check() {
+        use super::law::{check, leaf, param};
+        let mut graph = Graph::new();
+        let (operations, machines) =
+            (leaf(&mut graph, "operations", 8, 4), leaf(&mut graph, "machines", 6, 4));
+        let [along, source, target] = ["along", "source", "target"].map(|name| param(&mut graph, name, &[4]));
+        let (times, present) = (graph.scalars("times", 8, 3), graph.mask("present", 8, 3));
+        let arcs = Arcs { operations, machines, times, along, source, target, present };
+        let once = graph.attend_arcs(arcs).unwrap();
+        let again = graph.attend_arcs(Arcs { machines: once, ..arcs }).unwrap();
+        check("arcs", &graph, &[again, operations]);
+
+        // Times that lead back to a parameter, and one value in two parts: one operation and one machine in each state.
+        let mut graph = Graph::new();
+        let (both, times) = (leaf(&mut graph, "both", 3, 4), leaf(&mut graph, "times", 3, 1));
+        let [along, source, target] = ["along", "source", "target"].map(|name| param(&mut graph, name, &[4]));
+        let present = graph.mask("present", 3, 1);
+        let arcs = Arcs { operations: both, machines: both, times, along, source, target, present };
+        let output = graph.attend_arcs(arcs).unwrap();
+        check("arcs, one value", &graph, &[output]);
+        let wide = graph.scalars("wide", 3, 5);
+        assert!(graph.attend_arcs(Arcs { machines: wide, ..arcs }).is_err());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cpu, Engine, Init};
+
+    /// One state with two operations, 1 and 3, and two machines, both 2; times 1 everywhere. All vectors are 1.
+    fn attended(present: &[u8]) -> Vec<f64> {
+        let mut graph = Graph::new();
+        let (operations, machines) = (graph.scalars("o", 2, 1), graph.scalars("m", 2, 1));
+        let times = graph.scalars("t", 2, 2);
+        let [along, source, target] =
+            ["along", "source", "target"].map(|name| graph.param(name, &[1], Init::Ones).unwrap());
+        let mask = graph.mask("present", 2, 2);
+        let arcs = Arcs { operations, machines, times, along, source, target, present: mask };
+        let output = graph.attend_arcs(arcs).unwrap();
+        let mut engine = Cpu::<f64>::new(&graph, &[output], 1);
+        engine.set_items(1).unwrap();
+        engine.set_parameters(0, &crate::initialise(graph.layout(), 0)).unwrap();
+        engine.load_scalars(operations, &[1.0, 3.0]).unwrap();
+        engine.load_scalars(machines, &[2.0, 2.0]).unwrap();
+        engine.load_scalars(times, &[1.0; 4]).unwrap();
+        engine.load_mask(mask, present).unwrap();
+        engine.forward().unwrap();
+        engine.output(0, 0).to_vec()
+    }
+
+    #[test]
+    fn a_machine_sees_its_arcs_and_itself_and_nothing_else() {
+        // Operations with their times are 2 and 4: scores 2 + 2, 4 + 2 and the loop's 2 · 2. Machine 0 has both arcs:
+        // (2 e⁴ + 4 e⁶ + 2 e⁴) / (e⁴ + e⁶ + e⁴) = (4 + 4 e²) / (2 + e²). Machine 1 has none and sees itself alone.
+        let e = 2.0_f64.exp();
+        let came = attended(&[1, 0, 1, 0]);
+        assert!((came[0] - (4.0 + 4.0 * e) / (2.0 + e)).abs() < 1e-14, "{came:?}");
+        assert_eq!(came[1], 2.0);
+    }
+}
