@@ -22,6 +22,16 @@ pub enum Error {
         /// What to write.
         mend: String,
     },
+    /// A bucket that refuses, or cannot be reached.
+    #[error("{place}: {reason}; {mend}")]
+    Remote {
+        /// The bucket.
+        place: String,
+        /// What its server said.
+        reason: String,
+        /// What helps.
+        mend: &'static str,
+    },
     /// A record that does not read.
     #[error("record {name} of {place}: {reason}")]
     Damaged {

@@ -1,8 +1,8 @@
 //! Where many machines leave their results, and leases on pieces of work.
 //!
-//! A [`Store`] keeps small records by name and is reached by every machine: a shared folder, over NFS too. It promises one
-//! thing that locks are usually asked for: of several processes that [`Store::create`] the same name, one succeeds. A
-//! folder keeps that promise by renaming, and nothing here asks a file system for a lock.
+//! A [`Store`] keeps small records by name and is reached by every machine: a shared folder, over NFS too, or a bucket. It
+//! promises one thing that locks are usually asked for: of several processes that [`Store::create`] the same name, one
+//! succeeds. A folder keeps that promise by renaming, a bucket by a put on a condition, and nothing here asks for a lock.
 //!
 //! [`Leases`] stand on that promise alone. An attempt at a piece of work is a record that its holder renews; one that was
 //! not renewed for its patience may be followed by the next attempt. Times are compared on the store's own clock, so that
@@ -14,13 +14,18 @@
 //! |---|---|
 //! | `store` | what every store can do, and which one a text names |
 //! | `folder` | a shared folder |
+//! | `buckets` | a bucket of an object store, with the feature of that name |
 //! | `lease` | attempts at pieces of work: begun, renewed, ended, overtaken |
 
+#[cfg(feature = "buckets")]
+mod buckets;
 mod error;
 mod folder;
 mod lease;
 mod store;
 
+#[cfg(feature = "buckets")]
+pub use buckets::BucketStore;
 pub use error::Error;
 pub use folder::FolderStore;
 pub use lease::{Attempt, Ended, Ending, Lease, Leases, Survey};

@@ -45,14 +45,34 @@ pub trait Store: Send + Sync {
     fn written(&self, name: &str) -> Result<Option<SystemTime>, Error>;
 }
 
-/// The store that a text names: a folder.
+/// How the address of a folder may begin.
+const FOLDER: &str = "file://";
+
+/// The store that a text names: a folder, or the address of a bucket.
 ///
 /// # Errors
 /// Where the text names none, or the store cannot be reached.
 pub fn open(text: &str) -> Result<Arc<dyn Store>, Error> {
-    if let Some((scheme, _)) = text.split_once("://") {
-        let mend = format!("'{scheme}' is not known here; give a folder");
-        return Err(Error::NoStore { came: text.to_owned(), mend });
+    match text.split_once("://") {
+        None | Some(("file", _)) => {
+            Ok(Arc::new(FolderStore::open(Path::new(text.strip_prefix(FOLDER).unwrap_or(text)))?))
+        }
+        Some(("s3" | "gs" | "az", _)) => bucket(text),
+        Some((scheme, _)) => {
+            let mend =
+                format!("'{scheme}' is not known here; give a folder, or a bucket as s3://, gs:// or az://");
+            Err(Error::NoStore { came: text.to_owned(), mend })
+        }
     }
-    Ok(Arc::new(FolderStore::open(Path::new(text))?))
+}
+
+#[cfg(feature = "buckets")]
+fn bucket(address: &str) -> Result<Arc<dyn Store>, Error> {
+    Ok(Arc::new(crate::BucketStore::open(address)?))
+}
+
+#[cfg(not(feature = "buckets"))]
+fn bucket(address: &str) -> Result<Arc<dyn Store>, Error> {
+    let mend = "this program was built without its feature 'buckets'; build it with that, or give a folder";
+    Err(Error::NoStore { came: address.to_owned(), mend: mend.to_owned() })
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Every feature that a crate of the workspace has.
-const FEATURES: [&str; 2] = ["--features", "cuda,pumpkin"];
+const FEATURES: [&str; 2] = ["--features", "buckets,cuda,pumpkin"];
 
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
@@ -37,6 +37,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     // What a feature adds; everything else has just been run without it.
     step("tests of pumpkin", &|| feature_tests("niwaki-shop", "pumpkin"))?;
     step("tests of cuda", &|| feature_tests("niwaki-nn", "cuda"))?;
+    step("tests of buckets", &|| feature_tests("niwaki-store", "buckets"))?;
     step("docs", &|| {
         let every = ["doc", "--workspace", "--no-deps", "--locked"];
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
