@@ -64,6 +64,12 @@ pub enum Error {
     /// A store of results that refuses.
     #[error(transparent)]
     Store(#[from] niwaki_store::Error),
+    /// A study that fine-tunes a model which nobody named.
+    #[error("study {label}: it fine-tunes a pretrained model")]
+    NoModel {
+        /// The study.
+        label: String,
+    },
     /// A plan of work that cannot be used.
     #[error("{name}: {mend}")]
     Plan {

@@ -8,6 +8,7 @@ mod device;
 mod memory;
 mod npy;
 mod output;
+mod places;
 mod terminal;
 
 use clap::Parser;

@@ -13,6 +13,7 @@ use niwaki_train::Device;
 use niwaki_train::spec::PolicyKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -32,6 +33,9 @@ pub struct Split {
     pub seeds: Option<u64>,
     /// The first seed in place of their own.
     pub first_seed: Option<u64>,
+    /// The pretrained model of studies that leave it open, as every machine finds it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<PathBuf>,
     /// The texts of the studies.
     pub studies: Vec<String>,
     /// The units; one stands behind those that must be done before it.
@@ -51,6 +55,8 @@ pub struct Splitting {
     pub runs: Option<usize>,
     /// How fast studies were made, by label; pilots have labels of their own.
     pub speeds: BTreeMap<String, Speed>,
+    /// The pretrained model of studies that leave it open.
+    pub model: Option<PathBuf>,
 }
 
 /// What decides whether the rest of a document can be read.
@@ -70,12 +76,15 @@ impl Split {
     /// Splits studies, each given by its text.
     ///
     /// # Errors
-    /// Where a study is refused or measures policy pairs, or two of them put different runs into one folder.
+    /// Where a study is refused, measures policy pairs or lacks a model, or two of them put different runs into one folder.
     pub fn new(studies: Vec<String>, asked: &Splitting) -> Result<Self, Error> {
         let mut drafts = Vec::new();
         let mut owners = BTreeMap::new();
         for (place, text) in studies.iter().enumerate() {
-            let stages = stages(text, asked.seeds, asked.first_seed)?;
+            let stages = stages(text, asked.seeds, asked.first_seed, asked.model.as_deref())?;
+            if stages.study.lacks_model() {
+                return Err(Error::NoModel { label: stages.study.label });
+            }
             let mut depth = 0;
             if let Some(pilot) = stages.pilot()? {
                 draft(&mut drafts, &mut owners, place, Stage::Pilot, depth, &pilot, asked)?;
@@ -110,6 +119,7 @@ impl Split {
             id: String::new(),
             seeds: asked.seeds,
             first_seed: asked.first_seed,
+            model: asked.model.clone(),
             studies,
             units,
         };
@@ -178,14 +188,24 @@ impl Split {
     /// The study of a unit, to be planned stage by stage.
     pub(super) fn stages(&self, study: usize) -> Result<Stages, Error> {
         let text = self.studies.get(study).map_or("", String::as_str);
-        stages(text, self.seeds, self.first_seed)
+        stages(text, self.seeds, self.first_seed, self.model.as_deref())
     }
 }
 
 /// A study's text, to be planned stage by stage.
-fn stages(text: &str, seeds: Option<u64>, first_seed: Option<u64>) -> Result<Stages, Error> {
+fn stages(
+    text: &str,
+    seeds: Option<u64>,
+    first_seed: Option<u64>,
+    model: Option<&Path>,
+) -> Result<Stages, Error> {
     match Contents::read("the plan's study", text)? {
-        Contents::Training(study) => Ok(Stages { study: *study, seeds, first_seed }),
+        Contents::Training(mut study) => {
+            if study.lacks_model() {
+                study.base.policy.model = model.map(Path::to_owned);
+            }
+            Ok(Stages { study: *study, seeds, first_seed })
+        }
         Contents::Diagnostics(study) => {
             let mend =
                 "it measures policy pairs, which takes seconds on one machine; there is nothing to split";

@@ -6,6 +6,9 @@ use crate::Error;
 use niwaki_store::{Ending, Leases};
 use serde::Serialize;
 
+/// How many units that are done say how fast the work is: each is a record to be read, over a network perhaps.
+const SAMPLE: usize = 64;
+
 /// How far a plan is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
@@ -29,7 +32,7 @@ pub struct Status {
     pub run_iterations: u64,
     /// Those that are done.
     pub run_iterations_done: u64,
-    /// Seconds until all is done, if as many go on working as now and as fast as so far.
+    /// Seconds until all is done, if as many go on working as now and as fast as the last units that were done.
     pub seconds_left: Option<f64>,
 }
 
@@ -86,12 +89,16 @@ impl Status {
             seconds_left: None,
         };
         let (mut steps, mut seconds) = (0, 0.0);
+        let done = |state: &State| matches!(state, State::Done(_));
+        let unread = states.iter().filter(|state| done(state)).count().saturating_sub(SAMPLE);
         for (number, (state, unit)) in states.iter().zip(&split.units).enumerate() {
             match *state {
                 State::Done(attempt) => {
                     status.done += 1;
                     status.run_iterations_done += unit.run_iterations;
-                    if let Some(ended) = leases.ended(number, attempt, Ending::Done)? {
+                    if status.done > unread
+                        && let Some(ended) = leases.ended(number, attempt, Ending::Done)?
+                    {
                         (steps, seconds) = (steps + ended.steps, seconds + ended.seconds);
                     }
                 }

@@ -7,7 +7,7 @@ use super::claims::{
 use crate::Error;
 use crate::shipped::{self, Kind};
 use niwaki_train::Spec;
-use niwaki_train::spec::strictly;
+use niwaki_train::spec::{PolicyKind, strictly};
 use serde::{Deserialize, Serialize};
 
 /// A training study as its file has it.
@@ -110,6 +110,12 @@ impl Training {
     pub(super) fn shipped(label: &str) -> Result<Self, Error> {
         let study = shipped::find(label).ok_or_else(|| shipped::unknown(label))?;
         Ok(strictly(&study.name(), study.text)?)
+    }
+
+    /// Whether it fine-tunes a pretrained model and leaves open which.
+    #[must_use]
+    pub fn lacks_model(&self) -> bool {
+        self.base.policy.kind == PolicyKind::Decoder && self.base.policy.model.is_none()
     }
 }
 

@@ -50,7 +50,14 @@ first_seed = 100
 "#;
 
 fn splitting(runs: Option<usize>) -> Splitting {
-    Splitting { seeds: None, first_seed: None, device: Device::Cpu, runs, speeds: BTreeMap::new() }
+    Splitting {
+        seeds: None,
+        first_seed: None,
+        device: Device::Cpu,
+        runs,
+        speeds: BTreeMap::new(),
+        model: None,
+    }
 }
 
 fn split(text: &str, runs: Option<usize>) -> Split {
@@ -121,7 +128,7 @@ fn plans_that_cannot_be_used_are_named() {
     foreign.units[0].id = "0".repeat(16);
     let folder = tempfile::tempdir().unwrap();
     let worker = Worker::new(&foreign, store(folder.path()), folder.path());
-    assert!(worker.check(0).unwrap_err().to_string().contains("use the same program everywhere"));
+    assert!(worker.check(0).unwrap_err().to_string().contains("use the same program, and the same files"));
     let diagnostics = niwaki_study::find("tab:diag-summary").unwrap().text.to_owned();
     let refused = Split::new(vec![diagnostics], &splitting(None)).unwrap_err().to_string();
     assert!(refused.contains("there is nothing to split"), "{refused}");
@@ -232,6 +239,89 @@ fn a_unit_that_always_fails_is_given_up_and_named() {
     std::fs::remove_file(&home).unwrap();
     assert_eq!(crew.one(3, &|_| {}).unwrap().trained, 1);
     assert!(crew.all(&|_| {}).unwrap().given_up().next().is_none());
+}
+
+#[test]
+fn a_run_that_comes_out_otherwise_is_refused_and_both_are_kept() {
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let study = small("");
+    run(&study, whole.path());
+    let plan = split(SMALL, None);
+    let home = &plan.units[0].runs[0];
+    let stands = parts.path().join(home);
+    // Before this attempt ends, another process puts the run in place, with a curve that is longer by a byte.
+    let other = |_| {
+        if !stands.exists() {
+            std::fs::create_dir_all(&stands).unwrap();
+            for entry in std::fs::read_dir(whole.path().join(home)).unwrap().map(Result::unwrap) {
+                std::fs::copy(entry.path(), stands.join(entry.file_name())).unwrap();
+            }
+            let curve = std::fs::read_to_string(stands.join("curve.jsonl")).unwrap();
+            std::fs::write(stands.join("curve.jsonl"), curve + "\n").unwrap();
+        }
+    };
+    let worker = Worker::new(&plan, store(parts.path()), parts.path());
+    let refused = worker.work(0, 1, &other).unwrap_err();
+    let niwaki_study::Error::Differs { file, ref left, .. } = refused else { panic!("{refused}") };
+    assert_eq!(file, "curve.jsonl");
+    let said = refused.to_string();
+    assert!(said.starts_with(&format!(
+        "run {home}: another process finished it with another curve.jsonl; that one stands"
+    )));
+    // What this attempt trained is left where it says, and is what one process makes of it.
+    let [ours, wanted] =
+        [left.as_path(), &whole.path().join(home)].map(|run| std::fs::read(run.join("curve.jsonl")).unwrap());
+    assert!(ours == wanted && std::fs::read(stands.join("curve.jsonl")).unwrap() != wanted);
+    // The same where the store is no folder: the archive of another run stands in its place.
+    let scratch = tempfile::tempdir().unwrap();
+    let memory = Arc::new(Memory::default());
+    let worker = Worker::new(&plan, memory.clone(), scratch.path());
+    worker.work(1, 1, &|_| {}).unwrap();
+    let foreign = memory.records.lock().unwrap().values().next().unwrap().clone();
+    let archive =
+        format!("{home}/{}.zip", study.runs.iter().find(|run| Path::new(home) == run.home).unwrap().hash);
+    let other = |_| drop(memory.records.lock().unwrap().insert(archive.clone(), foreign.clone()));
+    let refused = worker.work(0, 1, &other).unwrap_err();
+    let niwaki_study::Error::Differs { file, ref left, .. } = refused else { panic!("{refused}") };
+    assert_eq!(file, "summary.json");
+    assert!(std::fs::read(left.join("curve.jsonl")).unwrap() == wanted);
+    assert!(memory.records.lock().unwrap()[&archive].0 == foreign.0);
+}
+
+#[test]
+fn the_model_of_a_study_travels_in_its_plan() {
+    let text = niwaki_study::find("tab:v2-cell3-fatal-drift").unwrap().text.to_owned();
+    let refused = Split::new(vec![text.clone()], &splitting(None)).unwrap_err().to_string();
+    assert_eq!(refused, "study tab:v2-cell3-fatal-drift: it fine-tunes a pretrained model");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../niwaki-lm/tests/fixtures/tiny-qwen2");
+    let moved = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(&fixture).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), moved.path().join(entry.file_name())).unwrap();
+    }
+    // The study's own record wants tokens that the tiny model lacks.
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../niwaki-lm/tests/fixtures/record.toml");
+    let mut study: toml::Table = toml::from_str(&text).unwrap();
+    let task = study["base"]["task"].as_table_mut().unwrap();
+    task.insert("file".to_owned(), record.display().to_string().into());
+    let text = toml::to_string(&study).unwrap();
+    let made = |model: &Path| {
+        let asked = Splitting { model: Some(model.to_owned()), ..splitting(None) };
+        Split::new(vec![text.clone()], &asked).unwrap()
+    };
+    let (here, there) = (made(&fixture), made(moved.path()));
+    // Units are named by the model's content; where it lies is the plan's.
+    let names = |plan: &Split| plan.units.iter().map(|unit| unit.id.clone()).collect::<Vec<_>>();
+    assert!(names(&here) == names(&there) && here.id != there.id);
+    let read = Split::read("plan.json", &there.to_json().unwrap()).unwrap();
+    let out = tempfile::tempdir().unwrap();
+    Worker::new(&read, store(out.path()), out.path()).check(0).unwrap();
+    // A model that was changed since makes other runs.
+    let weights = moved.path().join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&weights, bytes).unwrap();
+    let refused = Worker::new(&read, store(out.path()), out.path()).check(0).unwrap_err().to_string();
+    assert!(refused.contains("this program makes other runs of its study"), "{refused}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! `niwaki reproduce`: the paper's tables and figures, re-run beside the printed numbers.
 
 use crate::device::DeviceArgs;
-use crate::{output, terminal};
+use crate::{output, places, terminal};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use niwaki_page::{Cell, Column, Table};
+use niwaki_study::machines::collect;
 use niwaki_study::training::Workplace;
 use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
-use niwaki_train::spec::PolicyKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -32,6 +32,9 @@ pub(crate) struct Reproduce {
     /// Train nothing; report what the folder holds.
     #[arg(long)]
     report_only: bool,
+    /// Bring the finished runs of a bucket into the folder first, e.g. s3://bucket/runs.
+    #[arg(long, value_name = "STORE", requires = "report_only")]
+    from: Option<String>,
     /// Most runs that train as one program on a GPU; where absent, a sixth of all, as six programs share it.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
@@ -52,6 +55,7 @@ impl Reproduce {
             first_seed: None,
             out: out.to_owned(),
             report_only,
+            from: None,
             members: None,
             model: None,
             device,
@@ -64,6 +68,8 @@ impl Reproduce {
         }
         self.seeds.map_or(Ok(()), super::check_seeds)?;
         ensure!(self.members != Some(0), "--members 0 trains nothing; give at least 1");
+        let mend = "the runs of a bucket are brought into one by --report-only --from";
+        places::folder_only("--out", &self.out, mend)?;
         let mut chosen = Vec::new();
         for label in &self.labels {
             match label.as_str() {
@@ -98,9 +104,14 @@ impl Reproduce {
             workplace: if trains && !self.report_only { Some(self.workplace()?) } else { None },
             made: output::made(),
         };
+        let from = self.from.as_deref().map(niwaki_store::open).transpose().context("--from")?;
         for study in chosen {
-            if let Contents::Diagnostics(study) = &study {
-                output::make_folder(&self.out.join(study.folder()))?;
+            match (&study, &from) {
+                (Contents::Diagnostics(study), _) => output::make_folder(&self.out.join(study.folder()))?,
+                (Contents::Training(study), Some(store)) => {
+                    collect(study, self.seeds, self.first_seed, store.clone(), &self.out)?;
+                }
+                (Contents::Training(_), None) => {}
             }
             let bar = terminal::Bar::default();
             let report = reproduce(study, &asked, &|progress| show(&bar, progress)).map_err(named)?;
@@ -117,8 +128,7 @@ impl Reproduce {
         let mut ready = Vec::with_capacity(chosen.len());
         for mut study in chosen {
             if let Contents::Training(training) = &mut study
-                && training.base.policy.kind == PolicyKind::Decoder
-                && training.base.policy.model.is_none()
+                && training.lacks_model()
             {
                 let Some(model) = &self.model else {
                     let missing =

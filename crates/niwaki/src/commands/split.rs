@@ -1,13 +1,12 @@
 //! `niwaki split`: a study as units of work for many machines.
 
 use crate::device::DeviceArgs;
-use crate::{output, terminal};
+use crate::{places, terminal};
 use anyhow::{Context, bail, ensure};
 use niwaki_page::{Cell, Column, Format, Table};
 use niwaki_study::machines::{Scaling, Split, Splitting};
 use niwaki_study::training::{Speed, Training};
 use niwaki_study::{Contents, answering, studies};
-use niwaki_train::spec::PolicyKind;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,7 @@ pub(crate) struct Args {
     /// Labels of the paper that train, `all` for every one, or studies of your own as .toml files.
     #[arg(value_name = "LABEL", required = true)]
     labels: Vec<String>,
-    /// Where the plan is written.
+    /// Where the plan is written: a file, or an object of a bucket.
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     out: PathBuf,
     /// Number of seeds, in place of the study's own.
@@ -39,6 +38,9 @@ pub(crate) struct Args {
     /// Say how long the plan takes on so many machines, from the speeds.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     simulate: Vec<usize>,
+    /// The pretrained model of studies that fine-tune one, where every machine finds it: a Hugging Face folder or a GGUF file.
+    #[arg(long, value_name = "MODEL")]
+    model: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceArgs,
 }
@@ -57,10 +59,14 @@ impl Args {
             device: self.device.choose()?,
             runs: self.runs,
             speeds: guessed,
+            model: self.model()?,
         };
-        let split = Split::new(texts, &asked)?;
+        let split = Split::new(texts, &asked).map_err(|error| match error {
+            niwaki_study::Error::NoModel { .. } => anyhow::anyhow!("{error}; name it with --model"),
+            other => other.into(),
+        })?;
         let scaling = if self.simulate.is_empty() { None } else { Some(self.scaling(&split)?) };
-        output::write_whole(&self.out, &split.to_json()?)?;
+        places::write(&self.out, &split.to_json()?)?;
         let runs: usize = split.units.iter().map(|unit| unit.runs.len()).sum();
         let iterations: u64 = split.units.iter().map(|unit| unit.run_iterations).sum();
         terminal::say(&format!(
@@ -80,6 +86,12 @@ impl Args {
         })
     }
 
+    /// The model, as every machine finds it.
+    fn model(&self) -> anyhow::Result<Option<PathBuf>> {
+        let whole = self.model.as_ref().map(std::path::absolute).transpose();
+        whole.context("cannot tell where the model is")
+    }
+
     /// The texts of the studies.
     fn texts(&self) -> anyhow::Result<Vec<String>> {
         let mut texts = Vec::new();
@@ -88,10 +100,14 @@ impl Args {
                 "all" => {
                     for study in studies() {
                         match study.read()? {
-                            // Which model it fine-tunes is said by a study of one's own.
                             Contents::Training(training)
-                                if training.base.policy.kind == PolicyKind::Decoder
-                                    && training.base.policy.model.is_none() => {}
+                                if training.lacks_model() && self.model.is_none() =>
+                            {
+                                terminal::warn(&format!(
+                                    "{} fine-tunes a pretrained model; name it with --model: left out",
+                                    training.label
+                                ));
+                            }
                             Contents::Training(_) => texts.push(study.text.to_owned()),
                             // They take seconds on one machine, and `reproduce` measures them where it reports.
                             Contents::Diagnostics(_) => {}

@@ -3,7 +3,7 @@
 use super::launch::{Local, PlanArgs};
 use super::reproduce::Reproduce;
 use crate::device::DeviceArgs;
-use crate::{output, terminal};
+use crate::{output, places, terminal};
 use anyhow::Context;
 use niwaki_study::machines::{Split, Splitting};
 use niwaki_study::sweep::Sweep;
@@ -50,6 +50,11 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         super::check_seeds(self.seeds)?;
+        places::folder_only(
+            "--out",
+            &self.out,
+            "write the study with --write-only, and launch its plan with a bucket",
+        )?;
         let text = niwaki_files::read_text(&self.file)
             .with_context(|| format!("cannot read {}", self.file.display()))?;
         let base = super::spec(&self.file.display().to_string(), &text, &self.settings)?.beside(&self.file);
@@ -84,7 +89,14 @@ impl Args {
         if !self.write_only && self.workers.is_none() {
             return Reproduce::of(&file, &self.out, self.device, false).run();
         }
-        let asked = Splitting { seeds: None, first_seed: None, device, runs: None, speeds: BTreeMap::new() };
+        let asked = Splitting {
+            seeds: None,
+            first_seed: None,
+            device,
+            runs: None,
+            speeds: BTreeMap::new(),
+            model: None,
+        };
         let split = Split::new(vec![study], &asked)?;
         let plan = PlanArgs {
             plan: self.out.join(format!("{folder}.json")),

@@ -173,7 +173,17 @@ fn launchers_translate() {
     insta::assert_snapshot!("launch_slurm", dry(&["slurm", "--at-once", "8"]));
     insta::assert_snapshot!(
         "launch_kubernetes",
-        dry(&["kubernetes", "--image", "niwaki:1", "--volume", "results", "--out", "/results"])
+        dry(&[
+            "kubernetes",
+            "--image",
+            "niwaki:1",
+            "--volume",
+            "results",
+            "--out",
+            "/results",
+            "--secret",
+            "account"
+        ])
     );
     let ray = dry(&["ray"]);
     insta::assert_snapshot!("launch_ray", ray.split_once("# The plan ").unwrap().1);
@@ -292,6 +302,11 @@ fn refusals_are_one_line_and_exit_2() {
         vec!["work", "--unit", "0", "--plan", "missing.json"],
         vec!["work", "--unit", "0", "--out", "file"],
         vec!["work", "--unit", "0", "--out", "ftp://host/folder"],
+        vec!["work", "--unit", "0", "--plan", "ftp://plan.json"],
+        vec!["split", "tab:pretrained-summary"],
+        vec!["reproduce", "forty.toml", "--out", "s3://bucket/runs"],
+        vec!["reproduce", "forty.toml", "--from", "s3://bucket/runs"],
+        vec!["sweep", "base.toml", "--arm", "ppo", "--out", "gs://bucket"],
         vec!["work"],
         vec!["status", "--plan", "old.json"],
         vec!["launch", "local", "--workers", "0"],
@@ -315,6 +330,21 @@ fn refusals_are_one_line_and_exit_2() {
         let _ = writeln!(transcript, "$ niwaki {}\n{line}", arguments.join(" "));
     }
     insta::assert_snapshot!("machines_refusals", transcript);
+}
+
+/// A place in which nobody, not even the system's owner, may make a folder.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_that_cannot_be_written_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("forty.toml"), STUDY).unwrap();
+    stdout(&niwaki(&["split", "forty.toml"], folder.path()));
+    for arguments in [&["work", "--claim"][..], &["status"], &["launch", "local", "--workers", "1"]] {
+        let ended = niwaki(&[arguments, &["--out", "/sys/niwaki"]].concat(), folder.path());
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.lines().count() == 1 && said.contains("choose a place that can be written"), "{said}");
+    }
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub struct Pods<'a> {
     pub image: &'a str,
     /// A claim on a volume that every pod can write, mounted at the folder of the results.
     pub volume: Option<&'a str>,
+    /// A Secret whose keys become the pods' environment.
+    pub secret: Option<&'a str>,
 }
 
 /// The manifest: the plan in a ConfigMap, and a Job with one index per unit. Pods with higher indices begin later, so units
@@ -32,7 +34,8 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
         );
         return Err(refuse(mend));
     }
-    let words = [launch.program, launch.out, pods.image, pods.volume.unwrap_or_default()];
+    let [volume, secret] = [pods.volume, pods.secret].map(Option::unwrap_or_default);
+    let words = [launch.program, launch.out, pods.image, volume, secret];
     if let Some(word) = words.into_iter().find(|word| word.chars().any(char::is_control)) {
         return Err(refuse(format!("'{}' holds a control character", word.escape_debug())));
     }
@@ -70,6 +73,11 @@ spec:
     );
     if split.units.iter().any(|unit| unit.device != "cpu") {
         manifest += "          resources:\n            limits:\n              nvidia.com/gpu: 1\n";
+    }
+    if let Some(secret) = pods.secret {
+        let name = text(secret);
+        let _ =
+            writeln!(manifest, "          envFrom:\n            - secretRef:\n                name: {name}");
     }
     manifest += "          volumeMounts:\n            - name: plan\n              mountPath: /etc/niwaki\n";
     if pods.volume.is_some() {

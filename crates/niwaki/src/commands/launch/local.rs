@@ -32,6 +32,7 @@ pub(crate) struct Local {
 }
 
 /// A process that is to be started: the GPU that it sees, and its threads.
+#[derive(Debug, PartialEq, Eq)]
 struct Post {
     gpu: Option<String>,
     threads: usize,
@@ -41,7 +42,18 @@ impl Local {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         ensure!(self.workers != Some(0), "--workers 0 runs nothing; give at least 1");
         let split = self.plan.read()?;
-        let posts = self.posts(split.units.iter().any(|unit| unit.device != "cpu"));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let gpus = if split.units.iter().any(|unit| unit.device != "cpu") {
+            let visible = visible();
+            ensure!(
+                !visible.is_empty(),
+                "the plan needs a GPU and none is visible here; name some with {VISIBLE}, e.g. {VISIBLE}=0,1"
+            );
+            visible
+        } else {
+            Vec::new()
+        };
+        let posts = posts(self.workers, cores, &gpus);
         if self.dry_run {
             for post in &posts {
                 terminal::say(&self.line(post)?);
@@ -90,16 +102,6 @@ impl Local {
         work::given_up(&self.plan, &standing).map_or(Ok(ExitCode::SUCCESS), Err)
     }
 
-    /// One process per GPU, or one per core.
-    fn posts(&self, gpus: bool) -> Vec<Post> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let visible = if gpus { visible() } else { Vec::new() };
-        let count = self.workers.unwrap_or(if visible.is_empty() { cores } else { visible.len() });
-        let threads = (cores / count).max(1);
-        let gpu = |worker: usize| visible.get(worker % visible.len().max(1)).cloned();
-        (0..count).map(|worker| Post { gpu: gpu(worker), threads }).collect()
-    }
-
     fn command(&self, post: &Post) -> anyhow::Result<Command> {
         let mut command = Command::new(super::this_program()?);
         command.args(["work", "--claim", "--quiet", "--plan"]).arg(&self.plan.plan);
@@ -131,15 +133,24 @@ impl Local {
     }
 }
 
+/// One process per GPU, or one per core; more than there are GPUs take turns on them, and all share the cores.
+fn posts(workers: Option<usize>, cores: usize, gpus: &[String]) -> Vec<Post> {
+    let count = workers.unwrap_or(if gpus.is_empty() { cores } else { gpus.len() });
+    let threads = (cores / count).max(1);
+    let gpu = |worker: usize| gpus.get(worker % gpus.len().max(1)).cloned();
+    (0..count).map(|worker| Post { gpu: gpu(worker), threads }).collect()
+}
+
+/// The GPUs of a list as CUDA reads it: those before the first that is none.
+fn listed(list: &str) -> Vec<String> {
+    let names = list.split(',').map(str::trim);
+    names.take_while(|gpu| !gpu.is_empty() && !gpu.starts_with('-')).map(ToOwned::to_owned).collect()
+}
+
 /// The GPUs that this process sees.
 fn visible() -> Vec<String> {
-    if let Ok(listed) = std::env::var(VISIBLE) {
-        return listed
-            .split(',')
-            .map(str::trim)
-            .filter(|gpu| !gpu.is_empty())
-            .map(ToOwned::to_owned)
-            .collect();
+    if let Ok(list) = std::env::var(VISIBLE) {
+        return listed(&list);
     }
     let found = std::fs::read_dir("/proc/driver/nvidia/gpus").map_or(0, Iterator::count);
     (0..found).map(|gpu| gpu.to_string()).collect()
@@ -159,4 +170,26 @@ fn stop_all(mut children: Vec<Option<Child>>) -> anyhow::Result<ExitCode> {
     }
     terminal::say("stopped; the same command goes on from there");
     Ok(ExitCode::from(130))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_spread_over_the_gpus_that_are_visible() {
+        let on = |workers, cores, list: &str| {
+            let posts = posts(workers, cores, &listed(list)).into_iter();
+            posts.map(|post| (post.gpu.unwrap_or_default(), post.threads)).collect::<Vec<_>>()
+        };
+        let named = |posts: &[(&str, usize)]| {
+            posts.iter().map(|(gpu, threads)| ((*gpu).to_owned(), *threads)).collect::<Vec<_>>()
+        };
+        assert_eq!(on(None, 16, "0,1,GPU-7a"), named(&[("0", 5), ("1", 5), ("GPU-7a", 5)]));
+        assert_eq!(on(Some(5), 4, "2, 3"), named(&[("2", 1), ("3", 1), ("2", 1), ("3", 1), ("2", 1)]));
+        assert_eq!(on(Some(1), 8, "0,1"), named(&[("0", 8)]));
+        assert_eq!(on(None, 2, ""), named(&[("", 1), ("", 1)]));
+        // CUDA sees nothing from the first that is none.
+        assert_eq!((listed("1,-1,0"), listed("-1")), (vec!["1".to_owned()], Vec::new()));
+    }
 }

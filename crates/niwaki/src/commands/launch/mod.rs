@@ -2,9 +2,10 @@
 
 mod local;
 
-use crate::terminal;
+use crate::{places, terminal};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
+use niwaki_files::Digest;
 use niwaki_store::Store;
 use niwaki_study::machines::launch::{Launch, Pods, kubernetes, ray, slurm};
 use niwaki_study::machines::{Split, Status, Terms, leases};
@@ -19,11 +20,12 @@ pub(super) use local::Local;
 /// What every command about a plan is given.
 #[derive(Args, Clone)]
 pub(crate) struct PlanArgs {
-    /// The plan, as `niwaki split` wrote it.
+    /// The plan, as `niwaki split` wrote it: a file, or an object of a bucket.
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     pub(super) plan: PathBuf,
-    /// Folder for results that all machines share; it may hold some of them already.
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    /// Where results go that all machines share: a folder, or a bucket (s3://, gs://, az://) and a prefix in it; it may hold
+    /// some of them already.
+    #[arg(long, value_name = "STORE", default_value = "runs")]
     pub(super) out: String,
     /// How often a unit may fail before it is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -33,7 +35,7 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// The plan itself.
     pub(super) fn read(&self) -> anyhow::Result<Split> {
-        let text = niwaki_files::read_text(&self.plan)
+        let text = places::read(&self.plan)
             .with_context(|| format!("cannot read {}; make it with niwaki split", self.plan.display()))?;
         Ok(Split::read(&self.plan.display().to_string(), &text)?)
     }
@@ -54,8 +56,9 @@ impl PlanArgs {
             .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' })
             .collect();
         let holder = format!("{host}-{}", std::process::id());
-        let (patience, scratch) = (Duration::from_secs(lease), std::env::temp_dir().join("niwaki"));
-        Terms { holder, patience, attempts: self.attempts, scratch }
+        // Processes that share a bucket go on from each other's attempts; those of another bucket must not.
+        let scratch = std::env::temp_dir().join(format!("niwaki-{}", Digest::of(&self.out)));
+        Terms { holder, patience: Duration::from_secs(lease), attempts: self.attempts, scratch }
     }
 }
 
@@ -118,6 +121,9 @@ struct Kubernetes {
     /// A claim on a volume that every pod can write; it is mounted at --out.
     #[arg(long, value_name = "CLAIM")]
     volume: Option<String>,
+    /// A Secret whose keys become the pods' environment, e.g. the account of a bucket.
+    #[arg(long, value_name = "NAME")]
+    secret: Option<String>,
 }
 
 #[derive(Args)]
@@ -137,8 +143,8 @@ impl Launching {
                 let script = elsewhere.text(true, |split, launch| Ok(slurm(split, launch, &options)))?;
                 elsewhere.submit(&script, "bash", &[])
             }
-            Launcher::Kubernetes(Kubernetes { elsewhere, image, volume }) => {
-                let pods = Pods { image: &image, volume: volume.as_deref() };
+            Launcher::Kubernetes(Kubernetes { elsewhere, image, volume, secret }) => {
+                let pods = Pods { image: &image, volume: volume.as_deref(), secret: secret.as_deref() };
                 let manifest =
                     elsewhere.text(false, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
                 elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"])
@@ -207,9 +213,9 @@ fn this_program() -> anyhow::Result<String> {
     Ok(program.display().to_string())
 }
 
-/// A path as other processes find it; a store that is no folder is found by its own name.
+/// A path as other processes find it; a bucket is found by its own name.
 fn absolute(path: &str) -> anyhow::Result<String> {
-    if path.contains("://") {
+    if places::is_bucket(path) || path.starts_with("file://") {
         return Ok(path.to_owned());
     }
     let whole =
