@@ -4,7 +4,7 @@ use super::RolloutRequest;
 use niwaki_lm::Choices;
 use niwaki_policies::Rollout;
 use niwaki_stream::Key;
-use niwaki_tasks::{Construction, Payment, Sequence, TextTask};
+use niwaki_tasks::{Construction, GraphTask, Numbers, Payment, Sequence, TextTask};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -75,35 +75,77 @@ impl Environment for ShopEnvironment {
     }
 
     fn instances(&self, seed: u64, request: RolloutRequest, groups: Range<usize>) -> Vec<u32> {
-        let (training, validation) = (self.task.training(), self.task.validation());
-        // Not the purpose "instances", which draws the pool itself.
-        let key = Key::new(seed, if request.held_out { "trial instances" } else { "rollout instances" });
-        let draw = |group: usize| {
-            let mut stream = key.iteration(request.iteration as u64).lane(group as u64).open();
-            if request.held_out {
-                (training + stream.below(validation as u64) as usize) as u32
-            } else {
-                stream.below(training as u64) as u32
-            }
-        };
-        groups.map(draw).collect()
+        groups.map(|group| drawn(self.task.numbers(), seed, request, group)).collect()
     }
 
     fn held_out(&self) -> Option<Range<u32>> {
-        let first = self.task.training() as u32;
-        Some(first..first + self.task.validation() as u32)
+        Some(held_out(self.task.numbers()))
     }
 
     fn fill_rewards(&self, rollout: &mut Rollout) {
-        let Rollout { shape, reward, outcome, instances, .. } = rollout;
-        let (lanes, bounds) = (shape.lanes(), self.task.bounds());
-        let group = outcome.len() / instances.len().max(1);
-        reward.clear();
-        reward.extend(outcome.iter().enumerate().map(|(lane, &outcome)| {
-            let optimum = bounds[instances[lane / group] as usize].upper;
-            self.payments[lane / lanes].pay(outcome, optimum)
-        }));
+        pay(self.task.numbers(), &self.payments, rollout);
     }
+}
+
+/// A pool of shops that are shown as graphs. As [`ShopEnvironment`], but a group's lanes each name their instance.
+#[derive(Clone, Debug)]
+pub struct GraphEnvironment {
+    /// The shops.
+    pub task: Arc<GraphTask>,
+    /// What each member is paid for.
+    pub payments: Vec<Payment>,
+    /// Lanes that share an instance.
+    pub group: usize,
+}
+
+impl Environment for GraphEnvironment {
+    type View = GraphTask;
+
+    fn view(&self) -> &GraphTask {
+        &self.task
+    }
+
+    fn instances(&self, seed: u64, request: RolloutRequest, lanes: Range<usize>) -> Vec<u32> {
+        lanes.map(|lane| drawn(self.task.numbers(), seed, request, lane / self.group)).collect()
+    }
+
+    fn held_out(&self) -> Option<Range<u32>> {
+        Some(held_out(self.task.numbers()))
+    }
+
+    fn fill_rewards(&self, rollout: &mut Rollout) {
+        pay(self.task.numbers(), &self.payments, rollout);
+    }
+}
+
+/// The instance of a group of lanes, for the member with this seed.
+fn drawn(numbers: &Numbers, seed: u64, request: RolloutRequest, group: usize) -> u32 {
+    // Not the purpose "instances", which draws the pool itself.
+    let key = Key::new(seed, if request.held_out { "trial instances" } else { "rollout instances" });
+    let mut stream = key.iteration(request.iteration as u64).lane(group as u64).open();
+    if request.held_out {
+        let all = held_out(numbers);
+        all.start + stream.below(all.len() as u64) as u32
+    } else {
+        stream.below(numbers.training as u64) as u32
+    }
+}
+
+/// The shops that are held out to be judged on.
+fn held_out(numbers: &Numbers) -> Range<u32> {
+    numbers.training as u32..numbers.bounds.len() as u32
+}
+
+/// Pays every member for its schedules.
+fn pay(numbers: &Numbers, payments: &[Payment], rollout: &mut Rollout) {
+    let Rollout { shape, reward, outcome, instances, .. } = rollout;
+    let lanes = shape.lanes();
+    let group = outcome.len() / instances.len().max(1);
+    reward.clear();
+    reward.extend(outcome.iter().enumerate().map(|(lane, &outcome)| {
+        let optimum = numbers.bounds[instances[lane / group] as usize].upper;
+        payments[lane / lanes].pay(outcome, optimum)
+    }));
 }
 
 /// Prompts that texts are written behind. Each iteration draws its prompts from those to learn from, one for each group of lanes.

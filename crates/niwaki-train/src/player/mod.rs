@@ -13,7 +13,7 @@ mod environment;
 mod neural;
 mod tabular;
 
-pub use environment::{Environment, ShopEnvironment, TextEnvironment, TokenEnvironment};
+pub use environment::{Environment, GraphEnvironment, ShopEnvironment, TextEnvironment, TokenEnvironment};
 pub use neural::Neural;
 pub(crate) use tabular::table_layout;
 pub use tabular::{TableInit, Tables};
