@@ -140,15 +140,15 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
                 Played::Tokens(_) | Played::Texts(_) => Err(Error::Mixed),
             };
             let payments = recipes.iter().map(payment).collect::<Result<_, _>>()?;
-            let group = spec.rollout.group;
+            let (group, hold) = (spec.rollout.group, spec.rollout.hold);
             match shops.view()? {
                 ShopView::Candidates(task) => {
                     let policy = pointer_shape(spec, task.as_ref(), group).policy()?;
-                    neural(policy, ShopEnvironment { task, payments }, recipes, device)
+                    neural(policy, ShopEnvironment { task, payments, hold }, recipes, device)
                 }
                 ShopView::Graph(task) => {
                     let policy = hgnn_shape(spec, task.sizes(), first.critic()).policy()?;
-                    neural(policy, GraphEnvironment { task, payments, group }, recipes, device)
+                    neural(policy, GraphEnvironment { task, payments, group, hold }, recipes, device)
                 }
             }
         }

@@ -94,6 +94,13 @@ pub trait Player {
         Ok(first_rewards(rollout))
     }
 
+    /// How far each member's makespans are above the optima, over those, on average; none where there are no optima to be
+    /// told of.
+    fn gaps(&self, rollout: &Rollout) -> Vec<f64> {
+        let _ = rollout;
+        Vec::new()
+    }
+
     /// Loads other trajectories to be scored.
     ///
     /// # Errors

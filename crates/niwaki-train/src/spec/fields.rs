@@ -84,7 +84,12 @@ pub(super) const FIELDS: &[Field] = &[
     field("task.deadline", SHOPS, "A schedule is paid if its makespan is at most so many times the optimum."),
     field(
         "task.reward",
-        SHOPS,
+        FLEXIBLE,
+        "What a schedule is paid for: 'deadline'; 'makespan' for minus its makespan over the optimum; 'graded' for that and rests that are not too long.",
+    ),
+    field(
+        "task.reward",
+        |kinds| SHOPS(kinds) && !FLEXIBLE(kinds),
         "What a schedule is paid for: 'deadline'; 'makespan' for minus its makespan over the optimum; 'due-dates' if nobody is late.",
     ),
     field("task.both", TWO_ORDERS, "Whether both orders have a due date; else only the lag-critical one."),
@@ -167,12 +172,23 @@ pub(super) const FIELDS: &[Field] = &[
     field("rollout.lanes", ALL, "Trajectories per iteration."),
     field("rollout.group", ALL, "Trajectories that share a baseline where the advantage is 'group'."),
     field(
+        "rollout.hold",
+        SHOPS,
+        "Iterations for which a set of instances is played before the next one; drawn anew in each where absent.",
+    ),
+    field(
         "advantage.kind",
         ALL,
         "'returns' minus the batch's mean, 'group' for minus the group's, 'exact' (tabular only) or 'critic'.",
     ),
     field("advantage.standardise", ALL, "Divide by the standard deviation of the batch or group."),
     field("advantage.lambda", ALL, "λ of generalised advantage estimation."),
+    field(
+        "advantage.standard_returns",
+        ALL,
+        "Whether a critic learns returns that are standardised over the batch.",
+    ),
+    field("advantage.fresh", ALL, "Whether a critic's advantages follow its estimates from step to step."),
     field(
         "update.correction",
         ALL,
@@ -207,6 +223,7 @@ pub(super) const FIELDS: &[Field] = &[
         "Fresh trajectories whose mean reward estimates η where it is not known exactly; 0 for none.",
     ),
     field("evaluate.greedy", ALL, "Whether the likeliest trajectory is judged too."),
+    field("evaluate.initial", ALL, "Whether the untrained policy is measured, too."),
     field(
         "checkpoint.every",
         ALL,

@@ -226,11 +226,14 @@ pub struct RolloutSpec {
     pub lanes: usize,
     /// Trajectories that share a baseline where the advantage is `group`.
     pub group: usize,
+    /// Iterations for which a set of a shop's instances is played before the next one; drawn anew in each where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<usize>,
 }
 
 impl Default for RolloutSpec {
     fn default() -> Self {
-        Self { lanes: 256, group: 16 }
+        Self { lanes: 256, group: 16, hold: None }
     }
 }
 
@@ -258,11 +261,18 @@ pub struct AdvantageSpec {
     pub standardise: bool,
     /// λ of generalised advantage estimation.
     pub lambda: f64,
+    /// Whether a critic learns returns that are standardised over the batch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub standard_returns: bool,
+    /// Whether a critic's advantages follow its estimates from step to step: return minus the estimate of the pass at hand.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 impl Default for AdvantageSpec {
     fn default() -> Self {
-        Self { kind: AdvantageKind::Returns, standardise: false, lambda: 0.95 }
+        let kind = AdvantageKind::Returns;
+        Self { kind, standardise: false, lambda: 0.95, standard_returns: false, fresh: false }
     }
 }
 
@@ -392,11 +402,14 @@ pub struct EvaluateSpec {
     pub lanes: usize,
     /// Whether the likeliest trajectory is judged too.
     pub greedy: bool,
+    /// Whether the untrained policy is measured, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub initial: bool,
 }
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 5, lanes: 1024, greedy: false }
+        Self { every: 5, lanes: 1024, greedy: false, initial: false }
     }
 }
 

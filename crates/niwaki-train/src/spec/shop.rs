@@ -272,8 +272,13 @@ impl Spec {
                 return Err(refuse("task.reward", reason));
             }
             "due-dates" => Payment::DueDates,
+            "graded" if matches!(shop, Shop::Flexible { .. }) => Payment::Graded,
+            "graded" => {
+                let reason = format!("task '{}' knows no rests; use 'deadline' or 'makespan'", shop.name());
+                return Err(refuse("task.reward", reason));
+            }
             other => {
-                let reason = format!("'{other}' is none of 'deadline', 'makespan' and 'due-dates'");
+                let reason = format!("'{other}' is none of 'deadline', 'makespan', 'due-dates' and 'graded'");
                 return Err(refuse("task.reward", reason));
             }
         };
@@ -387,6 +392,12 @@ mod tests {
         assert_eq!(
             graph(&["policy.kind=pointer"]),
             "policy.kind: task 'flexible-shop' is played by 'hgnn' only"
+        );
+        assert!(refusal(&["task.reward=graded"]).contains("'flow-shop' knows no rests"));
+        assert!(graph(&["rollout.hold=0"]).contains("hold"));
+        assert_eq!(
+            graph(&["rollout.hold=20", "rollout.lanes=20", "rollout.group=1"]),
+            "rollout.hold: sets of 20 instances do not divide 256 to learn from"
         );
         assert!(graph(&["rollout.group=7"]).contains("groups of 7"));
         assert!(refusal(&["policy.kind=hgnn"]).contains("'flow-shop' is played by 'pointer' only"));

@@ -5,7 +5,7 @@ use super::shop::Shops;
 use super::{AdvantageKind, PolicyKind, Spec};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
-use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal, TextTask};
+use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Source, Terminal, TextTask};
 use niwaki_words::nearest;
 use std::sync::Arc;
 
@@ -145,7 +145,10 @@ impl Spec {
                 self.check_prime(task.as_ref())?;
             }
             Played::Texts(_) => self.check_writer()?,
-            Played::Shops(_) => self.check_dispatcher()?,
+            Played::Shops(shops) => {
+                self.check_dispatcher()?;
+                self.check_sets(shops)?;
+            }
         }
         if kind != PolicyKind::Tabular && self.advantage.kind == AdvantageKind::Exact {
             return Err(refuse("advantage.kind", "'exact' needs policy.kind = 'tabular'".to_owned()));
@@ -184,6 +187,20 @@ impl Spec {
             ));
         }
         self.check_groups()
+    }
+
+    /// Whether sets of instances that are played for some iterations divide those to learn from.
+    fn check_sets(&self, shops: &Shops) -> Result<(), Error> {
+        let training = match &shops.pool.source {
+            Source::Generated(drawn) => drawn.training,
+            Source::Folder(given) => given.training(),
+        };
+        let set = self.rollout.lanes / self.rollout.group;
+        if self.rollout.hold.is_some() && !training.is_multiple_of(set) {
+            let reason = format!("sets of {set} instances do not divide {training} to learn from");
+            return Err(refuse("rollout.hold", reason));
+        }
+        Ok(())
     }
 
     /// Whether groups, which share an instance, divide lanes and minibatches.
