@@ -199,7 +199,7 @@ impl Building for Dispatch {
     }
 
     fn outcome(&self, lane: usize) -> Outcome {
-        Outcome { makespan: self.lanes.makespan(lane), late: 0 }
+        Outcome { makespan: self.lanes.makespan(lane), ..Outcome::default() }
     }
 
     fn schedule(&self, lane: usize) -> Schedule {

@@ -122,8 +122,8 @@ mod tests {
         lanes.choose(&[0, 1]).unwrap();
         lanes.choose(&[1, 0]).unwrap();
         let (first, second) = (lanes.outcome(0), lanes.outcome(1));
-        assert_eq!(first, Outcome { makespan: 10, late: 0 });
-        assert_eq!(second, Outcome { makespan: 11, late: 1 });
+        assert_eq!(first, Outcome { makespan: 10, late: 0, violation: 0 });
+        assert_eq!(second, Outcome { makespan: 11, late: 1, violation: 0 });
         assert_eq!((Payment::DueDates.pay(first, 10), Payment::DueDates.pay(second, 10)), (1.0, 0.0));
     }
 }

@@ -56,7 +56,7 @@ impl Building for Orders {
     }
 
     fn outcome(&self, lane: usize) -> Outcome {
-        Outcome { makespan: self.lanes.makespan(lane), late: self.lanes.late(lane) }
+        Outcome { makespan: self.lanes.makespan(lane), late: self.lanes.late(lane), violation: 0 }
     }
 
     fn schedule(&self, lane: usize) -> Schedule {

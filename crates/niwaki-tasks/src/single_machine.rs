@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(context, [0.6, 0.0]);
         lanes.choose(&[0, 1]).unwrap();
         let (due_first, other) = (lanes.outcome(0), lanes.outcome(1));
-        assert_eq!(due_first, Outcome { makespan: 5, late: 0 });
-        assert_eq!(other, Outcome { makespan: 5, late: 1 });
+        assert_eq!(due_first, Outcome { makespan: 5, late: 0, violation: 0 });
+        assert_eq!(other, Outcome { makespan: 5, late: 1, violation: 0 });
         assert_eq!((Payment::DueDates.pay(due_first, 5), Payment::DueDates.pay(other, 5)), (1.0, 0.0));
     }
 }

@@ -102,7 +102,7 @@ proptest! {
             lanes.open(lane, &mut open);
             prop_assert!(open.iter().all(|&open| open == 0));
             let verdict = verify(&shops[instances[lane] as usize], &lanes.schedule(lane)).unwrap();
-            let expected = Outcome { makespan: verdict.makespan, late: verdict.late as u32 };
+            let expected = Outcome { makespan: verdict.makespan, late: verdict.late as u32, violation: 0 };
             prop_assert_eq!(lanes.outcome(lane), expected);
         }
     }

@@ -56,6 +56,8 @@ pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages
             judged.advantage.extend(along(groups.collect()));
         }
         (AdvantageKind::Critic, _) => {
+            let standard = spec.standard_returns.then(|| centred(reward, true));
+            let reward = standard.as_deref().unwrap_or(reward);
             let mut start = 0;
             for (&reward, length) in reward.iter().zip(shape.lengths(member, 0..shape.lanes())) {
                 let value = &inputs.value[start..start + length];
@@ -118,7 +120,7 @@ mod tests {
         value: &[f64],
     ) -> Advantages {
         let inputs = AdvantageInputs { reward, shape, member: 0, group: 2, exact: None, value };
-        estimate(&AdvantageSpec { kind, standardise, lambda: 0.5 }, inputs)
+        estimate(&AdvantageSpec { kind, standardise, lambda: 0.5, ..AdvantageSpec::default() }, inputs)
     }
 
     #[test]
@@ -155,6 +157,39 @@ mod tests {
         let judged = judge(AdvantageKind::Critic, false, &shape, &[1.0], &[0.2, 0.4]);
         for (came, expected) in judged.advantage.iter().chain(&judged.target).zip([0.5, 0.6, 0.7, 1.0]) {
             assert!((came - expected).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn a_critic_of_standard_returns() {
+        // Rewards 1 and 0 over the batch: ±0.5 / √0.5 = ±√0.5. With λ = 1 targets are those at every step.
+        let (shape, value) = (RolloutShape::uniform(1, 2, 2), [0.2, 0.4, 0.0, 0.1]);
+        let inputs = AdvantageInputs {
+            reward: &[1.0, 0.0],
+            shape: &shape,
+            member: 0,
+            group: 1,
+            exact: None,
+            value: &value,
+        };
+        let kind = AdvantageKind::Critic;
+        let spec = AdvantageSpec { kind, lambda: 1.0, standard_returns: true, ..AdvantageSpec::default() };
+        let judged = estimate(&spec, inputs);
+        let root = 0.5_f64.sqrt();
+        for (came, expected) in judged.target.iter().zip([root, root, -root, -root]) {
+            assert!((came - expected).abs() < 1e-5, "{came} {expected}");
+        }
+        assert!((judged.advantage[1] - (root - 0.4)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn songs_returns_are_silent_where_the_reward_is_terminal() {
+        // Standardised within a trajectory, whose steps all have the same return, every return is zero: nothing to learn.
+        // That is why returns are standardised over the batch here.
+        for reward in [0.0, 1.0] {
+            let mut returns = [reward; 5];
+            standardise(&mut returns);
+            assert_eq!(returns, [0.0; 5]);
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::player::{
-    Environment, Neural, Player, ShopEnvironment, TableInit, Tables, TextEnvironment, TokenEnvironment,
+    Environment, GraphEnvironment, Neural, Player, ShopEnvironment, TableInit, Tables, TextEnvironment,
+    TokenEnvironment,
 };
-use crate::policy::{pointer_shape, record_policy, token_policy, writer_policy};
+use crate::policy::{hgnn_shape, pointer_shape, record_policy, token_policy, writer_policy};
 use crate::record::Record;
-use crate::spec::{Played, PolicyKind, Recipe};
+use crate::spec::{Played, PolicyKind, Recipe, ShopView};
 use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::Policy;
@@ -134,14 +135,22 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
             neural(policy, TextEnvironment { task: task.clone(), choices }, recipes, device)
         }
         Played::Shops(shops) => {
-            let task = shops.construction()?;
-            let policy = pointer_shape(spec, task.as_ref(), spec.rollout.group).policy()?;
             let payment = |recipe: &Recipe| match &recipe.task {
                 Played::Shops(shops) => Ok(shops.payment),
                 Played::Tokens(_) | Played::Texts(_) => Err(Error::Mixed),
             };
             let payments = recipes.iter().map(payment).collect::<Result<_, _>>()?;
-            neural(policy, ShopEnvironment { task, payments }, recipes, device)
+            let (group, hold) = (spec.rollout.group, spec.rollout.hold);
+            match shops.view()? {
+                ShopView::Candidates(task) => {
+                    let policy = pointer_shape(spec, task.as_ref(), group).policy()?;
+                    neural(policy, ShopEnvironment { task, payments, hold }, recipes, device)
+                }
+                ShopView::Graph(task) => {
+                    let policy = hgnn_shape(spec, task.sizes(), first.critic()).policy()?;
+                    neural(policy, GraphEnvironment { task, payments, group, hold }, recipes, device)
+                }
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::spec::{GlimpseKind, Recipe, Spec};
 use niwaki_lm::{RecordPolicy, WriterPolicy};
-use niwaki_policies::{BagShape, CausalShape, Extras, PointerShape, TokenPolicy};
-use niwaki_tasks::{Construction, Sequence, TextTask};
+use niwaki_policies::{BagShape, CausalShape, Extras, HgnnShape, PointerShape, TokenPolicy};
+use niwaki_tasks::{Construction, GraphSizes, Sequence, TextTask};
 use serde::{Deserialize, Serialize};
 
 /// Which policy plays.
@@ -19,13 +19,16 @@ pub enum PolicyKind {
     Causal,
     /// The pointer transformer over candidates.
     Pointer,
+    /// Song's graph network over operations and machines.
+    Hgnn,
     /// A pretrained decoder, which fills records and writes text.
     Decoder,
 }
 
 impl PolicyKind {
     /// Every policy.
-    pub const ALL: [Self; 5] = [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer, Self::Decoder];
+    pub const ALL: [Self; 6] =
+        [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer, Self::Hgnn, Self::Decoder];
 
     /// Its name in a file.
     #[must_use]
@@ -35,6 +38,7 @@ impl PolicyKind {
             Self::Bag => "bag",
             Self::Causal => "causal",
             Self::Pointer => "pointer",
+            Self::Hgnn => "hgnn",
             Self::Decoder => "decoder",
         }
     }
@@ -54,6 +58,7 @@ impl PolicyKind {
         match self {
             Self::Causal => 128,
             Self::Pointer => 64,
+            Self::Hgnn => 8,
             Self::Tabular | Self::Bag => 32,
             // Its files say.
             Self::Decoder => 0,
@@ -70,8 +75,10 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
     let extras = Extras { masked: task.masked(), critic: recipe.critic() };
     let (vocab, horizon) = (task.vocab(), task.horizon());
     let policy = match spec.kind {
-        // A checked recipe has a pointer play shops only, and a decoder is made of its files.
-        PolicyKind::Tabular | PolicyKind::Pointer | PolicyKind::Decoder => return Ok(None),
+        // A checked recipe has these play shops only, and a decoder is made of its files.
+        PolicyKind::Tabular | PolicyKind::Pointer | PolicyKind::Hgnn | PolicyKind::Decoder => {
+            return Ok(None);
+        }
         PolicyKind::Bag => {
             let shape = BagShape { vocab, horizon, width: recipe.spec.width() };
             shape.policy(extras)?
@@ -123,4 +130,9 @@ pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) 
         hidden: spec.hidden(),
         residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
     }
+}
+
+/// The sizes of a spec's graph network on shops of such sizes.
+pub(crate) fn hgnn_shape(spec: &Spec, sizes: GraphSizes, critic: bool) -> HgnnShape {
+    HgnnShape { sizes, width: spec.width(), hidden: spec.hidden(), critic }
 }

@@ -4,6 +4,21 @@ use niwaki_correction::Diagnostics;
 use niwaki_policies::Rollout;
 use serde::{Deserialize, Serialize};
 
+/// What an evaluation says of a policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// As [`Record::eta`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub eta: Option<f64>,
+    /// As [`Record::greedy`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub greedy: Option<f64>,
+    /// As [`Record::gap`].
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub gap: Option<f64>,
+}
+
 /// A line of a run's curve. Nothing in it depends on the clock or the machine's load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +31,12 @@ pub struct Record {
     /// Reward of the likeliest trajectory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub greedy: Option<f64>,
+    /// How far the makespans of the likeliest schedules are above the optima, over those, on average: of graphs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub gap: Option<f64>,
+    /// What the untrained policy was measured to do; in the first record, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub initial: Option<Measured>,
     /// Mean reward of the batch that was learned from.
     pub batch_reward: f64,
     /// Whether no trajectory of the batch was rewarded. Paper: `tab:conditions` (C3)
@@ -107,7 +128,9 @@ impl Record {
             &mut self.gradient_norm,
         ];
         numbers.into_iter().for_each(|number| *number = finite(*number));
-        for number in [&mut self.eta, &mut self.greedy, &mut self.alpha] {
+        let initial = self.initial.as_mut().map(|at| [&mut at.eta, &mut at.greedy, &mut at.gap]);
+        let own = [&mut self.eta, &mut self.greedy, &mut self.gap, &mut self.alpha];
+        for number in own.into_iter().chain(initial.into_iter().flatten()) {
             *number = number.filter(|number| number.is_finite());
         }
         if uncounted {

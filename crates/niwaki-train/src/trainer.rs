@@ -5,7 +5,7 @@
 use crate::Error;
 use crate::advantage::{AdvantageInputs, Advantages, estimate};
 use crate::player::{Player, RolloutRequest, Scores};
-use crate::record::Record;
+use crate::record::{Measured, Record};
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
 use crate::update::{LossTerms, TrainingBatch};
 use niwaki_correction::Real;
@@ -74,6 +74,8 @@ impl<P: Player> Trainer<P> {
         if self.done == 0 {
             self.measure_strengths()?;
         }
+        let initial =
+            if self.done == 0 && self.shared().spec.evaluate.initial { self.evaluate()? } else { Vec::new() };
         let iteration = self.done;
         let terms: Vec<LossTerms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
         let norms = self.learn(iteration, &terms)?;
@@ -82,7 +84,18 @@ impl<P: Player> Trainer<P> {
         let mut records = self.records(&terms, &norms)?;
         // Line 10: the next rollout is drawn from the trained policy.
         self.done += 1;
-        self.evaluate(&mut records)?;
+        for (record, exact) in records.iter_mut().zip(self.exact_returns()?) {
+            record.eta = exact;
+        }
+        let spec = &self.shared().spec;
+        if self.done.is_multiple_of(spec.evaluate.every) || self.done == spec.iterations {
+            for (record, Measured { eta, greedy, gap }) in records.iter_mut().zip(self.evaluate()?) {
+                (record.eta, record.greedy, record.gap) = (eta, greedy, gap);
+            }
+        }
+        for (record, initial) in records.iter_mut().zip(initial) {
+            record.initial = Some(initial);
+        }
         clock.lap(&mut self.seconds[3]);
         Ok(records)
     }
@@ -288,17 +301,21 @@ impl<P: Player> Trainer<P> {
         scores.par_iter().enumerate().map(record).collect()
     }
 
-    /// Measures the trained policies where it is time.
-    fn evaluate(&mut self, records: &mut [Record]) -> Result<(), Error> {
+    /// Every member's exact return, where the process can be enumerated.
+    fn exact_returns(&mut self) -> Result<Vec<Option<f64>>, Error> {
+        Ok(match self.player.exact_returns()? {
+            Some(exact) => exact.into_iter().map(Some).collect(),
+            None => vec![None; self.player.members()],
+        })
+    }
+
+    /// Measures the policies as they are.
+    fn evaluate(&mut self) -> Result<Vec<Measured>, Error> {
+        let exact = self.exact_returns()?;
         let spec = &self.recipes[0].spec;
         let (lanes, wanted, greedy) = (spec.rollout.lanes, spec.evaluate.lanes, spec.evaluate.greedy);
-        let exact = self.player.exact_returns()?;
-        for (member, record) in records.iter_mut().enumerate() {
-            record.eta = exact.as_ref().map(|exact| exact[member]);
-        }
-        if !self.done.is_multiple_of(spec.evaluate.every) && self.done != spec.iterations {
-            return Ok(());
-        }
+        let mut measured: Vec<Measured> =
+            exact.into_iter().map(|eta| Measured { eta, ..Measured::default() }).collect();
         let Self { player, evaluated, done, .. } = self;
         let request = RolloutRequest {
             purpose: "evaluation",
@@ -307,8 +324,8 @@ impl<P: Player> Trainer<P> {
             greedy: false,
             held_out: true,
         };
-        if wanted > 0 && records.iter().any(|record| record.eta.is_none()) {
-            let mut earned = vec![0.0; records.len()];
+        if wanted > 0 && measured.iter().any(|member| member.eta.is_none()) {
+            let mut earned = vec![0.0; measured.len()];
             // In batches of the rollout's size, which is what the device is laid out for.
             for first in (0..wanted).step_by(lanes) {
                 let request = RolloutRequest { first, ..request };
@@ -318,17 +335,20 @@ impl<P: Player> Trainer<P> {
                     *earned += evaluated.reward_of(member)[..count].iter().sum::<f64>();
                 }
             }
-            for (record, earned) in records.iter_mut().zip(earned) {
-                record.eta = Some(earned / wanted as f64);
+            for (member, earned) in measured.iter_mut().zip(earned) {
+                member.eta = Some(earned / wanted as f64);
             }
         }
         if greedy {
             let request = RolloutRequest { greedy: true, ..request };
-            for (record, earned) in records.iter_mut().zip(player.greedy_reward(request, lanes, evaluated)?) {
-                record.greedy = Some(earned);
+            let earned = player.greedy_reward(request, lanes, evaluated)?;
+            let gaps = player.gaps(evaluated);
+            for (place, (member, earned)) in measured.iter_mut().zip(earned).enumerate() {
+                member.greedy = Some(earned);
+                member.gap = gaps.get(place).copied();
             }
         }
-        Ok(())
+        Ok(measured)
     }
 
     /// The batch that the last iteration learned from, as one member saw it; empty before the first iteration.
@@ -430,6 +450,7 @@ fn terms_of(recipe: &Recipe, iteration: usize) -> LossTerms {
         entropy: update.entropy,
         reference_kl: update.reference_kl,
         value: update.value,
+        fresh: recipe.spec.advantage.fresh,
     }
 }
 

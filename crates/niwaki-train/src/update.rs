@@ -21,6 +21,8 @@ pub struct LossTerms {
     pub reference_kl: f64,
     /// Weight of the critic's squared error.
     pub value: f64,
+    /// Whether advantages are targets minus the critic's estimates of the pass at hand, which nothing flows through.
+    pub fresh: bool,
 }
 
 impl LossTerms {
@@ -136,7 +138,8 @@ impl<F: Real> TrainingBatch<F> {
             } else {
                 let mut workspace = self.workspaces.mine();
                 let share = F::from_f64(range.len() as f64 / whole.len() as f64);
-                let batch = self.steps(&span, scores.log_prob);
+                let fresh = self.fresh(&terms[span.member], &span, scores.value);
+                let batch = self.steps(&span, scores.log_prob, fresh.as_deref());
                 match terms[span.member].surrogate.cotangent(&batch, &mut workspace) {
                     Ok(cotangent) => {
                         for (wanted, &cotangent) in wanted.log_prob.iter_mut().zip(cotangent) {
@@ -175,8 +178,9 @@ impl<F: Real> TrainingBatch<F> {
             if !terms.coupled() {
                 return Ok(Vec::new());
             }
-            let log_prob = player.scores(member).log_prob;
-            let batch = self.steps(&self.whole(member), log_prob);
+            let Scores { log_prob, value, .. } = player.scores(member);
+            let fresh = self.fresh(terms, &self.whole(member), value);
+            let batch = self.steps(&self.whole(member), log_prob, fresh.as_deref());
             let cotangent = terms.surrogate.cotangent(&batch, &mut workspace);
             cotangent.map(<[F]>::to_vec).map_err(|source| Error::Diverged { iteration, member, source })
         });
@@ -188,12 +192,19 @@ impl<F: Real> TrainingBatch<F> {
         Span { member, items: 0..self.shape.lanes() }
     }
 
-    /// Some trajectories as the correction reads them; before the first pass, the rollout's log-probabilities are these.
-    fn steps<'a>(&'a self, lanes: &Span, log_prob: &'a [F]) -> Batch<'a, F> {
+    /// The advantages of some trajectories where they follow the critic.
+    fn fresh(&self, terms: &LossTerms, lanes: &Span, value: &[F]) -> Option<Vec<F>> {
+        let target = self.target.get(self.shape.steps(lanes.member, lanes.items.clone()))?;
+        terms.fresh.then(|| target.iter().zip(value).map(|(&target, &value)| target - value).collect())
+    }
+
+    /// Some trajectories as the correction reads them; before the first pass, the rollout's log-probabilities are these. The
+    /// advantages are the rollout's unless others are given.
+    fn steps<'a>(&'a self, lanes: &Span, log_prob: &'a [F], advantage: Option<&'a [F]>) -> Batch<'a, F> {
         let range = self.shape.steps(lanes.member, lanes.items.clone());
         let rollout = self.rollout_log_prob.get(range.clone()).unwrap_or(log_prob);
         let rows = self.shape.rows(lanes.member, lanes.items.clone());
-        Batch::new(rows, log_prob, rollout, &self.advantage[range])
+        Batch::new(rows, log_prob, rollout, advantage.unwrap_or(&self.advantage[range]))
     }
 
     /// What the correction measures on one member's log-probabilities, and the strength that its rule came to.
@@ -209,7 +220,7 @@ impl<F: Real> TrainingBatch<F> {
     ) -> Result<(Diagnostics, Option<f64>), Error> {
         let mut workspace = Workspace::default();
         let adaptive = terms.surrogate.correction.rule().ess_floor.is_some();
-        let batch = self.steps(&self.whole(member), log_prob);
+        let batch = self.steps(&self.whole(member), log_prob, None);
         let evaluation = terms.surrogate.evaluate(&batch, &mut workspace);
         evaluation
             .map(|found| (found.diagnostics, adaptive.then_some(found.rule.strength)))

@@ -81,7 +81,7 @@ pub fn decode<E: Engine<Scalar = f32>>(
     ways.extend((0..how.samples).map(|sample| ("samples", Choice::Chance(Box::new(stream(sample))))));
     let mut search = Search { policy, parameters, task, instance, features, engine, tick };
     // Worse than anything, until greedy is done.
-    let worst = Outcome { makespan: u32::MAX, late: u32::MAX };
+    let worst = Outcome { makespan: u32::MAX, late: u32::MAX, violation: u64::MAX };
     let mut best = Decoded { schedule: Schedule::default(), outcome: worst, way: "greedy", tried: 0 };
     let mut keep = |found: Decoded| {
         let tried = best.tried + found.tried;

@@ -265,7 +265,9 @@ impl PointerPolicy {
         rollout.actions = actions;
         rollout.log_prob.clear();
         rollout.outcome.clear();
-        rollout.outcome.extend(ends.iter().map(|&end| Outcome { makespan: end as u32, late: 0 }));
+        rollout
+            .outcome
+            .extend(ends.iter().map(|&end| Outcome { makespan: end as u32, ..Outcome::default() }));
         Ok(true)
     }
 

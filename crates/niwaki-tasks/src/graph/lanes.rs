@@ -139,7 +139,7 @@ impl GraphLanes {
     /// How a complete lane turned out.
     #[must_use]
     pub fn outcome(&self, lane: usize) -> Outcome {
-        Outcome { makespan: self.lanes.makespan(lane), late: 0 }
+        Outcome { makespan: self.lanes.makespan(lane), late: 0, violation: self.lanes.violation(lane) }
     }
 
     /// What a lane has scheduled so far.

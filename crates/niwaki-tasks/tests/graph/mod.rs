@@ -138,7 +138,7 @@ proptest! {
         }
         for (lane, &instance) in instances.iter().enumerate() {
             let verdict = verify(&Instance::Flexible(shops[instance as usize].clone()), &lanes.schedule(lane)).unwrap();
-            prop_assert_eq!(lanes.outcome(lane).makespan, verdict.makespan);
+            prop_assert_eq!((lanes.outcome(lane).makespan, lanes.outcome(lane).violation), (verdict.makespan, verdict.violation));
         }
     }
 

@@ -13,7 +13,7 @@ mod environment;
 mod neural;
 mod tabular;
 
-pub use environment::{Environment, ShopEnvironment, TextEnvironment, TokenEnvironment};
+pub use environment::{Environment, GraphEnvironment, ShopEnvironment, TextEnvironment, TokenEnvironment};
 pub use neural::Neural;
 pub(crate) use tabular::table_layout;
 pub use tabular::{TableInit, Tables};
@@ -92,6 +92,13 @@ pub trait Player {
     ) -> Result<Vec<f64>, Error> {
         self.roll_out(request, lanes, rollout)?;
         Ok(first_rewards(rollout))
+    }
+
+    /// How far each member's makespans are above the optima, over those, on average; none where there are no optima to be
+    /// told of.
+    fn gaps(&self, rollout: &Rollout) -> Vec<f64> {
+        let _ = rollout;
+        Vec::new()
     }
 
     /// Loads other trajectories to be scored.

@@ -198,6 +198,10 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         Ok((0..seeds.len()).map(mean).collect())
     }
 
+    fn gaps(&self, rollout: &Rollout) -> Vec<f64> {
+        self.environment.gaps(rollout)
+    }
+
     fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
         self.policy.load(&mut self.engine, self.environment.view(), rollout)?;
         self.shape.clone_from(&rollout.shape);

@@ -143,6 +143,7 @@ impl Spec {
             ("rollout.group", self.rollout.group, 1 << 24),
             ("update.reuse", self.update.reuse, 10_000),
             ("update.minibatches", self.update.minibatches, 1 << 24),
+            ("rollout.hold", self.rollout.hold.unwrap_or(1), usize::MAX),
             ("warmup.reuse", self.warmup.reuse.unwrap_or(1), 10_000),
             ("evaluate.every", self.evaluate.every, usize::MAX),
             ("task.vocab", self.task.vocab, 1 << 20),
@@ -154,7 +155,18 @@ impl Spec {
                 return Err(refuse(key, format!("{came} is not between 1 and {most}")));
             }
         }
-        let lanes = self.rollout.lanes;
+        let (lanes, advantage) = (self.rollout.lanes, &self.advantage);
+        for (key, asked) in
+            [("advantage.standard_returns", advantage.standard_returns), ("advantage.fresh", advantage.fresh)]
+        {
+            if asked && advantage.kind != AdvantageKind::Critic {
+                return Err(refuse(key, "only advantage.kind = 'critic' knows it; leave it out".to_owned()));
+            }
+        }
+        if advantage.fresh && (advantage.lambda != 1.0 || advantage.standardise) {
+            let reason = "it is the return minus the estimate: set advantage.lambda = 1 and leave out advantage.standardise";
+            return Err(refuse("advantage.fresh", reason.to_owned()));
+        }
         if self.advantage.kind == AdvantageKind::Group
             && (!lanes.is_multiple_of(self.rollout.group) || self.rollout.group < 2)
         {

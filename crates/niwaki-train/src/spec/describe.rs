@@ -7,6 +7,7 @@ use super::Spec;
 use super::fields::{FIELDS, value_of};
 use super::shop::{DEADLINE, PATIENCE, TRAINING, VALIDATION};
 use crate::Error;
+use niwaki_tasks::Shop;
 
 impl Spec {
     /// The resolved file: every key that its kinds have with its value, a sentence above it.
@@ -45,6 +46,7 @@ impl Spec {
             ("task.reward", Some(shop)) => Some(self.reward(shop).into()),
             ("task.deadline", Some(shop)) if self.reward(shop) == "deadline" => Some(DEADLINE.into()),
             ("task.order", Some(_)) => Some("non-delay".into()),
+            ("task.draw", Some(Shop::Flexible { draw })) if drawn => Some(draw.name().into()),
             ("task.hidden", Some(_)) => Some(false.into()),
             ("task.both", Some(_)) if drawn => Some(false.into()),
             ("task.training", Some(_)) if drawn => whole(TRAINING),
@@ -82,7 +84,7 @@ mod tests {
             "warmup.reuse=9",
             "optimiser.clip_norm=1.0",
         ];
-        let kinds: [&[&str]; 7] = [
+        let kinds: [&[&str]; 9] = [
             &["policy.prime={token=1, mass=0.9}"],
             &["task.kind=choice", "task.terminal=modal", "task.busy=2", "policy.kind=bag", "policy.width=8"],
             &[
@@ -94,6 +96,8 @@ mod tests {
             ],
             &["task.kind=flow-shop", "policy.kind=pointer"],
             &["task.kind=job-shop", "policy.kind=pointer", "task.jobs=3", "task.order=active", "task.pool=4"],
+            &["task.kind=flexible-shop", "policy.kind=hgnn", "task.draw=sd2", "task.order=free"],
+            &["task.kind=job-shop", "policy.kind=hgnn", "task.order=active", "policy.hidden=16"],
             &["task.kind=lags", "policy.kind=pointer", "task.reward=makespan", "task.hidden=true"],
             &[
                 "task.kind=two-orders",

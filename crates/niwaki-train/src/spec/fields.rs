@@ -6,6 +6,7 @@
 use super::check::refuse;
 use super::{PolicyKind, Spec, task};
 use crate::Error;
+use niwaki_shop::generate::Task;
 use niwaki_tasks::Shop;
 use niwaki_words::nearest;
 use std::collections::BTreeSet;
@@ -57,7 +58,8 @@ const RECORDS: Has = |kinds| kinds.task == task::RECORD;
 const TEXTS: Has = |kinds| kinds.task == task::TEXT;
 const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds) && !TEXTS(kinds);
 const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
-const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name();
+const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name() && !HGNN(kinds);
+const FLEXIBLE: Has = |kinds| kinds.task == "flexible-shop";
 const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, slack: None }.name();
 const DUE_DATES: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task && shop.has_due_dates());
 const TABLE: Has = |kinds| kinds.policy == PolicyKind::Tabular;
@@ -65,6 +67,7 @@ const DECODER: Has = |kinds| kinds.policy == PolicyKind::Decoder;
 const NETWORKS: Has = |kinds| !TABLE(kinds) && !DECODER(kinds);
 const TRANSFORMERS: Has = |kinds| matches!(kinds.policy, PolicyKind::Causal | PolicyKind::Pointer);
 const POINTER: Has = |kinds| kinds.policy == PolicyKind::Pointer;
+const HGNN: Has = |kinds| kinds.policy == PolicyKind::Hgnn;
 const FIRST_LOGITS: Has = |kinds| matches!(kinds.policy, PolicyKind::Tabular | PolicyKind::Bag);
 
 /// All keys, in the order of the file. A key that means something else to another kind stands here once for each.
@@ -81,7 +84,12 @@ pub(super) const FIELDS: &[Field] = &[
     field("task.deadline", SHOPS, "A schedule is paid if its makespan is at most so many times the optimum."),
     field(
         "task.reward",
-        SHOPS,
+        FLEXIBLE,
+        "What a schedule is paid for: 'deadline'; 'makespan' for minus its makespan over the optimum; 'graded' for that and rests that are not too long.",
+    ),
+    field(
+        "task.reward",
+        |kinds| SHOPS(kinds) && !FLEXIBLE(kinds),
         "What a schedule is paid for: 'deadline'; 'makespan' for minus its makespan over the optimum; 'due-dates' if nobody is late.",
     ),
     field("task.both", TWO_ORDERS, "Whether both orders have a due date; else only the lag-critical one."),
@@ -91,6 +99,12 @@ pub(super) const FIELDS: &[Field] = &[
         JOB_SHOPS,
         "Which operation is decided next: 'machine', 'non-delay', 'active' or 'list'.",
     ),
+    field(
+        "task.order",
+        HGNN,
+        "Which pairs of job and machine are open: those of the machine that decides, 'non-delay' or 'active', or of all, 'free'.",
+    ),
+    named("task.draw", FLEXIBLE, || Shop::FLEXIBLE.map(Task::name).to_vec()),
     field("task.hidden", DUE_DATES, "Whether lags and due dates are kept from the policy."),
     field("task.training", SHOPS, "Instances to learn from."),
     field(
@@ -134,6 +148,11 @@ pub(super) const FIELDS: &[Field] = &[
     field("policy.blocks", TRANSFORMERS, "Blocks of the transformer."),
     field("policy.hidden", TRANSFORMERS, "Width inside a block."),
     field(
+        "policy.hidden",
+        HGNN,
+        "Width inside the perceptrons of operations; actor and critic have half of it.",
+    ),
+    field(
         "policy.glimpse",
         POINTER,
         "What is compared with the candidates: the glimpse, 'plain', or with the query added, 'residual'.",
@@ -153,12 +172,23 @@ pub(super) const FIELDS: &[Field] = &[
     field("rollout.lanes", ALL, "Trajectories per iteration."),
     field("rollout.group", ALL, "Trajectories that share a baseline where the advantage is 'group'."),
     field(
+        "rollout.hold",
+        SHOPS,
+        "Iterations for which a set of instances is played before the next one; drawn anew in each where absent.",
+    ),
+    field(
         "advantage.kind",
         ALL,
         "'returns' minus the batch's mean, 'group' for minus the group's, 'exact' (tabular only) or 'critic'.",
     ),
     field("advantage.standardise", ALL, "Divide by the standard deviation of the batch or group."),
     field("advantage.lambda", ALL, "λ of generalised advantage estimation."),
+    field(
+        "advantage.standard_returns",
+        ALL,
+        "Whether a critic learns returns that are standardised over the batch.",
+    ),
+    field("advantage.fresh", ALL, "Whether a critic's advantages follow its estimates from step to step."),
     field(
         "update.correction",
         ALL,
@@ -193,6 +223,7 @@ pub(super) const FIELDS: &[Field] = &[
         "Fresh trajectories whose mean reward estimates η where it is not known exactly; 0 for none.",
     ),
     field("evaluate.greedy", ALL, "Whether the likeliest trajectory is judged too."),
+    field("evaluate.initial", ALL, "Whether the untrained policy is measured, too."),
     field(
         "checkpoint.every",
         ALL,

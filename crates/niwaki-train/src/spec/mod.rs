@@ -33,6 +33,6 @@ pub use raw::{
 };
 pub use read::{set, strictly, value_of};
 pub use record::Pretrained;
-pub use shop::Shops;
+pub use shop::{ShopView, Shops};
 pub use size::{MEMORY, available_memory, block_parameters, bytes_in_words, times};
 pub use task::{Played, TaskKind};

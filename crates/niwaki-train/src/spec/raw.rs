@@ -67,10 +67,10 @@ pub struct TaskSpec {
     pub terminal: String,
     /// For how many steps `choice` keeps a chosen token closed.
     pub busy: usize,
-    /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops where absent.
+    /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops, flexible or not, where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<usize>,
-    /// Jobs of a shop; 20 for flow shops, 2 for two orders, 8 for the others where absent.
+    /// Jobs of a shop; 20 for flow shops, 10 for flexible ones, 2 for two orders, 8 for the others where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
     /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
@@ -85,9 +85,12 @@ pub struct TaskSpec {
     /// How long after its earliest end an order of `two-orders` is due; drawn where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slack: Option<u32>,
-    /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; `non-delay` where absent.
+    /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; for a graph network `non-delay`, `free` or `active`; `non-delay` where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
+    /// How `flexible-shop`s are drawn; `sd1-even` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draw: Option<String>,
     /// Whether `lags`, `single-machine` and `two-orders` keep lags and due dates from the policy; they do not where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
@@ -132,6 +135,7 @@ impl Default for TaskSpec {
             both: None,
             slack: None,
             order: None,
+            draw: None,
             hidden: None,
             training: None,
             validation: None,
@@ -163,14 +167,14 @@ pub struct PolicySpec {
     pub kind: PolicyKind,
     /// Spread of a table's first logits.
     pub scale: f64,
-    /// Width of a network; 128 for the causal transformer, 64 for the pointer and 32 for the bag where absent.
+    /// Width of a network; 128 for the causal transformer, 64 for the pointer, 32 for the bag and 8 for the graph network where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// Heads of the transformer.
     pub heads: usize,
     /// Blocks of the transformer.
     pub blocks: usize,
-    /// Width inside a block; four times the width where absent, twice for the pointer.
+    /// Width inside a block; four times the width where absent, twice for the pointer, sixteen times for the graph network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
     /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` where absent.
@@ -222,11 +226,14 @@ pub struct RolloutSpec {
     pub lanes: usize,
     /// Trajectories that share a baseline where the advantage is `group`.
     pub group: usize,
+    /// Iterations for which a set of a shop's instances is played before the next one; drawn anew in each where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<usize>,
 }
 
 impl Default for RolloutSpec {
     fn default() -> Self {
-        Self { lanes: 256, group: 16 }
+        Self { lanes: 256, group: 16, hold: None }
     }
 }
 
@@ -254,11 +261,18 @@ pub struct AdvantageSpec {
     pub standardise: bool,
     /// λ of generalised advantage estimation.
     pub lambda: f64,
+    /// Whether a critic learns returns that are standardised over the batch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub standard_returns: bool,
+    /// Whether a critic's advantages follow its estimates from step to step: return minus the estimate of the pass at hand.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fresh: bool,
 }
 
 impl Default for AdvantageSpec {
     fn default() -> Self {
-        Self { kind: AdvantageKind::Returns, standardise: false, lambda: 0.95 }
+        let kind = AdvantageKind::Returns;
+        Self { kind, standardise: false, lambda: 0.95, standard_returns: false, fresh: false }
     }
 }
 
@@ -388,11 +402,14 @@ pub struct EvaluateSpec {
     pub lanes: usize,
     /// Whether the likeliest trajectory is judged too.
     pub greedy: bool,
+    /// Whether the untrained policy is measured, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub initial: bool,
 }
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 5, lanes: 1024, greedy: false }
+        Self { every: 5, lanes: 1024, greedy: false, initial: false }
     }
 }
 

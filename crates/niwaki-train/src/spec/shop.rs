@@ -3,13 +3,15 @@
 use super::check::refuse;
 use super::size::check_instances;
 use super::task::{RECORD, TEXT};
-use super::{Played, Recipe, Spec};
+use super::{Played, PolicyKind, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Bounds;
+use niwaki_shop::Instance;
+use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Size;
 use niwaki_tasks::{
-    Construction, Generator, InstanceFolder, OptimaProgress, Payment, Reading, Shop, ShopPool, Source,
-    construct,
+    Construction, Generator, GraphTask, InstanceFolder, Numbers, OptimaProgress, Payment, Reading, Shop,
+    ShopPool, Source, construct,
 };
 use niwaki_words::nearest;
 use std::path::Path;
@@ -33,7 +35,29 @@ pub struct Shops {
     pub pool: ShopPool,
     /// What a schedule pays.
     pub payment: Payment,
-    built: Option<Arc<dyn Construction>>,
+    /// Whether they are shown as graphs.
+    graphs: bool,
+    built: Option<ShopView>,
+}
+
+/// Shops as their policy sees them.
+#[derive(Clone, Debug)]
+pub enum ShopView {
+    /// Candidates with features.
+    Candidates(Arc<dyn Construction>),
+    /// Operations and machines.
+    Graph(Arc<GraphTask>),
+}
+
+impl ShopView {
+    /// The instances' numbers and optima.
+    #[must_use]
+    pub fn numbers(&self) -> &Numbers {
+        match self {
+            Self::Candidates(task) => task.numbers(),
+            Self::Graph(task) => task.numbers(),
+        }
+    }
 }
 
 impl Shops {
@@ -41,11 +65,22 @@ impl Shops {
     ///
     /// # Errors
     /// If the instances cannot be drawn.
-    pub fn construction(&self) -> Result<Arc<dyn Construction>, Error> {
+    pub fn view(&self) -> Result<ShopView, Error> {
         match &self.built {
             Some(built) => Ok(built.clone()),
-            None => Ok(self.pool.build(&|_, _| {})?),
+            None => self.build(None, &|_, _| {}),
         }
+    }
+
+    fn build(&self, known: Option<Vec<Bounds>>, progress: OptimaProgress<'_>) -> Result<ShopView, Error> {
+        let (instances, training): (Vec<Instance>, usize) = self.pool.instances()?;
+        let bounds = known.unwrap_or_else(|| self.pool.seek(&instances, progress));
+        let reading = self.pool.reading;
+        Ok(if self.graphs {
+            ShopView::Graph(Arc::new(GraphTask::new(instances, bounds, training, reading.order)?))
+        } else {
+            ShopView::Candidates(construct(instances, bounds, training, reading)?)
+        })
     }
 }
 
@@ -59,9 +94,7 @@ impl Recipe {
         if let Played::Shops(shops) = &mut self.task
             && shops.built.is_none()
         {
-            let (instances, training) = shops.pool.instances()?;
-            let bounds = known.unwrap_or_else(|| shops.pool.seek(&instances, progress));
-            shops.built = Some(construct(instances, bounds, training, shops.pool.reading)?);
+            shops.built = Some(shops.build(known, progress)?);
         }
         Ok(())
     }
@@ -70,7 +103,7 @@ impl Recipe {
     #[must_use]
     pub fn bounds(&self) -> Option<&[Bounds]> {
         match &self.task {
-            Played::Shops(shops) => shops.built.as_ref().map(|built| built.bounds()),
+            Played::Shops(shops) => shops.built.as_ref().map(|built| &built.numbers().bounds[..]),
             Played::Tokens(_) | Played::Texts(_) => None,
         }
     }
@@ -91,13 +124,24 @@ impl Spec {
     }
 
     /// The kind of shop with its keys.
-    pub(super) fn dialled(&self, shop: Shop) -> Shop {
-        match shop {
+    pub(super) fn dialled(&self, shop: Shop) -> Result<Shop, Error> {
+        Ok(match shop {
             Shop::TwoOrders { .. } => {
                 Shop::TwoOrders { both: self.task.both.unwrap_or(false), slack: self.task.slack }
             }
+            Shop::Flexible { draw } => {
+                let known = Shop::FLEXIBLE.iter().map(|draw| (draw.name(), *draw)).collect::<Vec<_>>();
+                Shop::Flexible {
+                    draw: named("task.draw", "distribution", self.task.draw.as_deref(), &known, draw)?,
+                }
+            }
             other => other,
-        }
+        })
+    }
+
+    /// Whether shops are shown as graphs.
+    fn shows_graphs(&self) -> bool {
+        self.policy.kind == PolicyKind::Hgnn
     }
 
     pub(super) fn shops(&self, shop: Shop) -> Result<Shops, Error> {
@@ -117,7 +161,7 @@ impl Spec {
         let (patience, reading) = (Duration::from_secs_f64(seconds), self.reading()?);
         let pool = ShopPool { source, patience, reading };
         pool.check().map_err(|error| refuse("task", error.to_string()))?;
-        Ok(Shops { pool, payment, built: None })
+        Ok(Shops { pool, payment, graphs: self.shows_graphs(), built: None })
     }
 
     /// How the spec reads its kind of shop.
@@ -126,18 +170,9 @@ impl Spec {
     /// Where it names an order that there is none of.
     pub fn reading(&self) -> Result<Reading, Error> {
         let mut reading = Reading::default();
-        if let Some(named) = &self.task.order {
-            let known = || Reading::ORDERS.into_iter();
-            let Some((_, order)) = known().find(|(name, _)| name == named) else {
-                let names: Vec<&str> = known().map(|(name, _)| name).collect();
-                let mend = match nearest(named, names.iter().copied()) {
-                    Some(near) => format!("did you mean '{near}'?"),
-                    None => format!("the orders are {}", names.join(", ")),
-                };
-                return Err(refuse("task.order", format!("no order is called '{named}'; {mend}")));
-            };
-            reading.order = order;
-        }
+        let known: &[(&str, JobOrder)] =
+            if self.shows_graphs() { &GraphTask::ORDERS } else { &Reading::ORDERS };
+        reading.order = named("task.order", "order", self.task.order.as_deref(), known, reading.order)?;
         reading.hidden = self.task.hidden.unwrap_or(reading.hidden);
         Ok(reading)
     }
@@ -172,6 +207,7 @@ impl Spec {
             ("task.pool", task.pool.is_some()),
             ("task.slack", task.slack.is_some()),
             ("task.both", task.both.is_some()),
+            ("task.draw", task.draw.is_some()),
         ] {
             if given {
                 let reason = "the instances are those of task.folder; leave it out, or set task.validation";
@@ -180,9 +216,8 @@ impl Spec {
         }
         let given = InstanceFolder::read(folder, shop, task.validation)
             .map_err(|error| refuse("task.folder", error.to_string()))?;
-        let first = &given.instances()[0];
-        for (key, said, came) in
-            [("task.jobs", task.jobs, first.jobs()), ("task.machines", task.machines, first.machines())]
+        let Size { jobs, machines } = given.size();
+        for (key, said, came) in [("task.jobs", task.jobs, jobs), ("task.machines", task.machines, machines)]
         {
             if let Some(said) = said.filter(|said| *said != came) {
                 let reason =
@@ -205,9 +240,9 @@ impl Spec {
     pub(super) fn resolved(&self, task: &Played) -> Result<Self, Error> {
         let mut spec = self.clone();
         if let Played::Shops(Shops { pool: ShopPool { source: Source::Folder(given), .. }, .. }) = task {
-            let first = &given.instances()[0];
-            spec.task.jobs = Some(first.jobs());
-            spec.task.machines = Some(first.machines());
+            let Size { jobs, machines } = given.size();
+            spec.task.jobs = Some(jobs);
+            spec.task.machines = Some(machines);
             spec.task.validation = Some(given.instances().len() - given.training());
             spec.task.digest = Some(given.digest().to_owned());
         }
@@ -237,8 +272,13 @@ impl Spec {
                 return Err(refuse("task.reward", reason));
             }
             "due-dates" => Payment::DueDates,
+            "graded" if matches!(shop, Shop::Flexible { .. }) => Payment::Graded,
+            "graded" => {
+                let reason = format!("task '{}' knows no rests; use 'deadline' or 'makespan'", shop.name());
+                return Err(refuse("task.reward", reason));
+            }
             other => {
-                let reason = format!("'{other}' is none of 'deadline', 'makespan' and 'due-dates'");
+                let reason = format!("'{other}' is none of 'deadline', 'makespan', 'due-dates' and 'graded'");
                 return Err(refuse("task.reward", reason));
             }
         };
@@ -249,6 +289,25 @@ impl Spec {
         payment.check().map_err(|error| refuse("task.deadline", error.to_string()))?;
         Ok(payment)
     }
+}
+
+/// What a key names, one of those known.
+fn named<T: Copy>(
+    key: &'static str,
+    what: &str,
+    said: Option<&str>,
+    known: &[(&str, T)],
+    usual: T,
+) -> Result<T, Error> {
+    let Some(said) = said else { return Ok(usual) };
+    let names = || known.iter().map(|(name, _)| *name);
+    known.iter().find(|(name, _)| *name == said).map(|(_, found)| *found).ok_or_else(|| {
+        let mend = match nearest(said, names()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("the {what}s are {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        refuse(key, format!("no {what} is called '{said}'; {mend}"))
+    })
 }
 
 #[cfg(test)]
@@ -323,6 +382,25 @@ mod tests {
             made.check().unwrap_err().to_string(),
             "task.hidden: task 'flow-shop' has no such key; leave it out"
         );
+        let graph =
+            |more: &[&str]| refusal(&[&["task.kind=flexible-shop", "policy.kind=hgnn"], more].concat());
+        assert_eq!(graph(&["task.order=fre"]), "task.order: no order is called 'fre'; did you mean 'free'?");
+        assert_eq!(
+            graph(&["task.draw=sd3"]),
+            "task.draw: no distribution is called 'sd3'; did you mean 'sd1'?"
+        );
+        assert_eq!(
+            graph(&["policy.kind=pointer"]),
+            "policy.kind: task 'flexible-shop' is played by 'hgnn' only"
+        );
+        assert!(refusal(&["task.reward=graded"]).contains("'flow-shop' knows no rests"));
+        assert!(graph(&["rollout.hold=0"]).contains("hold"));
+        assert_eq!(
+            graph(&["rollout.hold=20", "rollout.lanes=20", "rollout.group=1"]),
+            "rollout.hold: sets of 20 instances do not divide 256 to learn from"
+        );
+        assert!(graph(&["rollout.group=7"]).contains("groups of 7"));
+        assert!(refusal(&["policy.kind=hgnn"]).contains("'flow-shop' is played by 'pointer' only"));
         assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
         assert!(refusal(&["task.patience=0"]).contains("no number of seconds"));
         assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));

@@ -126,6 +126,10 @@ impl Spec {
         };
         let parameters = match policy.kind {
             PolicyKind::Decoder => self.decoder_parameters()?,
+            // Two rounds of five perceptrons.
+            PolicyKind::Hgnn => {
+                times(&[10, hidden, hidden]).saturating_add(times(&[24, hidden, width.saturating_add(8)]))
+            }
             _ => block_parameters(blocks, width, hidden).saturating_add(ends),
         };
         // The parameters and their gradient; what Adam remembers; what the run began with.
@@ -149,7 +153,11 @@ impl Spec {
 
     /// The width inside a block of the policy's network.
     pub(crate) fn hidden(&self) -> usize {
-        let times = if self.policy.kind == PolicyKind::Pointer { 2 } else { 4 };
+        let times = match self.policy.kind {
+            PolicyKind::Pointer => 2,
+            PolicyKind::Hgnn => 16,
+            _ => 4,
+        };
         self.policy.hidden.unwrap_or(self.width().saturating_mul(times))
     }
 }
@@ -171,7 +179,13 @@ fn too_large(key: &'static str, what: &str, taken: u128) -> Error {
     refuse(key, format!("{what} need about {taken} of memory and the limit is {limit}; give smaller sizes"))
 }
 
-/// Steps of a trajectory, and choices per step.
+/// What a state of a graph takes, in bytes: features, times and arcs of its operations, and pairs.
+fn graph_bytes(operations: usize, machines: usize, jobs: usize) -> usize {
+    let rows = operations.saturating_mul(machines.saturating_mul(5).saturating_add(40));
+    rows.saturating_add(jobs.saturating_mul(machines))
+}
+
+/// Steps of a trajectory, and choices per step; of a graph, bytes per step.
 fn played(task: &Played) -> (usize, usize) {
     match task {
         Played::Tokens(task) => (task.horizon(), task.vocab()),
@@ -181,9 +195,19 @@ fn played(task: &Played) -> (usize, usize) {
             Source::Generated(Generator { shop: Shop::Job, size, .. }) => {
                 (size.jobs.saturating_mul(size.machines), size.jobs)
             }
+            // Jobs have up to a fifth more operations than there are machines, and every pair is a choice with numbers of
+            // its own for each operation.
+            Source::Generated(Generator { shop: Shop::Flexible { .. }, size, .. }) => {
+                let operations = size.jobs.saturating_mul(size.machines.saturating_mul(6).div_ceil(5));
+                (operations, graph_bytes(operations, size.machines, size.jobs))
+            }
             Source::Generated(drawn) => (drawn.size.jobs, drawn.size.jobs),
             Source::Folder(given) => match &given.instances()[0] {
                 job @ Instance::Job(_) => (job.operations(), job.jobs()),
+                Instance::Flexible(_) => {
+                    let most = given.instances().iter().map(Instance::operations).max().unwrap_or(0);
+                    (most, graph_bytes(most, given.size().machines, given.size().jobs))
+                }
                 other => (other.jobs(), other.jobs()),
             },
         },

@@ -5,7 +5,7 @@ use super::shop::Shops;
 use super::{AdvantageKind, PolicyKind, Spec};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
-use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Terminal, TextTask};
+use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Source, Terminal, TextTask};
 use niwaki_words::nearest;
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ impl Spec {
             return Ok(TaskKind::Text);
         }
         if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
-            return Ok(TaskKind::Shop(self.dialled(shop)));
+            return Ok(TaskKind::Shop(self.dialled(shop)?));
         }
         self.task.kind.parse().map(TaskKind::Ladder).map_err(|_| {
             let known = names();
@@ -132,8 +132,9 @@ impl Spec {
         let kind = self.policy.kind;
         match task {
             Played::Tokens(task) => {
-                if kind == PolicyKind::Pointer {
-                    let reason = format!("'pointer' plays shops; task '{}' needs another", self.task.kind);
+                if matches!(kind, PolicyKind::Pointer | PolicyKind::Hgnn) {
+                    let reason =
+                        format!("'{}' plays shops; task '{}' needs another", kind.name(), self.task.kind);
                     return Err(refuse("policy.kind", reason));
                 }
                 if kind == PolicyKind::Tabular {
@@ -144,7 +145,10 @@ impl Spec {
                 self.check_prime(task.as_ref())?;
             }
             Played::Texts(_) => self.check_writer()?,
-            Played::Shops(_) => self.check_pointer()?,
+            Played::Shops(shops) => {
+                self.check_dispatcher()?;
+                self.check_sets(shops)?;
+            }
         }
         if kind != PolicyKind::Tabular && self.advantage.kind == AdvantageKind::Exact {
             return Err(refuse("advantage.kind", "'exact' needs policy.kind = 'tabular'".to_owned()));
@@ -156,14 +160,25 @@ impl Spec {
         Ok(())
     }
 
-    fn check_pointer(&self) -> Result<(), Error> {
-        if let TaskKind::Shop(Shop::Flexible { .. }) = self.task_kind()? {
-            let reason = format!("task '{}' is a graph, which no policy reads yet", self.task.kind);
+    fn check_dispatcher(&self) -> Result<(), Error> {
+        let (kind, shop) = (self.policy.kind, self.task_kind()?.shop());
+        let players: &[PolicyKind] = match shop {
+            Some(Shop::Flexible { .. }) => &[PolicyKind::Hgnn],
+            Some(Shop::Job) => &[PolicyKind::Pointer, PolicyKind::Hgnn],
+            _ => &[PolicyKind::Pointer],
+        };
+        if !players.contains(&kind) {
+            let names: Vec<String> = players.iter().map(|kind| format!("'{}'", kind.name())).collect();
+            let reason = format!("task '{}' is played by {} only", self.task.kind, names.join(" and "));
             return Err(refuse("policy.kind", reason));
         }
-        if self.policy.kind != PolicyKind::Pointer {
-            let reason = format!("task '{}' is played by 'pointer' only", self.task.kind);
-            return Err(refuse("policy.kind", reason));
+        if kind == PolicyKind::Hgnn {
+            let (lanes, group) = (self.rollout.lanes, self.rollout.group);
+            if !lanes.is_multiple_of(group) {
+                let reason = format!("groups of {group}, one instance each, do not divide {lanes} lanes");
+                return Err(refuse("rollout.group", reason));
+            }
+            return Ok(());
         }
         if self.advantage.kind == AdvantageKind::Critic {
             return Err(refuse(
@@ -172,6 +187,20 @@ impl Spec {
             ));
         }
         self.check_groups()
+    }
+
+    /// Whether sets of instances that are played for some iterations divide those to learn from.
+    fn check_sets(&self, shops: &Shops) -> Result<(), Error> {
+        let training = match &shops.pool.source {
+            Source::Generated(drawn) => drawn.training,
+            Source::Folder(given) => given.training(),
+        };
+        let set = self.rollout.lanes / self.rollout.group;
+        if self.rollout.hold.is_some() && !training.is_multiple_of(set) {
+            let reason = format!("sets of {set} instances do not divide {training} to learn from");
+            return Err(refuse("rollout.hold", reason));
+        }
+        Ok(())
     }
 
     /// Whether groups, which share an instance, divide lanes and minibatches.

@@ -55,8 +55,11 @@ impl Trained {
         let shop = match spec.task_kind()? {
             TaskKind::Shop(shop) if spec.policy.kind == PolicyKind::Pointer => shop,
             _ => {
-                let reason =
-                    format!("task '{}' is no shop; expected a run of a pointer policy", spec.task.kind);
+                let reason = format!(
+                    "a run of policy '{}' on task '{}'; expected one of a pointer on a shop",
+                    spec.policy.kind.name(),
+                    spec.task.kind
+                );
                 return Err(saved.refuse(SPEC, reason));
             }
         };

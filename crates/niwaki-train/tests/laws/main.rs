@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
 mod diverge;
+mod hgnn;
 mod learning;
 mod pairing;
 mod pointer;
@@ -21,7 +22,10 @@ fn recipe(settings: &[&str]) -> Recipe {
 /// Settings of a small run of each kind of policy.
 fn small(policy: &str) -> Vec<&'static str> {
     let mut settings = vec!["iterations=5", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
-    if !policy.starts_with("pointer") && !["decoder", "writer"].contains(&policy) {
+    if !policy.starts_with("pointer")
+        && !policy.starts_with("hgnn")
+        && !["decoder", "writer"].contains(&policy)
+    {
         settings.push("task.horizon=4");
     }
     match policy {
@@ -48,6 +52,21 @@ fn small(policy: &str) -> Vec<&'static str> {
             "advantage.kind=group",
             "evaluate.greedy=true",
         ]),
+        "hgnn" | "hgnn on job shops" => settings.extend([
+            if policy == "hgnn" { "task.kind=flexible-shop" } else { "task.kind=job-shop" },
+            if policy == "hgnn" { "task.draw=sd1" } else { "task.order=active" },
+            if policy == "hgnn" { "advantage.kind=critic" } else { "advantage.kind=group" },
+            "task.machines=2",
+            "task.jobs=3",
+            "task.deadline=1.3",
+            "task.training=6",
+            "task.validation=3",
+            "policy.kind=hgnn",
+            "policy.width=4",
+            "policy.hidden=8",
+            "rollout.group=4",
+            "evaluate.greedy=true",
+        ]),
         "decoder" => settings.extend([
             "task.kind=record",
             concat!("task.file=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/record.toml"),
@@ -71,8 +90,17 @@ fn small(policy: &str) -> Vec<&'static str> {
     settings
 }
 
-const POLICIES: [&str; 7] =
-    ["tabular", "bag", "causal", "pointer", "pointer on job shops", "decoder", "writer"];
+const POLICIES: [&str; 9] = [
+    "tabular",
+    "bag",
+    "causal",
+    "pointer",
+    "pointer on job shops",
+    "hgnn",
+    "hgnn on job shops",
+    "decoder",
+    "writer",
+];
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

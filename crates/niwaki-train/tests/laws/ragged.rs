@@ -129,7 +129,7 @@ fn cotangents_are_those_of_a_masked_batch() {
     };
     for name in names {
         let surrogate: Surrogate = name.parse().unwrap();
-        let terms = LossTerms { surrogate, entropy: 0.03, reference_kl: 0.0, value: 0.7 };
+        let terms = LossTerms { surrogate, entropy: 0.03, reference_kl: 0.0, value: 0.7, fresh: false };
         let asked = Asked::of(&batch, &mut player, terms);
         for member in 0..2 {
             let shape = &rollout.shape;

@@ -59,6 +59,7 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
         entropy: 0.03,
         reference_kl: 0.2,
         value: 0.7,
+        fresh: false,
     };
     // Any rollout probabilities and targets will do; these are off policy on both sides.
     let wave = |place: usize, scale: f64| scale * (1.0 + 2.3 * place as f64).sin();

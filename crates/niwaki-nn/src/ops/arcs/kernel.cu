@@ -1,4 +1,4 @@
-// Attention of machines to the operations at their arcs: ops/arcs.rs has the formula. A thread per row, its width in
+// Attention of machines to the operations at their arcs: mod.rs has the formula. A thread per row, its width in
 // registers. Blocks are [rows of a member, member], so that sums over rows belong to one member.
 
 #define SLOPE_ 0.2f

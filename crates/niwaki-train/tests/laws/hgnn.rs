@@ -1,0 +1,96 @@
+//! What only graph networks and their critic have: held sets, fresh advantages, graded rewards, gaps, a first measurement.
+
+use super::resume::{files, train_until};
+use super::{curve, with};
+use niwaki_train::run::Ending;
+
+/// Song's recipe, small: a critic of standardised returns, minibatches of whole trajectories, held sets, Adam.
+const RECIPE: [&str; 13] = [
+    "task.draw=sd1-even",
+    "rollout.lanes=6",
+    "rollout.group=1",
+    "rollout.hold=2",
+    "advantage.standard_returns=true",
+    "advantage.fresh=true",
+    "advantage.lambda=1",
+    "update.minibatches=2",
+    "update.value=1",
+    "update.entropy=0.01",
+    "optimiser.kind=adam",
+    "optimiser.rate=0.01",
+    "evaluate.initial=true",
+];
+
+#[test]
+fn a_correction_of_no_strength_is_ppo_bit_for_bit() {
+    let none = curve(&with("hgnn", &[&RECIPE[..], &["update.correction=tempered:0"]].concat()));
+    assert_eq!(none, curve(&with("hgnn", &RECIPE)));
+    let some = curve(&with("hgnn", &[&RECIPE[..], &["update.correction=tempered:0.5"]].concat()));
+    assert_ne!(none[4].drift, some[4].drift);
+}
+
+#[test]
+fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
+    // Three sets of two instances, held for two iterations each.
+    let recipe =
+        with("hgnn", &[&RECIPE[..], &["rollout.lanes=2", "dump.every=2", "checkpoint.every=2"]].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+    let Ending::Done(summary) = train_until(&recipe, &whole, usize::MAX) else { panic!("not done") };
+    for last in 1..5 {
+        assert_eq!(train_until(&recipe, &cut, last), Ending::Stopped { iteration: last });
+    }
+    assert_eq!(train_until(&recipe, &cut, usize::MAX), Ending::Done(summary));
+    assert!(files(&whole) == files(&cut));
+}
+
+#[test]
+fn fresh_advantages_are_the_rollouts_until_the_critic_has_moved() {
+    let run = |fresh: &str, reuse: &str| {
+        let more = ["advantage.fresh=".to_owned() + fresh, "update.reuse=".to_owned() + reuse];
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        let one = ["update.minibatches=1", "iterations=1"];
+        curve(&with("hgnn", &[&RECIPE[..], &more, &one].concat())).remove(0)
+    };
+    // One step: return minus the estimate of the only pass, in f32 once and in f64 once.
+    let (fresh, kept) = (run("true", "1"), run("false", "1"));
+    assert!((fresh.drift - kept.drift).abs() < 1e-3 * kept.drift, "{} {}", fresh.drift, kept.drift);
+    assert!((fresh.gradient_norm - kept.gradient_norm).abs() < 1e-4 * kept.gradient_norm);
+    let (fresh, kept) = (run("true", "6"), run("false", "6"));
+    assert!((fresh.gradient_norm - kept.gradient_norm).abs() > 1e-4 * kept.gradient_norm);
+}
+
+#[test]
+fn the_untrained_policy_is_measured_and_gaps_are_told() {
+    let all = curve(&with("hgnn", &RECIPE));
+    let initial = all[0].initial.unwrap();
+    assert!(initial.eta.is_some() && initial.greedy.is_some() && initial.gap.unwrap() >= 0.0);
+    assert!(all[1..].iter().all(|record| record.initial.is_none()));
+    for record in &all {
+        // Every second iteration, and the last.
+        let measured = record.iteration % 2 == 0 || record.iteration == 5;
+        assert_eq!((record.greedy.is_some(), record.gap.is_some()), (measured, measured));
+    }
+    // A policy that learns nothing stays what it was.
+    let still = curve(&with("hgnn", &[&RECIPE[..], &["optimiser.rate=0"]].concat()));
+    assert_eq!((still[4].greedy, still[4].gap), (initial.greedy, initial.gap));
+}
+
+#[test]
+fn graded_rewards_sink_below_the_gap_where_rests_are_too_long() {
+    let run = |draw: &str| {
+        let draw = format!("task.draw={draw}");
+        let more = [draw.as_str(), "task.reward=graded", "optimiser.rate=0"];
+        let settings: Vec<&str> = super::small("hgnn")
+            .into_iter()
+            .filter(|setting| !setting.starts_with("task.deadline"))
+            .collect();
+        let record = curve(&super::recipe(&[&settings[..], &RECIPE[1..], &more].concat())).remove(4);
+        (record.greedy.unwrap(), record.gap.unwrap())
+    };
+    // Without windows nothing is violated: one minus the gap.
+    let (greedy, gap) = run("sd1-even");
+    assert!((greedy - (1.0 - gap)).abs() < 1e-12, "{greedy} {gap}");
+    let (greedy, gap) = run("sd1-windows");
+    assert!(greedy <= 1.0 - gap + 1e-12, "{greedy} {gap}");
+}
