@@ -6,6 +6,7 @@ use super::device::{Buffer, Device};
 use super::extension::Library;
 use super::kernels::Kernels;
 use super::lower::{Lowering, Program, SCALAR, Tools, padded};
+use super::parameters::Parameters;
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted, check_length, no_items};
 use super::update::Update;
@@ -46,7 +47,7 @@ pub struct Cuda {
     pub(super) session: Option<Session>,
     /// The session of the number of items before this one, which programs that go to and fro come back to.
     spare: Option<(usize, Session)>,
-    pub(super) parameters: Buffer,
+    pub(super) parameters: Parameters,
     pub(super) gradient: Buffer,
     update: Update,
     pub(super) kernels: Kernels,
@@ -69,12 +70,11 @@ impl Cuda {
         let units = Lowering::units(&program)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
-        let bytes = members * padded(graph) * SCALAR;
-        let (parameters, gradient) = (device.allocate(bytes)?, device.allocate(bytes)?);
-        device.zero(parameters.at, bytes)?;
+        let parameters = Parameters::new(&device, members, padded(graph), options.precision)?;
+        let gradient = device.allocate(parameters.bytes())?;
         // Parameters that no output reaches, and the gaps between parameters, keep a gradient of zero.
-        device.zero(gradient.at, bytes)?;
-        let update = Update::new(&device, members)?;
+        device.zero(gradient.at, parameters.bytes())?;
+        let update = Update::new(&device, members, padded(graph))?;
         Ok(Self {
             training: Plan::training(graph, outputs),
             alone: Plan::forward_only(graph, outputs),
@@ -170,13 +170,10 @@ impl Cuda {
         target(&self.device)
     }
 
-    fn member_at(&self, buffer: &Buffer, member: usize) -> u64 {
-        buffer.at + (member * padded(&self.graph) * SCALAR) as u64
-    }
-
-    fn read_member(&self, buffer: &Buffer, member: usize) -> Result<Vec<f32>> {
+    /// A member's scalars of a flat buffer, from where they start.
+    fn read_member(&self, at: u64) -> Result<Vec<f32>> {
         let mut flat = vec![0.0; self.graph.layout().len()];
-        self.device.read(self.member_at(buffer, member), &mut flat)?;
+        self.device.read(at, &mut flat)?;
         Ok(flat)
     }
 
@@ -191,7 +188,11 @@ impl Cuda {
                 hopper: self.hopper,
             },
             alone: &self.alone,
-            flat: Flat { parameters: self.parameters.at, gradient: self.gradient.at },
+            flat: Flat {
+                parameters: self.parameters.at(),
+                rounded: self.parameters.rounded_at(),
+                gradient: self.gradient.at,
+            },
             members: self.members,
             items: self.items,
             memory: self.options.memory,
@@ -303,11 +304,12 @@ impl Engine for Cuda {
 
     fn set_parameters(&mut self, member: usize, flat: &[f32]) -> Result<()> {
         check_length("parameters", self.graph.layout().len(), flat.len())?;
-        self.device.write(self.member_at(&self.parameters, member), flat)
+        self.device.write(self.parameters.of(member), flat)?;
+        self.parameters.round(&self.device, &self.kernels, member..member + 1)
     }
 
     fn parameters(&self, member: usize) -> Result<Vec<f32>> {
-        self.read_member(&self.parameters, member)
+        self.read_member(self.parameters.of(member))
     }
 
     fn forward(&mut self) -> Result<()> {
@@ -400,8 +402,8 @@ impl Engine for Cuda {
         check_members("parameters", self.members, from.members)?;
         check_length("parameters", self.graph.layout().len(), from.graph.layout().len())?;
         from.device.synchronize()?;
-        let bytes = self.members * padded(&self.graph) * SCALAR;
-        self.device.copy(from.parameters.at, self.parameters.at, bytes)
+        self.device.copy(from.parameters.at(), self.parameters.at(), self.parameters.bytes())?;
+        self.parameters.round_all(&self.device, &self.kernels)
     }
 
     fn leave_out(&mut self, silent: &[Vec<bool>]) -> Result<()> {
@@ -425,12 +427,12 @@ impl Engine for Cuda {
     }
 
     fn gradient(&self, member: usize) -> Result<Vec<f32>> {
-        self.read_member(&self.gradient, member)
+        self.read_member(self.gradient.at + (member * padded(&self.graph) * SCALAR) as u64)
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {
         let Self { update, device, kernels, parameters, gradient, graph, .. } = self;
-        update.step(device, kernels, optimiser, rates, parameters.at, gradient.at, padded(graph))
+        update.step(device, kernels, optimiser, rates, parameters, gradient.at, padded(graph))
     }
 
     fn state(&self, member: usize) -> Result<(u64, Vec<Vec<f32>>)> {

@@ -60,7 +60,13 @@ pub(crate) const STEP: Unit = Unit::plain(&File {
     name: "step",
     source: &[include_str!("kernels/step.cu")],
     constants: &[],
-    kernels: &[("norm_partials", 0), ("norm_finish", 0), ("step_sgd", 0), ("step_adam", 0)],
+    kernels: &[
+        ("norm_partials", 0),
+        ("norm_finish", 0),
+        ("step_sgd", 0),
+        ("step_adam", 0),
+        ("parameters_to_bf16", 0),
+    ],
 });
 
 /// A program that chooses its own next input.

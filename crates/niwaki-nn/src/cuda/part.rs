@@ -8,6 +8,7 @@
 use super::device::{Buffer, Device};
 use super::kernels::{ITEMS, Kernels};
 use super::lower::{Addresses, SCALAR, padded};
+use super::parameters::Parameters;
 use super::session::{Flat, Inputs, Pass, Session, Wanted, addresses};
 use super::tape::{Tape, arguments};
 use crate::Result;
@@ -50,7 +51,7 @@ pub(super) struct Part {
 
 /// The parameters and gradients of shares.
 pub(super) struct Copies {
-    parameters: Buffer,
+    parameters: Parameters,
     gradient: Buffer,
     /// `[share]`: whose it is.
     owners: Buffer,
@@ -92,7 +93,11 @@ impl Part {
     ) -> Result<Option<Self>> {
         let slots = slots_of(whole.items);
         let copies = Copies::new(device, whole, shares)?;
-        let flat = Flat { parameters: copies.parameters.at, gradient: copies.gradient.at };
+        let flat = Flat {
+            parameters: copies.parameters.at(),
+            rounded: copies.parameters.rounded_at(),
+            gradient: copies.gradient.at,
+        };
         let wanted = Wanted { flat, members: shares, items: slots, ..*whole };
         let inputs = Inputs::new(device, wanted.tools.graph, shares * slots)?;
         let size = shares.div_ceil(session.laid.passes.len().max(1));
@@ -162,7 +167,8 @@ impl Copies {
     fn new(device: &Device, whole: &Wanted<'_>, shares: usize) -> Result<Self> {
         let length = padded(whole.tools.graph);
         let bytes = shares * length * SCALAR;
-        let (parameters, gradient) = (device.allocate(bytes)?, device.allocate(bytes)?);
+        let parameters = Parameters::new(device, shares, length, whole.tools.precision)?;
+        let gradient = device.allocate(bytes)?;
         // As in the members' own: what no output reaches keeps a gradient of zero.
         device.zero(gradient.at, bytes)?;
         Ok(Self {
@@ -188,9 +194,17 @@ impl Copies {
     }
 
     /// Queues copies of the members' parameters to their shares.
-    pub(super) fn lend(&self, device: &Device, kernels: &Kernels, parameters: u64) -> Result<()> {
-        let arguments = arguments![parameters, self.parameters.at, self.owners.at, self.quads];
-        self.queue(device, kernels, "lend_parameters", self.shares, arguments)
+    pub(super) fn lend(&self, device: &Device, kernels: &Kernels, from: &Parameters) -> Result<()> {
+        let lend = |from: u64, to: u64, quads: usize| {
+            let arguments = arguments![from, to, self.owners.at, quads];
+            self.queue(device, kernels, "lend_parameters", self.shares, arguments)
+        };
+        lend(from.at(), self.parameters.at(), self.quads)?;
+        match (from.rounded_at(), self.parameters.rounded_at()) {
+            // Half as many bytes.
+            (Some(from), Some(to)) => lend(from, to, self.quads / 2),
+            _ => Ok(()),
+        }
     }
 
     /// Queues the sums of the shares' gradients.

@@ -60,7 +60,7 @@ impl Cuda {
             None => (passes, *items, None),
         };
         if let Some((copies, _)) = some {
-            copies.lend(device, kernels, parameters.at)?;
+            copies.lend(device, kernels, parameters)?;
         }
         let sizes: Vec<usize> = training.outputs().iter().map(|&output| graph.shape(output).size()).collect();
         for passes in passes.chunks_mut(at_once) {

@@ -146,6 +146,8 @@ pub(super) struct Session {
 #[derive(Clone, Copy)]
 pub(super) struct Flat {
     pub(super) parameters: u64,
+    /// The parameters in bf16, where products read them so.
+    pub(super) rounded: Option<u64>,
     pub(super) gradient: u64,
 }
 
@@ -171,6 +173,7 @@ pub(super) fn addresses(
         members: members.len(),
         items,
         parameters: flat.parameters + (members.start * length * SCALAR) as u64,
+        rounded: flat.rounded.map(|at| at + (members.start * length * SCALAR / 2) as u64),
         gradient: flat.gradient + (members.start * length * SCALAR) as u64,
         inputs: values.collect(),
         indices: integers
@@ -365,7 +368,7 @@ impl Session {
             packed.push((device.allocate(count * SCALAR)?, Pinned::new(count)?));
         }
         let places: Vec<u64> = packed.iter().map(|(buffer, _)| buffer.at).collect();
-        // Every row needs the same scratch (rounded operands, in bf16); weights are multiplied as they are stored.
+        // Every row needs the same scratch; weights are multiplied as they are stored.
         let tools = Tools { plan: &plan, ..tools };
         let needed = Lowering::forward_row(tools, &addresses, 0, &places)?;
         if needed.shared > 0 {

@@ -3,13 +3,16 @@
 use super::device::{Buffer, Device, Pinned};
 use super::kernels::{Kernels, STEP};
 use super::lower::SCALAR;
+use super::parameters::Parameters;
 use super::tape::{Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
-/// Blocks that share a member's norm and step.
-const BLOCKS: usize = 64;
+/// Blocks that share a member's norm and step: so many that those of one large member keep the memory busy.
+fn blocks(length: usize) -> usize {
+    (length >> 14).clamp(64, 256)
+}
 
 /// Settings per member: rate and Adam's two corrections.
 const SETTINGS: usize = 3;
@@ -29,12 +32,12 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub(super) fn new(device: &Device, members: usize) -> Result<Self> {
+    pub(super) fn new(device: &Device, members: usize, length: usize) -> Result<Self> {
         Ok(Self {
             members,
             steps: vec![0; members],
             moments: None,
-            partial: device.allocate(members * BLOCKS * size_of::<f64>())?,
+            partial: device.allocate(members * blocks(length) * size_of::<f64>())?,
             settings: device.allocate(members * SETTINGS * size_of::<f64>())?,
             norms: device.allocate(members * size_of::<f64>())?,
             factors: device.allocate(members * SCALAR)?,
@@ -59,11 +62,11 @@ impl Update {
         kernels: &Kernels,
         optimiser: &Optimiser,
         rates: &[f64],
-        parameters: u64,
+        parameters: &Parameters,
         gradient: u64,
         length: usize,
     ) -> Result<Vec<f64>> {
-        let members = self.members;
+        let (members, blocks) = (self.members, blocks(length));
         check_members("learning rates", members, rates.len())?;
         let moments = if optimiser.moments() > 0 { self.moments(device, length)? } else { 0 };
         let betas = match optimiser.rule {
@@ -83,13 +86,13 @@ impl Update {
             StepRule::Adam { .. } => 2,
         };
         let mut tape = Tape::default();
-        let wide = (BLOCKS, members, 1);
+        let wide = (blocks, members, 1);
         let get = |name| kernels.get(STEP, name);
         let norm = arguments![gradient, self.partial.at, length];
         tape.kernel("norm", get("norm_partials")?, wide, 256, 0, norm)?;
         let finish = arguments![
             self.partial.at,
-            BLOCKS,
+            blocks,
             self.settings.at,
             rule,
             optimiser.clip.unwrap_or(0.0),
@@ -101,12 +104,15 @@ impl Update {
         tape.kernel("norm", get("norm_finish")?, (members.div_ceil(32), 1, 1), 32, 0, finish)?;
         match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
-                let step = arguments![parameters, gradient, self.factors.at, length];
+                let step = arguments![parameters.at(), gradient, self.factors.at, length];
                 tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
+                tape.run(device)?;
+                parameters.round_all(device, kernels)?;
             }
             StepRule::Adam { first, second, epsilon, decay } => {
                 let step = arguments![
-                    parameters,
+                    parameters.at(),
+                    parameters.rounded_at(),
                     gradient,
                     moments,
                     members * length,
@@ -119,9 +125,9 @@ impl Update {
                     length,
                 ];
                 tape.kernel("step", get("step_adam")?, wide, 256, 0, step)?;
+                tape.run(device)?;
             }
         }
-        tape.run(device)?;
         device.fetch(self.norms.at, self.host_norms.values_mut())?;
         device.synchronize()?;
         let norms = self.host_norms.values().to_vec();

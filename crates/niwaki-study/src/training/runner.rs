@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 /// 2,950 to 3,190.
 const AT_ONCE: usize = 6;
 
-/// How long a run goes on before it is saved on the way. Most are done before, and pay nothing for it.
-const SAVE: Duration = Duration::from_secs(60);
+/// Cohorts of large models that share a GPU: a step of one fills it, so a second only covers what the host does, and more of them
+/// would only end later, with more to lose where they are interrupted.
+const LARGE_AT_ONCE: usize = 2;
 
 /// How the runs of a plan are made.
 pub struct Runner<'a> {
@@ -48,6 +49,12 @@ struct Watch {
     run_iterations: AtomicU64,
     /// Bounds on the optima of each pool of shops, sought once for all runs that share it.
     bounds: BTreeMap<String, Vec<Bounds>>,
+}
+
+/// How many cohorts of such runs share a GPU.
+fn at_once(runs: &[&Planned]) -> usize {
+    let large = runs.iter().any(|run| run.recipe.spec.policy.kind == PolicyKind::Decoder);
+    if large { LARGE_AT_ONCE } else { AT_ONCE }
 }
 
 impl<'a> Runner<'a> {
@@ -141,7 +148,8 @@ impl Runner<'_> {
                 shared.push(run);
             }
         }
-        let most = self.members.unwrap_or(usize::MAX).clamp(1, shared.len().div_ceil(AT_ONCE).max(1));
+        let most =
+            self.members.unwrap_or(usize::MAX).clamp(1, shared.len().div_ceil(at_once(&shared)).max(1));
         let mut together: Vec<Vec<&Planned>> = alike(shared)?
             .into_iter()
             .flat_map(|runs| {
@@ -161,7 +169,7 @@ impl Runner<'_> {
         cohorts: Vec<Vec<&'p Planned>>,
         watch: &Watch,
     ) -> Result<Vec<&'p Planned>, Error> {
-        let count = cohorts.len().min(AT_ONCE);
+        let count = cohorts.len().min(cohorts.iter().map(|runs| at_once(runs)).min().unwrap_or(1));
         let device = self.device.shared_by(count);
         let queue = Mutex::new(cohorts);
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -255,7 +263,7 @@ impl Runner<'_> {
             watch.first();
             watch.run_iterations.fetch_add(count, Ordering::Relaxed);
             (self.tick)(count);
-            if runs.done() < iterations && runs.unsaved_for() >= SAVE {
+            if runs.done() < iterations && runs.is_due() {
                 match runs.save() {
                     // The next iteration says so too, whatever the clock; results must not depend on it.
                     Err(niwaki_train::Error::NotFinite { .. }) => {}

@@ -12,6 +12,15 @@ use std::time::{Duration, Instant};
 /// How long readers of a curve wait for its last lines.
 const FLUSH: Duration = Duration::from_millis(500);
 
+/// How long runs go on at least before they are saved on the way. Most are done before, and pay nothing for it.
+const SAVE: Duration = Duration::from_secs(60);
+
+/// Of a cohort's time at most one part in so many is spent on saving it: checkpoints of pretrained models are gigabytes.
+const WORK_PER_SAVE: u32 = 20;
+
+/// Bytes per second at which a cohort is thought to be saved before it was.
+const SAVED_PER_SECOND: f64 = 5e8;
+
 /// Runs of one cohort at some iteration, with their files open.
 pub struct Runs {
     cohort: Box<dyn Cohort>,
@@ -20,6 +29,8 @@ pub struct Runs {
     bounds: Option<Vec<Bounds>>,
     flushed: Instant,
     saved: Instant,
+    /// What saving takes: as it took last, or as it is thought to.
+    saving: Duration,
 }
 
 impl Device {
@@ -84,8 +95,13 @@ impl Runs {
             Member::open(folder, recipe, done)
         };
         let members = folders.into_iter().zip(&recipes).map(open).collect::<Result<_, _>>()?;
+        let mut bytes = 0;
+        for recipe in &recipes {
+            bytes += recipe.spec.checkpoint_bytes()?;
+        }
+        let saving = Duration::from_secs_f64(bytes as f64 / SAVED_PER_SECOND);
         let now = Instant::now();
-        Ok(Self { cohort, members, device: device.name(), bounds, flushed: now, saved: now })
+        Ok(Self { cohort, members, device: device.name(), bounds, flushed: now, saved: now, saving })
     }
 
     /// Iterations done.
@@ -100,10 +116,11 @@ impl Runs {
         self.members.get(member).and_then(|member| member.curve.last())
     }
 
-    /// How long ago the members were saved, or opened.
+    /// Whether it is time to save runs on the way: so much was done since they were saved, or opened, that saving it is
+    /// cheap.
     #[must_use]
-    pub fn unsaved_for(&self) -> Duration {
-        self.saved.elapsed()
+    pub fn is_due(&self) -> bool {
+        due(self.saved.elapsed(), self.saving)
     }
 
     /// Files that somebody had changed or taken away and that were written anew.
@@ -135,13 +152,20 @@ impl Runs {
     /// If a member holds what is not finite, or device or disk refuse. Its old checkpoint is then still there, and the
     /// members that are finite are saved.
     pub fn save(&mut self) -> Result<(), Error> {
+        let began = Instant::now();
+        let saved = self.write();
+        (self.saving, self.saved) = (began.elapsed(), Instant::now());
+        saved
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
         // On all cores: a disk takes many files at once in the time it takes to be sure of one.
         let bounds = self.bounds.as_deref();
         self.members.par_iter_mut().try_for_each(|member| {
             bounds.map_or(Ok(()), |bounds| optima::restore(&member.folder, bounds))?;
             member.flush(true)
         })?;
-        (self.flushed, self.saved) = (Instant::now(), Instant::now());
+        self.flushed = Instant::now();
         let (iteration, mut lost) = (self.cohort.done(), None);
         let spec = &self.cohort.recipes()[0].spec;
         if iteration == spec.iterations && !spec.checkpoint.keep {
@@ -194,5 +218,24 @@ impl Runs {
         one.flush(true)?;
         one.finish(&self.device, true, self.bounds.as_deref())?;
         Ok(self.members.into_iter().map(|member| member.folder).collect())
+    }
+}
+
+/// Whether runs are to be saved that were not for so long, where saving takes so long.
+fn due(unsaved: Duration, saving: Duration) -> bool {
+    unsaved >= SAVE.max(WORK_PER_SAVE * saving)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saving_takes_a_small_part_of_the_time() {
+        let seconds = Duration::from_secs;
+        // A table is saved every minute, sixteen pretrained models that take a minute every twenty.
+        let found = [(59, 0), (60, 0), (60, 3), (61, 4), (1199, 60), (1200, 60)]
+            .map(|(unsaved, saving)| due(seconds(unsaved), seconds(saving)));
+        assert_eq!(found, [false, true, true, false, false, true]);
     }
 }

@@ -56,7 +56,7 @@ impl Trained {
             TaskKind::Shop(shop) if spec.policy.kind == PolicyKind::Pointer => shop,
             _ => {
                 let reason = format!(
-                    "a run of policy '{}' on task '{}'; expected one of a pointer on a shop",
+                    "a run of policy '{}' on task '{}'; expected a run of a pointer on a shop",
                     spec.policy.kind.name(),
                     spec.task.kind
                 );

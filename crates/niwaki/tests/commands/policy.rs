@@ -90,7 +90,10 @@ fn a_folder_trains_a_policy_that_schedules() {
             .contains("cannot be used with")
     );
     done(&["train", "--set", "iterations=1", "--set", "task.horizon=3", "--out", "table", "--quiet"], home);
-    assert!(refused(&["solve", &file, "--policy", "table"], home).contains("'two-branch' is no shop"));
+    assert!(
+        refused(&["solve", &file, "--policy", "table"], home)
+            .contains("policy 'tabular' on task 'two-branch'")
+    );
 
     // Two policies and a heuristic beside sought optima.
     let bench = ["bench", "shop", "specs/mine", "--optima", "5s", "--methods", "neh", "--policy", "run"];

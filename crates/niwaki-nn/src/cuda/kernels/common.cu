@@ -1,4 +1,4 @@
-// Shared by every kernel file: activations with their derivatives, sums over warps.
+// Shared by every kernel file: activations with their derivatives, sums over warps, rounding to bf16.
 
 #define NONE_ 0
 #define GELU_ 1
@@ -63,4 +63,11 @@ __device__ __forceinline__ int list_places(int* places, int rows) {
   }
   __syncthreads();
   return listed;
+}
+
+__device__ __forceinline__ uint2 four_bf16(float4 x) {
+  uint2 rounded;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded.x) : "f"(x.y), "f"(x.x));
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded.y) : "f"(x.w), "f"(x.z));
+  return rounded;
 }

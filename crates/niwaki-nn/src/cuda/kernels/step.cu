@@ -28,6 +28,7 @@ extern "C" __global__ void norm_finish(const double* partial, int blocks, const 
   const int member = blockIdx.x * blockDim.x + threadIdx.x;
   if (member >= members) return;
   double sum = 0.0;
+#pragma unroll 16
   for (int b = 0; b < blocks; ++b) sum += partial[member * blocks + b];
   const double norm = sqrt(sum), rate = settings[member * 3];
   norms[member] = norm;
@@ -36,6 +37,12 @@ extern "C" __global__ void norm_finish(const double* partial, int blocks, const 
   if (rule == 0) factor = norm < smallest ? 0.0 : rate / norm;
   if (rule == 1) factor = rate * kept;
   factors[member] = (float)factor;
+}
+
+// Parameters of members in bf16, four at a time.
+extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float4* from, uint2* to, long fours) {
+  const long at = (long)blockIdx.x * 256 + threadIdx.x;
+  if (at < fours) to[blockIdx.y * fours + at] = four_bf16(from[blockIdx.y * fours + at]);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -63,8 +70,9 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
   x += rate * (m * scale1) / (sqrtf(v * scale2) + epsilon);
 }
 
+// The rounded parameters follow where there are some.
 extern "C" __global__ void __launch_bounds__(256)
-    step_adam(float* parameters, const float* gradient, float* moments, long second_at, const float* factors,
+    step_adam(float* parameters, uint2* rounded, const float* gradient, float* moments, long second_at, const float* factors,
               const double* settings, float first, float second, float epsilon, float decay, int length) {
   const int member = blockIdx.y;
   const float factor = factors[member], rate = (float)settings[member * 3];
@@ -82,5 +90,6 @@ extern "C" __global__ void __launch_bounds__(256)
     adam_entry(x.z, factor * d.z, mean.z, square.z, first, second, epsilon, decay, rate, scale1, scale2);
     adam_entry(x.w, factor * d.w, mean.w, square.w, first, second, epsilon, decay, rate, scale1, scale2);
     p[i] = x; m[i] = mean; v[i] = square;
+    if (rounded) rounded[(long)member * quads + i] = four_bf16(x);
   }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Addresses {
     pub(crate) arena: u64,
     /// Parameters `[member, length]`.
     pub(crate) parameters: u64,
+    /// The same in bf16, where products read them so.
+    pub(crate) rounded: Option<u64>,
     /// Gradients `[member, length]`.
     pub(crate) gradient: u64,
     /// Inputs of scalars by position of their value; 0 for values in the arena.
@@ -67,8 +69,6 @@ pub(crate) enum Once {
     Transposed(usize),
     /// The rows that each row of a tree sees, by position of the index of parents.
     Ways(usize),
-    /// All parameters in bf16, laid out as they are in f32.
-    Rounded,
 }
 
 /// What an engine lends to all its passes.

@@ -26,7 +26,6 @@ const KERNELS: &File = &File {
         ("transpose", 0),
         ("to_bf16", 0),
         ("to_bf16_fours", 0),
-        ("parameters_to_bf16", 0),
         ("narrow_forward_4", 0),
         ("narrow_forward_8", 0),
         ("narrow_backward_4", 0),
@@ -150,7 +149,7 @@ impl Lowering<'_> {
         }
         let plain = linear.activation == Activation::None;
         let left = self.factor(operand(x), x.at, 0)?;
-        let right = self.weight_factor(linear, linear.transposed, self.room(left.operand))?;
+        let right = self.weight_factor(linear, linear.transposed);
         let onto = residual.filter(|_| plain);
         let fused_bias = if plain { bias.map(|bias| (bias, length)) } else { None };
         let out = Factor { operand: operand(y), at: y.at };
@@ -280,28 +279,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// A weight as a factor. In bf16 all parameters are rounded once for the whole tape; a tape of one row has no room for that
-    /// and rounds the weight in scratch, so many scalars after its start.
-    pub(super) fn weight_factor(
-        &mut self,
-        linear: &Linear,
-        transposed: bool,
-        after: usize,
-    ) -> Result<Factor> {
+    /// A weight as a factor: in bf16 the rounded one.
+    pub(super) fn weight_factor(&self, linear: &Linear, transposed: bool) -> Factor {
         let operand = self.weight_operand(linear, transposed);
-        let alone = self.row.is_some() && !self.rows_together;
-        if alone || self.tools.precision != Precision::Bf16 {
-            return self.factor(operand, self.param(linear.weight), after);
-        }
-        let (members, length) = (self.addresses.members, self.length());
-        let (at, first) = self.once(Once::Rounded, members * length * SCALAR / 2);
-        if first {
-            let arguments = arguments![self.addresses.parameters, at, length / 4];
-            let grid = ((length / 4).div_ceil(256), members, 1);
-            self.launch("round", (UNIT, "parameters_to_bf16"), grid, 256, 0, arguments)?;
-        }
-        let offset = self.tools.graph.layout().slice(linear.weight).offset;
-        Ok(Factor { operand, at: at + (offset * SCALAR / 2) as u64 })
+        let at = match self.addresses.rounded {
+            Some(rounded) => {
+                rounded + (self.tools.graph.layout().slice(linear.weight).offset * SCALAR / 2) as u64
+            }
+            None => self.param(linear.weight),
+        };
+        Factor { operand, at }
     }
 }
 

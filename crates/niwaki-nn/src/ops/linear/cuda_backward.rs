@@ -32,7 +32,7 @@ impl Lowering<'_> {
         // Both products read it.
         let slope = self.factor(operand(dy), dy.at, 0)?;
         if let Some((write, dx)) = dx.filter(|_| !fused) {
-            let right = self.weight_factor(linear, !linear.transposed, self.room(slope.operand))?;
+            let right = self.weight_factor(linear, !linear.transposed);
             let out = Factor { operand: operand(dx), at: dx.at };
             let onto = (write == Write::Add).then_some(dx.at);
             self.library_product("linear'", [slope, right], out, onto, None)?;

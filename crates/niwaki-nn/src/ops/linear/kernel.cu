@@ -20,13 +20,6 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-__device__ __forceinline__ uint2 four_bf16(float4 x) {
-  uint2 rounded;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded.x) : "f"(x.y), "f"(x.x));
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded.y) : "f"(x.w), "f"(x.z));
-  return rounded;
-}
-
 // Rows of a member's matrix, `pitch` apart and members `stride` apart, packed and rounded to bf16.
 extern "C" __global__ void to_bf16(const float* from, long stride, long pitch, unsigned short* to, int rows_per_member,
                                    int rows, int width) {
@@ -44,12 +37,6 @@ extern "C" __global__ void to_bf16_fours(const float* from, long stride, long pi
   ENTRY
   const unsigned member = r / rows_per_member;
   to[entry] = four_bf16(*(const float4*)(from + member * stride + (r - member * rows_per_member) * pitch + 4 * c));
-}
-
-// All parameters of a member, four at a time.
-extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float4* from, uint2* to, long fours) {
-  const long at = (long)blockIdx.x * 256 + threadIdx.x;
-  if (at < fours) to[blockIdx.y * fours + at] = four_bf16(from[blockIdx.y * fours + at]);
 }
 
 // A product with few outputs (a head), N of them at most: the member's weights [in, out] in shared memory, a warp per

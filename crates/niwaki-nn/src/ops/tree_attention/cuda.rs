@@ -17,9 +17,9 @@ const KERNELS: &File = &File {
     constants: TENSOR_CONSTANTS,
     kernels: &[
         ("tree_ways", 0),
-        ("tree_forward", 0),
-        ("tree_backward_query", 0),
-        ("tree_backward_key", 0),
+        ("tree_forward", stages(WIDEST)),
+        ("tree_backward_query", stages(WIDEST)),
+        ("tree_backward_key", stages(WIDEST)),
         ("tree_gather", 0),
     ],
 };
@@ -42,6 +42,11 @@ const MANY: usize = 64;
 
 /// Threads of a block, 32 for each sixteen rows.
 const BLOCK: u32 = 128;
+
+/// Shared memory of a block: two tiles of two matrices, in rows of the next eight columns and four that keep banks apart.
+const fn stages(head_width: usize) -> u32 {
+    (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
+}
 
 /// The kernels of all rows.
 fn unit(head_width: usize, precision: Precision) -> Unit {
@@ -109,11 +114,17 @@ impl OnCuda for AttendTree {
             return to.launch("tree attention", kernel, grid, BLOCK, 0, arguments);
         }
         let ways = to.ways(a, rows)?;
-        let arguments =
-            all.with(to.saved(at)).with(ways).with(a.heads).with(a.key_heads).with(rows).with(scale);
+        let arguments = all
+            .with(to.saved(at))
+            .with(ways.rows)
+            .with(ways.seen)
+            .with(a.heads)
+            .with(a.key_heads)
+            .with(rows)
+            .with(scale);
         let grid = (rows.div_ceil(MANY), a.heads, to.items());
         let kernel = (unit(a.head_width, to.tools.precision), "tree_forward");
-        to.launch("tree attention", kernel, grid, BLOCK, 0, arguments)
+        to.launch("tree attention", kernel, grid, BLOCK, stages(a.head_width), arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -134,23 +145,30 @@ impl OnCuda for AttendTree {
         let parts = means + (count * SCALAR) as u64;
         let (unit, scale) = (unit(a.head_width, to.tools.precision), a.scale as f32);
         let grid = (rows.div_ceil(MANY), a.heads, items);
-        let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved, ways, means]
+        let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
+            .with(ways.rows)
+            .with(ways.seen)
+            .with(means)
             .with(at(0))
             .with(add(0))
             .with(a.heads)
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        to.launch("tree attention'", (unit, "tree_backward_query"), grid, BLOCK, 0, arguments)?;
+        let shared = stages(a.head_width);
+        to.launch("tree attention'", (unit, "tree_backward_query"), grid, BLOCK, shared, arguments)?;
         if at(1).is_none() && at(2).is_none() {
             return Ok(());
         }
-        let arguments = arguments![query, q, key, k, value, v, dout, width, saved, ways, means, parts]
+        let arguments = arguments![query, q, key, k, value, v, dout, width, saved, ways.rows]
+            .with(ways.seeing)
+            .with(means)
+            .with(parts)
             .with(a.heads)
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        to.launch("tree attention'", (unit, "tree_backward_key"), grid, BLOCK, 0, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_key"), grid, BLOCK, shared, arguments)?;
         let count = items * rows * 2 * narrow;
         let arguments = arguments![parts, at(1), k, at(2), v, add(1), add(2)]
             .with(a.heads)
@@ -161,17 +179,33 @@ impl OnCuda for AttendTree {
     }
 }
 
+/// Who sees whom, as bits.
+struct Ways {
+    /// The rows that each row sees, `[item, rows, words]`.
+    rows: u64,
+    /// The tiles that rows of a block see, `[item, blocks, halves]`.
+    seen: u64,
+    /// The tiles that see rows of a block, `[item, blocks, halves]`.
+    seeing: u64,
+}
+
 impl Lowering<'_> {
-    /// The bits of the rows that each row sees: found once for all ops of a tape that share their parents.
-    fn ways(&mut self, a: &TreeAttention, rows: usize) -> Result<u64> {
-        let (count, words) = (self.items() * rows, rows.div_ceil(TILE));
-        let (at, first) = self.once(Once::Ways(a.parent.position()), count * words * SCALAR);
+    /// Found once for all ops of a tape that share their parents.
+    fn ways(&mut self, a: &TreeAttention, rows: usize) -> Result<Ways> {
+        let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(MANY));
+        let halves = words.div_ceil(32);
+        let (of_rows, of_blocks) = (count * words * SCALAR, self.items() * blocks * halves * SCALAR);
+        let bytes = of_rows + 2 * of_blocks;
+        let (at, first) = self.once(Once::Ways(a.parent.position()), bytes);
+        let (seen, seeing) = (at + of_rows as u64, at + (of_rows + of_blocks) as u64);
         if first {
-            let arguments = arguments![self.integers(a.parent), at, rows, words, count];
+            self.tape.zero("tree attention", at, bytes);
+            let arguments =
+                arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
             let kernel = (unit(a.head_width, self.tools.precision), "tree_ways");
             self.launch("tree attention", kernel, (count.div_ceil(128), 1, 1), 128, 0, arguments)?;
         }
-        Ok(at)
+        Ok(Ways { rows: at, seen, seeing })
     }
 }
 

@@ -1,0 +1,73 @@
+//! The flat parameters of all members on the device, and their copy in bf16 where products read one.
+
+use super::blas::Precision;
+use super::device::{Buffer, Device};
+use super::kernels::{Kernels, STEP};
+use super::lower::SCALAR;
+use super::tape::{Tape, arguments};
+use crate::Result;
+use std::ops::Range;
+
+/// Parameters `[member, length]`. Whoever writes the exact ones sees to it that the rounded ones follow.
+pub(super) struct Parameters {
+    exact: Buffer,
+    /// The same in bf16; in other precisions there are none.
+    rounded: Option<Buffer>,
+    members: usize,
+    /// Scalars of a member.
+    length: usize,
+}
+
+impl Parameters {
+    /// Room for the parameters of so many members, all zero.
+    pub(super) fn new(device: &Device, members: usize, length: usize, precision: Precision) -> Result<Self> {
+        let bytes = members * length * SCALAR;
+        let exact = device.allocate(bytes)?;
+        device.zero(exact.at, bytes)?;
+        let rounded = match precision {
+            Precision::Bf16 => {
+                let rounded = device.allocate(bytes / 2)?;
+                device.zero(rounded.at, bytes / 2)?;
+                Some(rounded)
+            }
+            Precision::F32 | Precision::Tf32 => None,
+        };
+        Ok(Self { exact, rounded, members, length })
+    }
+
+    /// Where they start.
+    pub(super) fn at(&self) -> u64 {
+        self.exact.at
+    }
+
+    /// Where a member's start.
+    pub(super) fn of(&self, member: usize) -> u64 {
+        self.exact.at + (member * self.length * SCALAR) as u64
+    }
+
+    /// Where the rounded ones start.
+    pub(super) fn rounded_at(&self) -> Option<u64> {
+        self.rounded.as_ref().map(|rounded| rounded.at)
+    }
+
+    /// Bytes of all of them, exact.
+    pub(super) fn bytes(&self) -> usize {
+        self.members * self.length * SCALAR
+    }
+
+    /// Rounds those of some members anew, where products read them rounded.
+    pub(super) fn round(&self, device: &Device, kernels: &Kernels, members: Range<usize>) -> Result<()> {
+        let Some(rounded) = self.rounded_at() else { return Ok(()) };
+        let to = rounded + (members.start * self.length * SCALAR / 2) as u64;
+        let mut tape = Tape::default();
+        let arguments = arguments![self.of(members.start), to, self.length / 4];
+        let grid = ((self.length / 4).div_ceil(256), members.len(), 1);
+        tape.kernel("round", kernels.get(STEP, "parameters_to_bf16")?, grid, 256, 0, arguments)?;
+        tape.run(device)
+    }
+
+    /// Rounds all of them anew.
+    pub(super) fn round_all(&self, device: &Device, kernels: &Kernels) -> Result<()> {
+        self.round(device, kernels, 0..self.members)
+    }
+}
