@@ -36,4 +36,4 @@ pub use bounds::{Known, KnownBounds};
 pub use format::{Format, load, read, write};
 pub use recognise::{Recognised, recognise};
 pub(crate) use recognise::{is_plan, read_general, text_of};
-pub use schedule::{read_schedule, write_schedule_csv, write_schedule_json};
+pub use schedule::{read_job_sequences, read_schedule, write_schedule_csv, write_schedule_json};

@@ -1,5 +1,5 @@
 //! Schedules as files: CSV with a header `job,operation,machine,start,end`, or JSON with the same fields and the
-//! makespan.
+//! makespan. JobShopLib's JSON is read, too: it says which jobs every machine serves, in order, and no times.
 
 use super::json::Node;
 use super::text::Token;
@@ -34,6 +34,34 @@ fn read_json(text: &str) -> Result<Schedule> {
         });
     }
     Ok(Schedule { operations })
+}
+
+/// Reads a schedule of JobShopLib for a shop of so many jobs and machines: the jobs that each machine serves, in order.
+/// Nothing if the text is no such schedule.
+///
+/// # Errors
+/// The first mistake, with line and column.
+pub fn read_job_sequences(text: &str, jobs: usize, machines: usize) -> Result<Option<Vec<Vec<u32>>>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !text.trim_start().starts_with('{') {
+        return Ok(None);
+    }
+    let fields = Node::parse(text)?.object("an object")?;
+    let Some(place) = fields.get("job_sequences") else { return Ok(None) };
+    fields.only(&["instance", "job_sequences", "metadata"])?;
+    let lists = place.list("a list of machines")?;
+    if lists.len() > machines {
+        return Err(place.fault(format!("expected {machines} machines, got {}", lists.len())));
+    }
+    let job = |node: &Node<'_>| {
+        let number = node.number("a job")?;
+        if number as usize >= jobs {
+            return Err(node.fault(format!("expected a job below {jobs}, got {number}")));
+        }
+        Ok(number)
+    };
+    let list = |node: &Node<'_>| node.list("a list of jobs")?.iter().map(job).collect();
+    lists.iter().map(list).collect::<Result<_>>().map(Some)
 }
 
 fn read_csv(text: &str) -> Result<Schedule> {
@@ -111,6 +139,19 @@ mod tests {
         let json = write_schedule_json(&schedule);
         assert!(json.starts_with("{\n  \"makespan\": 7,\n"), "{json}");
         assert_eq!(read_schedule(&json).unwrap(), schedule);
+    }
+
+    #[test]
+    fn job_sequences_are_told_apart_and_checked() {
+        let read = |text: &str| read_job_sequences(text, 2, 2);
+        let text = r#"{"instance": {}, "job_sequences": [[0, 1], [1, 0]], "metadata": {}}"#;
+        assert_eq!(read(text).unwrap(), Some(vec![vec![0, 1], vec![1, 0]]));
+        assert_eq!(read(r#"{"operations": []}"#).unwrap(), None);
+        assert_eq!(read("job,operation,machine,start,end\n").unwrap(), None);
+        let refusal = |from: &str, to: &str| read(&text.replace(from, to)).unwrap_err().to_string();
+        assert_eq!(refusal("[1, 0]", "[1, 2]"), "line 1, column 48: expected a job below 2, got 2");
+        assert_eq!(refusal("[1, 0]]", "[1, 0], []]"), "line 1, column 35: expected 2 machines, got 3");
+        assert!(refusal("metadata", "breaks").contains("got `breaks`"));
     }
 
     #[test]

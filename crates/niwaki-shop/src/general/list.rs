@@ -5,7 +5,7 @@
 //! longest waits) is counted as its violation, which comes before every sum of the objective.
 
 use super::model::Setups;
-use super::{Calendar, Measure, Shop};
+use super::{Calendar, Measure, Shop, Span};
 use crate::{Placed, Schedule};
 
 /// No such operation.
@@ -138,6 +138,11 @@ impl<'a> Flat<'a> {
         self.family[operation as usize]
     }
 
+    /// Where an operation lies on a machine if it cannot start before `from`.
+    pub(super) fn place(&self, machine: usize, operation: usize, time: u32, from: u32) -> Span {
+        self.calendars[machine].place(from, time, self.interruptible[operation])
+    }
+
     /// Places every operation and sums up.
     pub(super) fn run(&self, list: &List, pass: &mut Pass) {
         let count = self.count();
@@ -198,7 +203,7 @@ impl<'a> Flat<'a> {
             if free > start || free == start && last != NONE && free > 0 {
                 (start, held_by) = (free, last);
             }
-            let span = self.calendars[machine as usize].place(start, time, self.interruptible[index]);
+            let span = self.place(machine as usize, index, time, start);
             (pass.start[index], pass.end[index], pass.held_by[index]) = (span.start, span.end, held_by);
         }
     }

@@ -11,7 +11,9 @@
 //! | `moves.rs` | changes of a list that never contradict the precedences |
 //! | `construct.rs` | first lists by priority rules |
 //! | `anneal.rs` | simulated annealing, in threads |
+//! | `branch.rs` | exact search over small shops |
 //! | `bounds.rs` | what no schedule can beat, and what no schedule can keep |
+//! | `sequences.rs` | a schedule from the order of jobs on every machine |
 //! | `special.rs` | shops that a special solver knows, and back |
 //! | `solve.rs` | all of it together |
 //!
@@ -19,6 +21,7 @@
 
 mod anneal;
 mod bounds;
+mod branch;
 mod calendar;
 mod check;
 mod construct;
@@ -26,6 +29,7 @@ mod list;
 mod model;
 mod moves;
 mod objective;
+mod sequences;
 mod solve;
 mod special;
 mod verify;
@@ -34,5 +38,6 @@ pub use calendar::{Calendar, Span};
 pub use check::Parts;
 pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
+pub use sequences::follow;
 pub use solve::{Answer, Past, Progress, solve};
 pub use verify::{Verification, verify};

@@ -1,12 +1,15 @@
-//! All of it together: impossible constraints named, special solvers where they apply, rules and annealing elsewhere.
+//! All of it together: impossible constraints named, special solvers where they apply, exact search over small shops, rules
+//! and annealing elsewhere.
 
 use super::anneal::anneal;
 use super::bounds::{self, Heads};
+use super::branch;
 use super::construct::best_of_rules;
-use super::list::{Flat, Pass};
+use super::list::{Flat, List, Pass};
 use super::{Shop, Verification, verify};
 use crate::optimum;
 use crate::{Error, Limits, Result, Schedule};
+use std::time::Instant;
 
 /// What is known before the search.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,31 +81,44 @@ pub fn solve(
             bounds: vec![factor * u64::from(found.lower)],
         });
     }
+    let began = Instant::now();
     let flat = Flat::new(shop, fixed);
     let heads = Heads::new(&flat);
     heads.check(shop)?;
     let bounds = bounds::sums(&flat, &heads);
     let (mut list, mut pass) = best_of_rules(&flat);
     if let Some(schedule) = past.schedule {
-        let given = flat.list_of(schedule);
-        let mut given_pass = Pass::default();
-        flat.run(&given, &mut given_pass);
-        if given_pass.cost < pass.cost {
-            (list, pass) = (given, given_pass);
-        }
+        take_if_better(&flat, flat.list_of(schedule), &mut list, &mut pass);
     }
     watch(&Progress { violation: pass.cost[0], values: &pass.cost[1..] });
     let enough: Vec<u64> = std::iter::once(0).chain(bounds.iter().copied()).collect();
+    let mut complete = false;
     if pass.cost > enough && !limits.time.is_zero() {
-        let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
-        list = anneal(&flat, &list, &enough, limits, threads, &mut told);
-        flat.run(&list, &mut pass);
+        let exact = branch::search(&flat, &pass.cost, limits, began);
+        complete = exact.as_ref().is_some_and(|exact| exact.complete);
+        if !complete || exact.as_ref().is_none_or(|exact| exact.better.is_none()) && pass.cost[0] > 0 {
+            let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
+            let left = limits.within(limits.time.saturating_sub(began.elapsed()));
+            let annealed = anneal(&flat, &list, &enough, left, threads, &mut told);
+            take_if_better(&flat, annealed, &mut list, &mut pass);
+        }
+        if let Some(better) = exact.and_then(|exact| exact.better) {
+            take_if_better(&flat, better, &mut list, &mut pass);
+        }
     }
     let schedule = flat.schedule(&list, &pass);
     let verdict = verify(shop, &schedule).map_err(|fault| {
-        Error::Schedule(format!(
-            "found no schedule that keeps every hard constraint; in the nearest one {fault}"
-        ))
+        let known = if complete { "there is no schedule" } else { "found no schedule" };
+        Error::Schedule(format!("{known} that keeps every hard constraint; in the nearest one {fault}"))
     })?;
+    let bounds = if complete { verdict.values.clone() } else { bounds };
     Ok(Answer { schedule, verdict, bounds })
+}
+
+fn take_if_better(flat: &Flat<'_>, other: List, list: &mut List, pass: &mut Pass) {
+    let mut other_pass = Pass::default();
+    flat.run(&other, &mut other_pass);
+    if other_pass.cost < pass.cost {
+        (*list, *pass) = (other, other_pass);
+    }
 }

@@ -1,9 +1,9 @@
 //! Files of any layout: special problems and plans, read and turned into each other.
 
 use crate::formats::{self, Format, Recognised};
-use crate::general::{Measure, Objective};
+use crate::general::{self, Measure, Objective, Shop};
 use crate::plan::Plan;
-use crate::{Error, Instance, Result};
+use crate::{Error, Instance, Result, Schedule};
 use std::path::Path;
 
 /// A layout of files: a special problem's, or a plan's tables.
@@ -102,6 +102,30 @@ fn special(read: Recognised) -> Result<Opened> {
 }
 
 impl Problem {
+    /// A schedule of this problem: with numbers or names as we write it, or the orders of jobs as JobShopLib does, which are
+    /// then followed as early as they can be.
+    ///
+    /// # Errors
+    /// The first mistake, with its place; or what of the orders cannot be followed.
+    pub fn read_schedule(&self, text: &str) -> Result<Schedule> {
+        let (jobs, machines) = match self {
+            Self::Special(instance) => (instance.jobs(), instance.machines()),
+            Self::Plan(plan) => (plan.shop.jobs().len(), plan.shop.machines().len()),
+        };
+        if let Some(sequences) = formats::read_job_sequences(text, jobs, machines)? {
+            return match self {
+                Self::Special(instance) => {
+                    general::follow(&Shop::from_instance(instance, usual_objective(instance))?, &sequences)
+                }
+                Self::Plan(plan) => general::follow(&plan.shop, &sequences),
+            };
+        }
+        match self {
+            Self::Special(_) => formats::read_schedule(text),
+            Self::Plan(plan) => plan.read_schedule(text),
+        }
+    }
+
     /// The problem in another layout. Names and dates are kept by the two layouts of plans; the others have no place for
     /// them.
     ///

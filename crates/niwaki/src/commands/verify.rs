@@ -3,7 +3,6 @@
 use super::solve::layout;
 use crate::terminal;
 use anyhow::Context;
-use niwaki_shop::formats::read_schedule;
 use niwaki_shop::planning::{Problem, open};
 use niwaki_shop::{Error, Instance, general, verify};
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use std::process::ExitCode;
 pub(crate) struct Args {
     /// The instance, in any known layout.
     instance: PathBuf,
-    /// The schedule: JSON or CSV as `solve --out` writes it.
+    /// The schedule: JSON or CSV as `solve --out` writes it, or JobShopLib's JSON (jobs in order for each machine).
     schedule: PathBuf,
     /// The instance's layout, where it should not be recognised.
     #[arg(long)]
@@ -27,10 +26,13 @@ impl Args {
         let opened = open(&self.instance, layout(self.format.as_deref())?)?;
         let at = || self.schedule.display().to_string();
         let text = niwaki_files::read_text(&self.schedule).with_context(at)?;
+        let schedule = match opened.problem.read_schedule(&text) {
+            Err(Error::Schedule(fault)) => return answer(Err(Error::Schedule(fault))),
+            read => read.with_context(at)?,
+        };
         let instance = match opened.problem {
             Problem::Special(instance) => instance,
             Problem::Plan(plan) => {
-                let schedule = plan.read_schedule(&text).with_context(at)?;
                 return answer(general::verify(&plan.shop, &schedule).map(|verdict| {
                     let values: Vec<String> = (0..verdict.values.len())
                         .map(|sum| {
@@ -41,7 +43,6 @@ impl Args {
                 }));
             }
         };
-        let schedule = read_schedule(&text).with_context(at)?;
         answer(verify(&instance, &schedule).map(|verdict| {
             let mut line = format!("ok: makespan {}", verdict.makespan);
             if matches!(&instance, Instance::Flexible(shop) if shop.has_windows()) {

@@ -1,7 +1,7 @@
 //! Job shops, flexible or not, with or without rests: one solver.
 //!
 //! A dispatching rule gives the first schedule and a tabu search shortens it ([`tabu`]; [`blocks`] where no operation has a
-//! choice of machines); bounds that ignore the
+//! choice of machines, from a start by [`insertion`]); bounds that ignore the
 //! order on machines ([`relaxation`]) and on all machines but one give the first lower bound. What is left between
 //! the two is closed by the learning engine over the disjunctive model ([`model`]), which either finds a schedule
 //! of a given length or proves that there is none. The two searches take turns, and each helps the other.
@@ -22,6 +22,7 @@ mod blocks;
 mod budget;
 mod edge_finding;
 mod graph;
+mod insertion;
 mod model;
 mod orders;
 #[cfg(feature = "pumpkin")]

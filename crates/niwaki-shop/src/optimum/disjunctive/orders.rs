@@ -1,6 +1,81 @@
 //! Machine orders as links, with a topological order and longest paths that are computed only where they can change.
+//!
+//! "Nobody", the number of operations, stands where an operation has no neighbour; nobody takes no time, so that longest
+//! paths need no case for it.
 
 use super::shop::{NONE, Shop};
+
+/// What no order changes: routes, times and rests, laid out flat; each list has an entry for nobody.
+pub(super) struct Routes {
+    pub(super) machines: usize,
+    pub(super) jobs: usize,
+    pub(super) time: Vec<u32>,
+    pub(super) machine: Vec<u32>,
+    pub(super) job: Vec<u32>,
+    /// The operation before and after each one in its job.
+    pub(super) before: Vec<u32>,
+    pub(super) after: Vec<u32>,
+    /// The least rest between an operation and the one before it in its job.
+    pub(super) rest: Vec<u32>,
+    /// The last operation of each job.
+    last: Vec<u32>,
+}
+
+impl Routes {
+    /// The routes of a shop whose operations have one machine each.
+    pub(super) fn new(shop: &Shop) -> Self {
+        let nobody = shop.operations() as u32;
+        let linked = |other: u32| if other == NONE { nobody } else { other };
+        let mut routes = Self {
+            machines: shop.machines,
+            jobs: shop.jobs(),
+            time: Vec::new(),
+            machine: Vec::new(),
+            job: Vec::new(),
+            before: Vec::new(),
+            after: Vec::new(),
+            rest: Vec::new(),
+            last: Vec::new(),
+        };
+        for job in 0..shop.jobs() {
+            for one in shop.job(job) {
+                let choice = shop.choices[shop.choices_of(one).start];
+                routes.time.push(choice.time);
+                routes.machine.push(choice.machine);
+                routes.job.push(job as u32);
+                routes.before.push(linked(shop.job_before[one]));
+                routes.after.push(linked(shop.job_after[one]));
+                routes.rest.push(if shop.job_before[one] == NONE { 0 } else { shop.rest(one) });
+            }
+            routes.last.extend(shop.job(job).last().map(|one| one as u32));
+        }
+        for list in [&mut routes.time, &mut routes.machine, &mut routes.job, &mut routes.rest] {
+            list.push(0);
+        }
+        routes.before.push(nobody);
+        routes.after.push(nobody);
+        routes
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.time.len() - 1
+    }
+
+    pub(super) const fn nobody(&self) -> u32 {
+        self.count() as u32
+    }
+
+    /// The last operation of each job.
+    pub(super) fn ends(&self) -> impl Iterator<Item = u32> + '_ {
+        self.last.iter().copied()
+    }
+
+    /// A job's operations, in the order of its route.
+    pub(super) fn of_job(&self, job: usize) -> std::ops::RangeInclusive<usize> {
+        let first = if job == 0 { 0 } else { self.last[job - 1] as usize + 1 };
+        first..=self.last[job] as usize
+    }
+}
 
 /// The order of operations on every machine.
 #[derive(Clone)]
@@ -13,65 +88,54 @@ pub(super) struct Orders {
     pub(super) makespan: u32,
 }
 
-/// Longest paths to each operation's start and from its end, and its place in the topological order.
-pub(super) struct Lengths {
-    pub(super) head: Vec<u32>,
-    pub(super) tail: Vec<u32>,
-    pub(super) rank: Vec<u32>,
-}
-
 impl Orders {
+    /// No machine has an order yet.
+    pub(super) fn empty(routes: &Routes) -> Self {
+        let nobody = vec![routes.nobody(); routes.count() + 1];
+        Self { before: nobody.clone(), after: nobody, order: Vec::new(), makespan: 0 }
+    }
+
     /// The orders of these lists; they are not sorted yet.
-    pub(super) fn new(count: usize, lists: &[Vec<u32>]) -> Self {
-        let (mut before, mut after) = (vec![NONE; count], vec![NONE; count]);
+    pub(super) fn new(routes: &Routes, lists: &[Vec<u32>]) -> Self {
+        let mut orders = Self::empty(routes);
         for list in lists {
             for pair in list.windows(2) {
-                before[pair[1] as usize] = pair[0];
-                after[pair[0] as usize] = pair[1];
+                orders.before[pair[1] as usize] = pair[0];
+                orders.after[pair[0] as usize] = pair[1];
             }
         }
-        Self { before, after, order: Vec::new(), makespan: 0 }
+        orders
     }
 
     pub(super) fn unlink(&mut self, one: u32) {
         let (before, after) = (self.before[one as usize], self.after[one as usize]);
-        if before != NONE {
-            self.after[before as usize] = after;
-        }
-        if after != NONE {
-            self.before[after as usize] = before;
-        }
+        self.after[before as usize] = after;
+        self.before[after as usize] = before;
     }
 
-    pub(super) fn link_after(&mut self, one: u32, before: u32) {
-        let after = self.after[before as usize];
+    /// Puts an operation between two neighbours, either of which may be nobody.
+    pub(super) fn link(&mut self, one: u32, before: u32, after: u32) {
         self.before[one as usize] = before;
         self.after[one as usize] = after;
         self.after[before as usize] = one;
-        if after != NONE {
-            self.before[after as usize] = one;
-        }
-    }
-
-    pub(super) fn link_front(&mut self, one: u32, after: u32) {
-        self.before[one as usize] = NONE;
-        self.after[one as usize] = after;
         self.before[after as usize] = one;
     }
 
     /// Sorts all operations so that each comes after what it waits for.
-    pub(super) fn sort(&mut self, shop: &Shop) {
-        let count = self.before.len();
+    pub(super) fn sort(&mut self, routes: &Routes) {
+        let (count, nobody) = (routes.count(), routes.nobody());
         let waits =
-            |one: usize| u32::from(shop.job_before[one] != NONE) + u32::from(self.before[one] != NONE);
-        let mut missing: Vec<u32> = (0..count).map(waits).collect();
-        let mut order: Vec<u32> = (0..count as u32).filter(|&one| missing[one as usize] == 0).collect();
+            |one: usize| u8::from(routes.before[one] != nobody) + u8::from(self.before[one] != nobody);
+        let mut missing: Vec<u8> = (0..count).map(waits).collect();
+        let order = &mut self.order;
+        order.clear();
+        order.extend((0..nobody).filter(|&one| missing[one as usize] == 0));
         let mut next = 0;
         while next < order.len() {
             let one = order[next] as usize;
             next += 1;
-            for follower in [shop.job_after[one], self.after[one]] {
-                if follower != NONE {
+            for follower in [routes.after[one], self.after[one]] {
+                if follower != nobody {
                     missing[follower as usize] -= 1;
                     if missing[follower as usize] == 0 {
                         order.push(follower);
@@ -80,55 +144,69 @@ impl Orders {
             }
         }
         debug_assert_eq!(order.len(), count, "sequences that contradict the routes");
-        self.order = order;
     }
 
     /// Lets every machine serve its operations in this order, which keeps every job's own.
-    pub(super) fn follow(&mut self, shop: &Shop, operations: impl Iterator<Item = u32>) {
-        let mut last = vec![NONE; shop.machines];
-        self.before.fill(NONE);
-        self.after.fill(NONE);
+    pub(super) fn follow(&mut self, routes: &Routes, operations: impl Iterator<Item = u32>) {
+        let nobody = routes.nobody();
+        let mut last = vec![nobody; routes.machines];
         self.order.clear();
         for one in operations {
-            let machine = shop.choices[shop.choices_of(one as usize).start].machine as usize;
-            let before = std::mem::replace(&mut last[machine], one);
-            self.before[one as usize] = before;
-            if before != NONE {
-                self.after[before as usize] = one;
-            }
+            let before = std::mem::replace(&mut last[routes.machine[one as usize] as usize], one);
+            self.link(one, before, nobody);
             self.order.push(one);
         }
     }
 }
 
+/// Longest paths to each operation's end and from its start on, and its place in the topological order.
+pub(super) struct Lengths {
+    pub(super) end: Vec<u32>,
+    pub(super) out: Vec<u32>,
+    pub(super) rank: Vec<u32>,
+}
+
 impl Lengths {
     pub(super) fn new(count: usize) -> Self {
-        Self { head: vec![0; count], tail: vec![0; count], rank: vec![0; count] }
+        Self { end: vec![0; count + 1], out: vec![0; count + 1], rank: vec![0; count + 1] }
     }
 
-    /// Heads from place `from` of the order on, tails before place `to`, and the makespan.
-    pub(super) fn compute(&mut self, shop: &Shop, time: &[u32], now: &mut Orders, from: usize, to: usize) {
-        let Self { head, tail, rank } = self;
-        let end = |lengths: &[u32], one: u32| lengths[one as usize] + time[one as usize];
-        for (place, &one) in now.order.iter().enumerate().skip(from) {
-            let index = one as usize;
-            rank[index] = place as u32;
-            let (job, machine) = (shop.job_before[index], now.before[index]);
-            let mut start = if job == NONE { 0 } else { end(head, job) + shop.rest(index) };
-            if machine != NONE {
-                start = start.max(end(head, machine));
-            }
-            head[index] = start;
+    /// An operation's earliest start.
+    pub(super) fn head(&self, routes: &Routes, one: u32) -> u32 {
+        self.end[one as usize] - routes.time[one as usize]
+    }
+
+    /// When an operation can start as far as its job is concerned.
+    pub(super) fn ready(&self, routes: &Routes, one: usize) -> u32 {
+        self.end[routes.before[one] as usize] + routes.rest[one]
+    }
+
+    /// What follows an operation's end at least as far as its job is concerned.
+    pub(super) fn remains(&self, routes: &Routes, one: usize) -> u32 {
+        let after = routes.after[one] as usize;
+        self.out[after] + routes.rest[after]
+    }
+
+    /// Everything afresh.
+    pub(super) fn compute_all(&mut self, routes: &Routes, now: &mut Orders) {
+        for (place, &one) in now.order.iter().enumerate() {
+            self.rank[one as usize] = place as u32;
+        }
+        self.compute(routes, now, 0, routes.count());
+    }
+
+    /// Ends from place `from` of the order on, what follows before place `to`, and the makespan.
+    pub(super) fn compute(&mut self, routes: &Routes, now: &mut Orders, from: usize, to: usize) {
+        for &one in &now.order[from..] {
+            let one = one as usize;
+            let start = self.ready(routes, one).max(self.end[now.before[one] as usize]);
+            self.end[one] = start + routes.time[one];
         }
         for &one in now.order[..to].iter().rev() {
-            let index = one as usize;
-            let (job, machine) = (shop.job_after[index], now.after[index]);
-            let mut rest = if job == NONE { 0 } else { end(tail, job) + shop.rest(job as usize) };
-            if machine != NONE {
-                rest = rest.max(end(tail, machine));
-            }
-            tail[index] = rest;
+            let one = one as usize;
+            let rest = self.remains(routes, one).max(self.out[now.after[one] as usize]);
+            self.out[one] = rest + routes.time[one];
         }
-        now.makespan = now.order.iter().map(|&one| end(head, one)).max().unwrap_or(0);
+        now.makespan = routes.last.iter().map(|&one| self.end[one as usize]).max().unwrap_or(0);
     }
 }

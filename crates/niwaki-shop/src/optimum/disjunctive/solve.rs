@@ -18,10 +18,10 @@ use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
 const EVEN_UP_TO: u64 = 100 * 100;
 
 /// Estimated moves for each exact one.
-const ESTIMATED: u64 = 20;
+const ESTIMATED: u64 = 60;
 
-/// The most operations for the exact search: beyond, its model takes longer to build than proofs could be worth.
-const EXACT_OPERATIONS: usize = 1000;
+/// The most operations for the exact search: beyond, a conflict costs as much as thousands of moves and proves nothing.
+const EXACT_OPERATIONS: usize = 500;
 
 /// The longest schedule for the exact search: its sums of a start, some work and a tail must fit 32 bits.
 const EXACT_UP_TO: u32 = i32::MAX as u32 / 4;

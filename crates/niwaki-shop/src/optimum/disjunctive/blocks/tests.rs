@@ -21,29 +21,97 @@ fn returning(seed: u64) -> JobShop {
     JobShop::new(3, &routes).unwrap()
 }
 
+fn shops() -> impl Iterator<Item = (u64, Shop)> {
+    let shops = (0..4).map(|seed| (seed, generated(seed))).chain((0..40).map(|seed| (seed, returning(seed))));
+    shops.map(|(seed, shop)| (seed, Shop::from(&FlexibleShop::from_job_shop(&shop).unwrap())))
+}
+
+/// The makespan of orders, computed by other means.
+fn judged(shop: &Shop, search: &Blocks<'_>) -> u32 {
+    let mut paths = Paths::default();
+    assert!(paths.compute(shop, &search.best()), "the orders contradict the routes");
+    paths.makespan
+}
+
 #[test]
 fn every_move_keeps_the_longest_paths() {
-    for (seed, shop) in
-        (0..4).map(|seed| (seed, generated(seed))).chain((0..40).map(|seed| (seed, returning(seed))))
-    {
-        let flat = Shop::from(&FlexibleShop::from_job_shop(&shop).unwrap());
-        let mut search = Blocks::new(&flat, &dispatch(&flat, &vec![0; flat.operations()]), seed);
+    for (seed, shop) in shops() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
         let first = search.best_makespan();
         for _ in 0..400 {
             search.run(1, 0);
             // Computed afresh, all at once.
-            let (head, tail, makespan) =
-                (search.paths.head.clone(), search.paths.tail.clone(), search.now.makespan);
-            search.now.sort(&flat);
-            search.place_heads();
-            assert_eq!(
-                (head, tail, makespan),
-                (search.paths.head.clone(), search.paths.tail.clone(), search.now.makespan)
-            );
+            let (end, out, makespan) =
+                (search.paths.end.clone(), search.paths.out.clone(), search.now.makespan);
+            search.now.sort(&search.routes);
+            search.paths.compute_all(&search.routes, &mut search.now);
+            assert_eq!((&end, &out, makespan), (&search.paths.end, &search.paths.out, search.now.makespan));
         }
-        let mut paths = Paths::default();
-        assert!(paths.compute(&flat, &search.best()));
-        assert_eq!(paths.makespan, search.best_makespan());
+        assert_eq!(judged(&shop, &search), search.best_makespan());
         assert!(search.best_makespan() <= first);
     }
+}
+
+#[test]
+fn insertion_and_new_starts_are_schedules() {
+    for (seed, shop) in shops() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
+        for noise in [0, 8] {
+            search.best = insert_all(&search.routes, noise, &mut search.stream);
+            assert_eq!(judged(&shop, &search), search.best.makespan);
+        }
+        // By insertion, scattered and between two members, in turn.
+        for _ in 0..12 {
+            search.turn_to_elite();
+            search.best.clone_from(&search.now);
+            assert_eq!(judged(&shop, &search), search.best.makespan);
+            (0..5).for_each(|_| _ = search.step());
+        }
+    }
+}
+
+/// What a move is estimated to come to, and the operations that change places.
+fn estimated(search: &mut Blocks<'_>, one: Move) -> (u32, Vec<u32>) {
+    let mut between: Vec<u32> = search.crossed(one).collect();
+    if one.forward {
+        between.insert(0, one.first)
+    } else {
+        between.push(one.last)
+    }
+    search.critical.clone_from(&between);
+    search.lay_out(0, between.len() - 1);
+    let left = search.paths.end[search.now.before[one.first as usize] as usize];
+    let right = search.paths.out[search.now.after[one.last as usize] as usize];
+    let (block, last) = (&mut search.block, between.len() - 1);
+    let estimate = if one.forward {
+        block.forward(0, last, (left, right), u32::MAX)
+    } else {
+        block.backward(0, last, (left, right), u32::MAX)
+    };
+    (estimate.unwrap(), between)
+}
+
+#[test]
+fn no_path_through_what_moves_is_longer_than_estimated() {
+    let mut exact = 0;
+    for (seed, shop) in shops() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
+        for _ in 0..40 {
+            search.find_critical_path();
+            let Some(chosen) = search.choose() else { break };
+            let (estimate, moved) = estimated(&mut search, chosen);
+            search.apply(chosen);
+            let through = |one: u32| {
+                let one = one as usize;
+                search.paths.end[one] + search.paths.out[one] - search.routes.time[one]
+            };
+            let longest = moved.into_iter().map(through).max().unwrap();
+            assert!(
+                longest <= estimate,
+                "seed {seed}: {longest} after a move that was estimated at {estimate}"
+            );
+            exact += u32::from(longest == estimate);
+        }
+    }
+    assert!(exact > 500, "{exact}");
 }

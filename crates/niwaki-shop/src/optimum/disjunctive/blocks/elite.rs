@@ -1,0 +1,105 @@
+//! A small population: the best of each descent, and new starts between two of them.
+
+use super::Blocks;
+use crate::optimum::disjunctive::insertion::insert_all;
+use crate::optimum::disjunctive::orders::Orders;
+
+/// Schedules that are kept.
+const KEPT: usize = 8;
+
+/// Of so many operations one may have another neighbour before two schedules count as different.
+const ALIKE: usize = 20;
+
+/// Moves without progress after which a descent ends.
+pub(super) fn patience(operations: usize) -> u64 {
+    6000 + 6 * operations as u64
+}
+
+/// The best of each descent, and when its operations could start.
+#[derive(Default)]
+pub(super) struct Elite {
+    members: Vec<Member>,
+}
+
+struct Member {
+    orders: Orders,
+    /// Earliest and latest start together; it grows along jobs and along machines.
+    middle: Vec<u32>,
+}
+
+impl Elite {
+    /// Takes a schedule in, unless one that is as good and hardly different is there.
+    fn take(&mut self, orders: &Orders, middle: Vec<u32>) {
+        let count = middle.len();
+        let differ = |one: &Member| {
+            let pairs = one.orders.before[..count].iter().zip(&orders.before[..count]);
+            pairs.filter(|(one, other)| one != other).count()
+        };
+        let alike = self.members.iter().position(|one| differ(one) <= count / ALIKE);
+        if let Some(index) = alike {
+            if self.members[index].orders.makespan <= orders.makespan {
+                return;
+            }
+            self.members.remove(index);
+        }
+        self.members.push(Member { orders: orders.clone(), middle });
+        self.members.sort_by_key(|one| one.orders.makespan);
+        self.members.truncate(KEPT);
+    }
+}
+
+impl Blocks<'_> {
+    /// Keeps the best of this descent and starts another one: by insertion while there are few, then from between two of the
+    /// best.
+    pub(super) fn turn_to_elite(&mut self) {
+        self.improved_at = self.iteration;
+        self.now.clone_from(&self.local);
+        self.paths.compute_all(&self.routes, &mut self.now);
+        let makespan = self.now.makespan;
+        let count = self.routes.count();
+        let middle = (0..count)
+            .map(|one| self.paths.end[one] - self.routes.time[one] + makespan - self.paths.out[one])
+            .collect();
+        self.elite.take(&self.now, middle);
+        let mut keys: Vec<(u64, u32)> = Vec::with_capacity(count);
+        let members = self.elite.members.len();
+        if members < KEPT / 2 {
+            if count <= super::INSERTED_UP_TO && self.stream.below(2) == 0 {
+                self.now = insert_all(&self.routes, 8, &mut self.stream);
+            } else {
+                self.scatter(&mut keys);
+                self.now.follow(&self.routes, keys.iter().map(|&(_, one)| one));
+            }
+        } else {
+            let one = self.stream.below(members as u64) as usize;
+            let other = (one + 1 + self.stream.below(members as u64 - 1) as usize) % members;
+            // Both grow along every job, so any mixture of an operation's two times does.
+            let share = 5 + self.stream.below(7);
+            let (one, other) = (&self.elite.members[one].middle, &self.elite.members[other].middle);
+            keys.extend((0..count).map(|operation| {
+                let mixed = share * u64::from(one[operation]) + (16 - share) * u64::from(other[operation]);
+                (mixed, operation as u32)
+            }));
+            keys.sort_unstable();
+            self.now.follow(&self.routes, keys.iter().map(|&(_, one)| one));
+        }
+        self.paths.compute_all(&self.routes, &mut self.now);
+        self.local.clone_from(&self.now);
+    }
+
+    /// The best schedule's starts, scattered.
+    fn scatter(&mut self, keys: &mut Vec<(u64, u32)>) {
+        let noise = u64::from(self.best.makespan / 8 + 1);
+        self.now.clone_from(&self.best);
+        self.paths.compute_all(&self.routes, &mut self.now);
+        for job in 0..self.routes.jobs {
+            let mut least = 0;
+            for one in self.routes.of_job(job) {
+                let head = self.paths.head(&self.routes, one as u32);
+                least = (u64::from(head) + self.stream.below(noise)).max(least);
+                keys.push((least, one as u32));
+            }
+        }
+        keys.sort_unstable();
+    }
+}
