@@ -44,7 +44,8 @@ fn main() -> Result<(), Error> {
         let each: Vec<u32> = (0..networks).flat_map(|_| 0..count as u32).collect();
         let mut stream = Key::new(0, "untrained").lane(sample as u64).open();
         let uniforms: Vec<f64> = (0..each.len() * policy.horizon()).map(|_| stream.uniform()).collect();
-        let request = DrawRequest { lanes: count, instances: &each, how: Draw::Sampled(&uniforms) };
+        let request =
+            DrawRequest { lanes: count, instances: &each, how: Draw::Sampled(&uniforms), score: false };
         let mut rollout = Rollout::default();
         policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout)?;
         for (outcome, &instance) in rollout.outcome.iter().zip(&each) {

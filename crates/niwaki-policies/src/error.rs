@@ -9,4 +9,10 @@ pub enum Error {
     /// The task refused an instance or a choice.
     #[error(transparent)]
     Task(#[from] niwaki_tasks::Error),
+    /// States were looked at before anything was made ready for them.
+    #[error("nothing was made ready to look at states with")]
+    Unready,
+    /// The network says what is no number.
+    #[error("the network gives a log-probability that is no number; its weights are broken")]
+    NoNumber,
 }

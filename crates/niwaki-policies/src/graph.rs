@@ -10,22 +10,23 @@ use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Index, Mask, Value, log_softmax};
-use niwaki_tasks::graph::MACHINE;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 
 /// What a network over graphs reads, for so many states of an item.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphInputs {
-    /// `[states · operations, features]`
+    /// `[states · operations, width]`
     pub(crate) operations: Value,
-    /// `[states · machines, 3]`
+    /// `[states · machines, width]`
     pub(crate) machines: Value,
     /// `[states · operations, machines]`
     pub(crate) times: Value,
+    /// `[states · pairs, width]`, where the network asks for numbers of pairs.
+    pub(crate) pairs: Option<Value>,
     /// Where there is an arc, `[states · operations, machines]`.
     pub(crate) arcs: Mask,
-    /// Which operations and machines the shop has, `[states · operations, 1]` and `[states · machines, 1]`.
+    /// Which operations and machines count, `[states · operations, 1]` and `[states · machines, 1]`.
     pub(crate) own_operations: Mask,
     pub(crate) own_machines: Mask,
     /// Which neighbours an operation has in its job, `[states · operations]`.
@@ -37,12 +38,13 @@ pub(crate) struct GraphInputs {
 }
 
 impl GraphInputs {
-    fn declare(graph: &mut Graph, sizes: GraphSizes, states: usize) -> Self {
-        let GraphSizes { jobs, machines, operations, features } = sizes;
+    fn declare(graph: &mut Graph, sizes: GraphSizes, widths: Widths, states: usize) -> Self {
+        let GraphSizes { jobs, machines, operations, .. } = sizes;
         Self {
-            operations: graph.scalars("operations", states * operations, features),
-            machines: graph.scalars("machines", states * machines, MACHINE),
+            operations: graph.scalars("operations", states * operations, widths.operations),
+            machines: graph.scalars("machines", states * machines, widths.machines),
             times: graph.scalars("times", states * operations, machines),
+            pairs: (widths.pairs > 0).then(|| graph.scalars("pairs", states * sizes.pairs(), widths.pairs)),
             arcs: graph.mask("arcs", states * operations, machines),
             own_operations: graph.mask("own operations", states * operations, 1),
             own_machines: graph.mask("own machines", states * machines, 1),
@@ -56,6 +58,9 @@ impl GraphInputs {
         engine.load_scalars(self.operations, &states.operations)?;
         engine.load_scalars(self.machines, &states.machines)?;
         engine.load_scalars(self.times, &states.times)?;
+        if let Some(pairs) = self.pairs {
+            engine.load_scalars(pairs, &states.pairs)?;
+        }
         engine.load_mask(self.arcs, &states.arcs)?;
         engine.load_mask(self.own_operations, &states.own_operations)?;
         engine.load_mask(self.own_machines, &states.own_machines)?;
@@ -74,15 +79,34 @@ pub(crate) struct GraphOutputs {
     pub(crate) value: Option<Value>,
 }
 
-/// How a policy scales what a lane shows, for its own operations and machines: `[operation, feature]`, `[machine, 3]` and
-/// `[operation, machine]`, the last with the machines of the largest shop as columns.
-pub(crate) type Scaling = fn(&GraphLanes, usize, features: usize, machines: usize) -> Scaled;
+/// Numbers that a network reads of each operation, machine and pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Widths {
+    pub(crate) operations: usize,
+    pub(crate) machines: usize,
+    pub(crate) pairs: usize,
+}
 
-/// A state's numbers as a network reads them.
-pub(crate) struct Scaled {
-    pub(crate) operations: Vec<f32>,
-    pub(crate) machines: Vec<f32>,
-    pub(crate) times: Vec<f32>,
+/// How a policy shows a lane that is not complete to its network: it fills what is zero before.
+pub(crate) type Show = fn(&GraphTask, &GraphLanes, usize, &mut Shown<'_>);
+
+/// One state as a network reads it, with the rows of the largest shop: all of it zero until a policy fills it.
+pub(crate) struct Shown<'a> {
+    /// `[operation, width]`
+    pub(crate) operations: &'a mut [f32],
+    /// `[machine, width]`
+    pub(crate) machines: &'a mut [f32],
+    /// `[operation, machine]`, as are the arcs.
+    pub(crate) times: &'a mut [f32],
+    /// `[pair, width]`
+    pub(crate) pairs: &'a mut [f32],
+    pub(crate) arcs: &'a mut [u8],
+    /// `[operation]`
+    pub(crate) own_operations: &'a mut [u8],
+    /// `[machine]`
+    pub(crate) own_machines: &'a mut [u8],
+    /// `[operation]`
+    pub(crate) neighbours: &'a mut [i32],
 }
 
 /// States one after the other, each with the rows of the largest shop.
@@ -91,6 +115,7 @@ struct States {
     operations: Vec<f32>,
     machines: Vec<f32>,
     times: Vec<f32>,
+    pairs: Vec<f32>,
     arcs: Vec<u8>,
     own_operations: Vec<u8>,
     own_machines: Vec<u8>,
@@ -99,68 +124,80 @@ struct States {
     open: Vec<u8>,
 }
 
-/// Appends some entries and fills up with others, to so many in all.
-fn fill<T: Copy>(to: &mut Vec<T>, some: impl IntoIterator<Item = T>, rest: T, size: usize) {
-    let end = to.len() + size;
-    to.extend(some);
-    to.resize(end, rest);
+/// Appends so many entries, all alike, and gives them to be filled.
+fn more<T: Copy>(to: &mut Vec<T>, entry: T, count: usize) -> &mut [T] {
+    let first = to.len();
+    to.resize(first + count, entry);
+    &mut to[first..]
 }
 
 impl States {
-    /// Appends what a lane shows; a complete lane shows nothing.
-    fn push(&mut self, policy: &GraphPolicy, task: &GraphTask, lanes: &GraphLanes, lane: usize) {
-        let GraphSizes { jobs, machines, operations, features } = policy.sizes;
-        if lanes.done(lane) {
-            fill(&mut self.operations, [], 0.0, operations * features);
-            fill(&mut self.machines, [], 0.0, machines * MACHINE);
-            fill(&mut self.times, [], 0.0, operations * machines);
-            fill(&mut self.arcs, [], 0, operations * machines);
-            fill(&mut self.own_operations, [], 0, operations);
-            fill(&mut self.own_machines, [], 0, machines);
-            fill(&mut self.neighbours, [], 0, operations);
-            fill(&mut self.next, [], -1, jobs);
-            fill(&mut self.open, [], 0, policy.sizes.pairs());
-            return;
-        }
-        let seen = (policy.scaling)(lanes, lane, features, machines);
-        let (own, on) = (seen.operations.len() / features, seen.machines.len() / MACHINE);
-        fill(&mut self.operations, seen.operations, 0.0, operations * features);
-        fill(&mut self.machines, seen.machines, 0.0, machines * MACHINE);
-        fill(&mut self.times, seen.times, 0.0, operations * machines);
-        fill(&mut self.arcs, lanes.able(lane).iter().copied(), 0, operations * machines);
-        fill(&mut self.own_operations, std::iter::repeat_n(1, own), 0, operations);
-        fill(&mut self.own_machines, std::iter::repeat_n(1, on), 0, machines);
-        let neighbours = task.neighbours(lanes.instance(lane)).iter().copied();
-        fill(&mut self.neighbours, neighbours, 0, operations);
-        let next = lanes.next(lane).map(|next| next.map_or(-1, |next| next as i32));
-        fill(&mut self.next, next, -1, jobs);
-        let first = self.open.len();
-        fill(&mut self.open, [], 0, policy.sizes.pairs());
-        lanes.open(lane).for_each(|pair| self.open[first + pair] = 1);
+    /// Forgets all states and keeps their room.
+    fn clear(&mut self) {
+        let Self { operations, machines, times, pairs, arcs, own_operations, .. } = self;
+        [operations, machines, times, pairs].into_iter().for_each(Vec::clear);
+        let Self { own_machines, neighbours, next, open, .. } = self;
+        [arcs, own_operations, own_machines, open].into_iter().for_each(Vec::clear);
+        [neighbours, next].into_iter().for_each(Vec::clear);
     }
 
-    /// The last state of every trajectory, or all states: one trajectory after the other.
-    fn gather(trajectories: &[Self], last: bool, sizes: GraphSizes) -> Self {
-        let GraphSizes { jobs, machines, operations, features } = sizes;
-        fn join<T: Copy>(from: &[States], of: impl Fn(&States) -> &[T], last: Option<usize>) -> Vec<T> {
-            let part = |states| {
-                let all = of(states);
-                &all[last.map_or(0, |size| all.len() - size)..]
-            };
-            from.iter().flat_map(part).copied().collect()
+    /// Appends what a lane shows; a complete lane shows nothing.
+    fn push(&mut self, policy: &GraphPolicy, task: &GraphTask, lanes: &GraphLanes, lane: usize) {
+        let (GraphSizes { jobs, machines, operations, .. }, widths) = (policy.sizes, policy.widths);
+        let mut shown = Shown {
+            operations: more(&mut self.operations, 0.0, operations * widths.operations),
+            machines: more(&mut self.machines, 0.0, machines * widths.machines),
+            times: more(&mut self.times, 0.0, operations * machines),
+            pairs: more(&mut self.pairs, 0.0, policy.sizes.pairs() * widths.pairs),
+            arcs: more(&mut self.arcs, 0, operations * machines),
+            own_operations: more(&mut self.own_operations, 0, operations),
+            own_machines: more(&mut self.own_machines, 0, machines),
+            neighbours: more(&mut self.neighbours, 0, operations),
+        };
+        let next = more(&mut self.next, -1, jobs);
+        let open = more(&mut self.open, 0, policy.sizes.pairs());
+        if lanes.done(lane) {
+            return;
         }
-        let size = |size: usize| last.then_some(size);
-        Self {
-            operations: join(trajectories, |one| &one.operations, size(operations * features)),
-            machines: join(trajectories, |one| &one.machines, size(machines * MACHINE)),
-            times: join(trajectories, |one| &one.times, size(operations * machines)),
-            arcs: join(trajectories, |one| &one.arcs, size(operations * machines)),
-            own_operations: join(trajectories, |one| &one.own_operations, size(operations)),
-            own_machines: join(trajectories, |one| &one.own_machines, size(machines)),
-            neighbours: join(trajectories, |one| &one.neighbours, size(operations)),
-            next: join(trajectories, |one| &one.next, size(jobs)),
-            open: join(trajectories, |one| &one.open, size(sizes.pairs())),
+        (policy.show)(task, lanes, lane, &mut shown);
+        for (to, operation) in next.iter_mut().zip(lanes.next(lane)) {
+            *to = operation.map_or(-1, |operation| operation as i32);
         }
+        lanes.open(lane).for_each(|pair| open[pair] = 1);
+    }
+
+    /// Fills up with some trajectories, one after the other: with all their states, or with the last one of each.
+    fn gather<'a>(
+        &mut self,
+        from: impl Iterator<Item = &'a Self> + Clone,
+        last: Option<(GraphSizes, Widths)>,
+    ) {
+        fn join<'a, T: Copy + 'a>(
+            to: &mut Vec<T>,
+            from: impl Iterator<Item = &'a Vec<T>>,
+            last: Option<usize>,
+        ) {
+            for all in from {
+                to.extend_from_slice(&all[last.map_or(0, |size| all.len() - size)..]);
+            }
+        }
+        self.clear();
+        let size = |of: fn(GraphSizes, Widths) -> usize| last.map(|(sizes, widths)| of(sizes, widths));
+        let arcs = size(|sizes, _| sizes.operations * sizes.machines);
+        let (operations, machines) = (size(|sizes, _| sizes.operations), size(|sizes, _| sizes.machines));
+        let of_operations = size(|sizes, widths| sizes.operations * widths.operations);
+        let of_machines = size(|sizes, widths| sizes.machines * widths.machines);
+        let of_pairs = size(|sizes, widths| sizes.pairs() * widths.pairs);
+        join(&mut self.operations, from.clone().map(|one| &one.operations), of_operations);
+        join(&mut self.machines, from.clone().map(|one| &one.machines), of_machines);
+        join(&mut self.times, from.clone().map(|one| &one.times), arcs);
+        join(&mut self.pairs, from.clone().map(|one| &one.pairs), of_pairs);
+        join(&mut self.arcs, from.clone().map(|one| &one.arcs), arcs);
+        join(&mut self.own_operations, from.clone().map(|one| &one.own_operations), operations);
+        join(&mut self.own_machines, from.clone().map(|one| &one.own_machines), machines);
+        join(&mut self.neighbours, from.clone().map(|one| &one.neighbours), operations);
+        join(&mut self.next, from.clone().map(|one| &one.next), size(|sizes, _| sizes.jobs));
+        join(&mut self.open, from.map(|one| &one.open), size(|sizes, _| sizes.pairs()));
     }
 }
 
@@ -178,39 +215,96 @@ pub struct GraphPolicy {
     step: Graph,
     step_inputs: GraphInputs,
     step_logits: Value,
-    scaling: Scaling,
+    widths: Widths,
+    show: Show,
 }
 
 impl GraphPolicy {
     /// A policy of a network, which is asked for twice: for all states of a trajectory, and for one.
     pub(crate) fn new(
         sizes: GraphSizes,
-        scaling: Scaling,
+        widths: Widths,
+        show: Show,
         network: impl Fn(&mut Graph, &GraphInputs) -> niwaki_nn::Result<GraphOutputs>,
     ) -> niwaki_nn::Result<Self> {
         let states = sizes.operations;
         let mut graph = Graph::new();
-        let inputs = GraphInputs::declare(&mut graph, sizes, states);
+        let inputs = GraphInputs::declare(&mut graph, sizes, widths, states);
         let GraphOutputs { logits, value } = network(&mut graph, &inputs)?;
         let actions = graph.indices("actions", states, sizes.pairs());
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(inputs.open))?;
         let mut step = Graph::sharing(graph.layout());
-        let step_inputs = GraphInputs::declare(&mut step, sizes, 1);
+        let step_inputs = GraphInputs::declare(&mut step, sizes, widths, 1);
         let step_logits = network(&mut step, &step_inputs)?.logits;
         let heads = Heads { log_prob, entropy, logits: None, value };
-        Ok(Self { sizes, graph, inputs, actions, heads, step, step_inputs, step_logits, scaling })
+        Ok(Self { sizes, graph, inputs, actions, heads, step, step_inputs, step_logits, widths, show })
     }
 
     /// Loads trajectories with what was seen in them.
-    fn load_seen<E: Engine<Scalar = f32>>(
+    fn load_seen<'a, E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
-        seen: &[States],
+        seen: impl ExactSizeIterator<Item = &'a States> + Clone,
         actions: &[i32],
     ) -> niwaki_nn::Result<()> {
         engine.set_items(seen.len() / engine.members())?;
-        self.inputs.load(engine, &States::gather(seen, false, self.sizes))?;
+        let mut states = States::default();
+        states.gather(seen, None);
+        self.inputs.load(engine, &states)?;
         engine.load_indices(self.actions, actions)
+    }
+
+    /// Makes ready to look at states, one of so many lanes of each member, with an engine's parameters.
+    pub(crate) fn begin<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut GraphScratch<E>,
+        make: &MakeEngine<E>,
+        lanes: usize,
+    ) -> Result<(), Error> {
+        let step = match &mut scratch.engine {
+            Some(engine) => engine,
+            none => none.insert(make(&self.step, &[self.step_logits])?),
+        };
+        step.copy_parameters(engine)?;
+        step.set_items(lanes)?;
+        scratch.seen.resize_with(engine.members() * lanes, States::default);
+        Ok(())
+    }
+
+    /// What the network says of every lane's next step; what they show is kept behind what they showed before.
+    fn look_ahead<'a, E: Engine<Scalar = f32>>(
+        &self,
+        scratch: &'a mut GraphScratch<E>,
+        task: &GraphTask,
+        building: &GraphLanes,
+    ) -> Result<Ahead<'a>, Error> {
+        let GraphScratch { engine, seen, now, .. } = scratch;
+        let Some(engine) = engine else { return Err(Error::Unready) };
+        self.look(task, building, seen);
+        now.gather(seen.iter(), Some((self.sizes, self.widths)));
+        self.step_inputs.load(engine, now)?;
+        engine.forward()?;
+        let engine = &*engine;
+        let of = |member| engine.output(member, 0).chunks(self.sizes.pairs());
+        Ok(Ahead { logits: (0..engine.members()).flat_map(of).collect(), open: &now.open })
+    }
+
+    /// Log-probabilities of every lane's next pairs, `[lane, pair]`, of the first member; those of closed pairs are −∞.
+    pub(crate) fn next_log_probs<E: Engine<Scalar = f32>>(
+        &self,
+        scratch: &mut GraphScratch<E>,
+        task: &GraphTask,
+        building: &GraphLanes,
+    ) -> Result<Vec<f32>, Error> {
+        scratch.seen.iter_mut().for_each(States::clear);
+        let (ahead, pairs) = (self.look_ahead(scratch, task, building)?, self.sizes.pairs());
+        let mut log_probs = vec![f32::NEG_INFINITY; ahead.open.len()];
+        let lanes = log_probs.chunks_exact_mut(pairs).zip(ahead.logits).zip(ahead.open.chunks_exact(pairs));
+        for ((log_probs, logits), open) in lanes.filter(|(_, open)| open.contains(&1)) {
+            log_softmax(logits, Some(open), log_probs);
+        }
+        Ok(log_probs)
     }
 
     /// What a lane shows before its next step, kept behind what it showed before.
@@ -220,13 +314,30 @@ impl GraphPolicy {
     }
 }
 
-/// What drawing keeps from one rollout to the next: the engine of one state.
+/// What a network says of every lane's next step.
+struct Ahead<'a> {
+    /// `[member, lane][pair]`
+    logits: Vec<&'a [f32]>,
+    /// `[member, lane, pair]`
+    open: &'a [u8],
+}
+
+/// What drawing keeps from one rollout to the next: the engine of one state, and what the last trajectories showed, so that
+/// parts of them are loaded without playing them again.
 #[derive(Debug)]
-pub struct GraphScratch<E>(Option<E>);
+pub struct GraphScratch<E> {
+    engine: Option<E>,
+    /// `[member, lane]`
+    seen: Vec<States>,
+    /// What was chosen in them, −1 behind an end: `[member, lane, horizon]`.
+    actions: Vec<i32>,
+    /// One state of every trajectory.
+    now: States,
+}
 
 impl<E> Default for GraphScratch<E> {
     fn default() -> Self {
-        Self(None)
+        Self { engine: None, seen: Vec::new(), actions: Vec::new(), now: States::default() }
     }
 }
 
@@ -263,52 +374,51 @@ impl Policy for GraphPolicy {
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
     ) -> Result<(), Error> {
-        let DrawRequest { lanes, instances, how } = request;
+        let DrawRequest { lanes, instances, how, score } = request;
         let (all, horizon, pairs) = (engine.members() * lanes, self.horizon(), self.sizes.pairs());
         check_members("instances", all, instances.len())?;
         if let Draw::Sampled(uniforms) = how {
             check_members("uniforms", all * horizon, uniforms.len())?;
         }
-        let step_engine = match &mut scratch.0 {
-            Some(engine) => engine,
-            none => none.insert(make(&self.step, &[self.step_logits])?),
-        };
-        step_engine.copy_parameters(engine)?;
-        step_engine.set_items(lanes)?;
+        self.begin(engine, scratch, make, lanes)?;
+        let GraphScratch { seen, actions, .. } = &mut *scratch;
         let mut building = task.begin(instances)?;
-        let mut seen = vec![States::default(); all];
-        let (mut actions, mut log_prob) = (vec![-1; all * horizon], vec![0.0; all * horizon]);
+        seen.iter_mut().for_each(States::clear);
+        actions.clear();
+        actions.resize(all * horizon, -1);
+        let mut log_prob = vec![0.0; all * horizon];
         for step in 0..horizon {
-            self.look(task, &building, &mut seen);
-            let now = States::gather(&seen, true, self.sizes);
-            self.step_inputs.load(step_engine, &now)?;
-            step_engine.forward()?;
-            let logits: Vec<&[f32]> = (0..step_engine.members())
-                .flat_map(|member| step_engine.output(member, 0).chunks(pairs))
-                .collect();
-            let choose = |(lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
+            if !score {
+                // Nobody asks what was seen before.
+                scratch.seen.iter_mut().for_each(States::clear);
+            }
+            let logits = self.look_ahead(scratch, task, &building)?;
+            let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
                     return (-1, 0.0);
                 }
-                let mut log_probs = vec![0.0; pairs];
-                log_softmax(logits, Some(open), &mut log_probs);
+                log_probs.resize(pairs, 0.0);
+                log_softmax(logits, Some(open), log_probs);
                 let action = match how {
-                    Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[lane * horizon + step]),
-                    Draw::Greedy => likeliest(&log_probs),
+                    Draw::Sampled(uniforms) => by_chance(log_probs, uniforms[lane * horizon + step]),
+                    Draw::Greedy => likeliest(log_probs),
                 };
                 (action as i32, log_probs[action])
             };
-            let states = logits.par_iter().zip(now.open.par_chunks(pairs)).enumerate();
-            let chosen: Vec<(i32, f32)> = states.with_min_len(64).map(choose).collect();
+            let states = logits.logits.par_iter().zip(logits.open.par_chunks(pairs)).enumerate();
+            let chosen: Vec<(i32, f32)> = states.with_min_len(64).map_init(Vec::new, choose).collect();
+            let GraphScratch { actions, .. } = &mut *scratch;
             for (lane, &(action, log)) in chosen.iter().enumerate() {
                 actions[lane * horizon + step] = action;
                 log_prob[lane * horizon + step] = log;
             }
             building.choose(&chosen.iter().map(|(action, _)| *action).collect::<Vec<_>>())?;
         }
-        self.load_seen(engine, &seen, &actions)?;
+        if score {
+            self.load_seen(engine, scratch.seen.iter(), &scratch.actions)?;
+        }
         rollout.choices = pairs;
-        rollout.actions = actions;
+        rollout.actions.clone_from(&scratch.actions);
         rollout.log_prob = log_prob;
         rollout.cut(lanes, horizon, None);
         rollout.outcome.clear();
@@ -316,6 +426,34 @@ impl Policy for GraphPolicy {
         rollout.instances.clear();
         rollout.instances.extend_from_slice(instances);
         Ok(())
+    }
+
+    fn load_part<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        scratch: &GraphScratch<E>,
+        task: &GraphTask,
+        rollout: &Rollout,
+        lanes: &[Vec<usize>],
+    ) -> Result<(), Error> {
+        let (each, horizon) = (rollout.shape.lanes(), self.horizon());
+        let kept = scratch.seen.len() == rollout.shape.members() * each
+            && *scratch.actions == *rollout.padded_actions()
+            && scratch.seen.iter().all(|seen| seen.next.len() == horizon * self.sizes.jobs);
+        if !kept {
+            return self.load(engine, task, &rollout.part(lanes));
+        }
+        let chosen = lanes
+            .iter()
+            .enumerate()
+            .flat_map(|(member, lanes)| lanes.iter().map(move |lane| member * each + lane));
+        let chosen: Vec<usize> = chosen.collect();
+        let actions: Vec<i32> = chosen
+            .iter()
+            .flat_map(|lane| &scratch.actions[lane * horizon..(lane + 1) * horizon])
+            .copied()
+            .collect();
+        Ok(self.load_seen(engine, chosen.iter().map(|&lane| &scratch.seen[lane]), &actions)?)
     }
 
     fn load<E: Engine<Scalar = f32>>(
@@ -333,6 +471,6 @@ impl Policy for GraphPolicy {
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;
         }
-        Ok(self.load_seen(engine, &seen, &actions)?)
+        Ok(self.load_seen(engine, seen.iter(), &actions)?)
     }
 }

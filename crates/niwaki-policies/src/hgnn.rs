@@ -18,10 +18,10 @@
 //!
 //! Paper: `app:sched-driftdial`
 
-use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Scaled};
+use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Shown, Widths};
 use niwaki_nn::{Activation, Arcs, Graph, Init, Param, Pooling, Result, Shape, Value};
 use niwaki_tasks::graph::MACHINE;
-use niwaki_tasks::{GraphLanes, GraphSizes};
+use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 
 /// Rounds of renewal.
 const ROUNDS: usize = 2;
@@ -47,7 +47,8 @@ impl HgnnShape {
     /// # Errors
     /// If the sizes do not fit together.
     pub fn policy(self) -> Result<GraphPolicy> {
-        GraphPolicy::new(self.sizes, scaled, |graph, inputs| self.network(graph, inputs))
+        let widths = Widths { operations: self.sizes.features, machines: MACHINE, pairs: 0 };
+        GraphPolicy::new(self.sizes, widths, show, |graph, inputs| self.network(graph, inputs))
     }
 
     fn network(self, graph: &mut Graph, inputs: &GraphInputs) -> Result<GraphOutputs> {
@@ -160,48 +161,70 @@ impl HgnnShape {
 }
 
 /// Glorot's normal with a gain of √2, of a parameter whose fans sum to this.
-fn xavier(fans: usize) -> Init {
+pub(crate) fn xavier(fans: usize) -> Init {
     Init::Normal { deviation: 2.0 / (fans as f64).sqrt() }
 }
 
-fn layer(graph: &mut Graph, name: &str, from: Value, to: usize, activation: Activation) -> Result<Value> {
+/// A linear layer with a bias.
+pub(crate) fn layer(
+    graph: &mut Graph,
+    name: &str,
+    from: Value,
+    to: usize,
+    activation: Activation,
+) -> Result<Value> {
     let fan_in = graph.shape(from).width;
     let weight = graph.param(&format!("{name}.weight"), &[fan_in, to], Init::Linear { fan_in })?;
     let bias = graph.param(&format!("{name}.bias"), &[to], Init::Linear { fan_in })?;
     graph.linear(from, weight, Some(bias), activation)
 }
 
-/// What a lane shows, as z-scores.
-fn scaled(lanes: &GraphLanes, lane: usize, features: usize, machines: usize) -> Scaled {
-    let (on, times): (Vec<[f64; MACHINE]>, _) = (lanes.machines(lane).collect(), lanes.arcs(lane));
+/// What a lane shows, as z-scores. Nodes are never deleted: a finished operation stays in the graph to the end.
+fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut Shown<'_>) {
+    let GraphSizes { machines, features, .. } = task.sizes();
+    let (operations, arcs) = (lanes.operations(lane), lanes.able(lane));
+    let (own, on) = (operations.len() / features, lanes.machines(lane).count());
+    z_scores(operations.chunks_exact(features), to.operations);
+    z_scores(lanes.machines(lane), to.machines);
     // Columns of machines that the shop does not have belong to other shops.
-    let own = times.chunks_exact(machines).flat_map(|row| &row[..on.len()]).copied().collect::<Vec<_>>();
-    let own = z_scores(&own, 1);
-    let mut scaled = vec![0.0; times.len()];
-    for (to, from) in scaled.chunks_exact_mut(machines).zip(own.chunks_exact(on.len())) {
-        to[..from.len()].copy_from_slice(from);
+    let times = lanes.arcs(lane).chunks_exact(machines);
+    let own_times = times.clone().flat_map(|row| &row[..on]).copied();
+    let Scale { mean, factor } = Scale::of(own_times);
+    for (to, row) in to.times.chunks_exact_mut(machines).zip(times) {
+        to.iter_mut().zip(&row[..on]).for_each(|(to, time)| *to = ((time - mean) * factor) as f32);
     }
-    Scaled {
-        operations: z_scores(lanes.operations(lane), features),
-        machines: z_scores(on.as_flattened(), MACHINE),
-        times: scaled,
+    to.arcs[..arcs.len()].copy_from_slice(arcs);
+    to.own_operations[..own].fill(1);
+    to.own_machines[..on].fill(1);
+    to.neighbours[..own].copy_from_slice(task.neighbours(lanes.instance(lane)));
+}
+
+/// How numbers become z-scores: `(x − mean) / (deviation + 1e-5)` with the sample's deviation; a single one is at its mean.
+struct Scale {
+    mean: f64,
+    factor: f64,
+}
+
+impl Scale {
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let (count, sum) =
+            values.clone().fold((0.0_f64, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+        let mean = sum / count;
+        let spread = values.map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
+        Self { mean, factor: 1.0 / (spread.sqrt() + EPSILON) }
     }
 }
 
-/// `(x − mean) / (deviation + 1e-5)` of each column, with the sample's deviation; a single row is at its mean.
-fn z_scores(rows: &[f64], width: usize) -> Vec<f32> {
-    let count = (rows.len() / width) as f64;
-    let mut scores = vec![0.0; rows.len()];
+/// Writes the z-scores of each column of some rows.
+fn z_scores<R: AsRef<[f64]>>(rows: impl Iterator<Item = R> + Clone, to: &mut [f32]) {
+    let Some(width) = rows.clone().next().map(|row| row.as_ref().len()) else { return };
     for column in 0..width {
-        let values = || rows.iter().skip(column).step_by(width);
-        let mean = values().sum::<f64>() / count;
-        let spread = values().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0).max(1.0);
-        let scale = 1.0 / (spread.sqrt() + EPSILON);
-        for (to, value) in scores.iter_mut().skip(column).step_by(width).zip(values()) {
-            *to = ((value - mean) * scale) as f32;
+        let values = rows.clone().map(|row| row.as_ref()[column]);
+        let Scale { mean, factor } = Scale::of(values.clone());
+        for (to, value) in to.iter_mut().skip(column).step_by(width).zip(values) {
+            *to = ((value - mean) * factor) as f32;
         }
     }
-    scores
 }
 
 #[cfg(test)]
@@ -234,9 +257,13 @@ mod tests {
     #[test]
     fn scores_of_two_columns() {
         // 1 and 3: mean 2, sample deviation √2. A column without spread, and a single row, are zero.
-        let came = z_scores(&[1.0, 5.0, 3.0, 5.0], 2);
+        let scores = |rows: &[[f64; 2]]| {
+            let mut came = vec![0.0; 2 * rows.len()];
+            z_scores(rows.iter(), &mut came);
+            came
+        };
         let score = (1.0 / (2.0_f64.sqrt() + 1e-5)) as f32;
-        assert_eq!(came, [-score, 0.0, score, 0.0]);
-        assert_eq!(z_scores(&[4.0, 2.0], 2), [0.0, 0.0]);
+        assert_eq!(scores(&[[1.0, 5.0], [3.0, 5.0]]), [-score, 0.0, score, 0.0]);
+        assert_eq!(scores(&[[4.0, 2.0]]), [0.0, 0.0]);
     }
 }

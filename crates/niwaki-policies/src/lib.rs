@@ -10,11 +10,15 @@
 //! | `bag.rs` | a perceptron on the bag of earlier tokens, which must learn what the prefix means |
 //! | `graph.rs` | what the neural policies over graphs share: inputs, outputs, sampling |
 //! | `hgnn.rs` | the heterogeneous graph network of Song and others |
+//! | `dual.rs` | a graph network for quality, whose actor reads numbers of each pair |
+//! | `dispatch.rs` | the best schedule that a policy over graphs finds for one instance |
 //! | `pointer/` | the pointer transformer over candidates with features |
 //! | `tabular.rs` | one logit per prefix and token, in f64, without a tape |
 
 mod bag;
 mod causal;
+mod dispatch;
+mod dual;
 mod error;
 mod graph;
 mod hgnn;
@@ -26,6 +30,8 @@ mod token;
 
 pub use bag::BagShape;
 pub use causal::CausalShape;
+pub use dispatch::dispatch;
+pub use dual::DualShape;
 pub use error::Error;
 pub use graph::{GraphPolicy, GraphScratch};
 pub use hgnn::HgnnShape;

@@ -64,6 +64,8 @@ pub struct DrawRequest<'a> {
     pub instances: &'a [u32],
     /// How actions are chosen.
     pub how: Draw<'a>,
+    /// Whether they are to be scored; where not, nothing need be left loaded.
+    pub score: bool,
 }
 
 /// A neural policy for the population engine.
@@ -97,7 +99,7 @@ pub trait Policy: Sized + Sync {
     /// If the program cannot be made.
     fn single(&self) -> Result<Self, Error>;
 
-    /// Draws trajectories and leaves them loaded, ready to be scored. Fills all of the rollout but the rewards.
+    /// Draws trajectories and leaves them loaded, ready to be scored, where that was asked for. Fills all of the rollout but the rewards.
     ///
     /// # Errors
     /// If lengths do not fit together, the task refuses an instance, or the device fails.
@@ -136,4 +138,20 @@ pub trait Policy: Sized + Sync {
         task: &Self::View,
         rollout: &Rollout,
     ) -> Result<(), Error>;
+
+    /// Loads some lanes of each member to be scored; what drawing left in `scratch` may serve where it is of this rollout.
+    ///
+    /// # Errors
+    /// As [`Policy::load`].
+    fn load_part<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &mut E,
+        scratch: &Self::Scratch<E>,
+        task: &Self::View,
+        rollout: &Rollout,
+        lanes: &[Vec<usize>],
+    ) -> Result<(), Error> {
+        let _ = scratch;
+        self.load(engine, task, &rollout.part(lanes))
+    }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a law that cannot be set up has failed")]
 
 mod decode;
+mod dual;
 mod hgnn;
 mod pointer;
 

@@ -53,8 +53,8 @@ impl Shop {
     ];
 
     /// The distributions of flexible job shops.
-    pub const FLEXIBLE: [Task; 6] =
-        [Task::Sd1Even, Task::Sd1, Task::Sd1Windows, Task::Sd2, Task::Flexible, Task::Windows];
+    pub const FLEXIBLE: [Task; 7] =
+        [Task::Sd1Even, Task::Sd1, Task::Sd1Windows, Task::Sd2, Task::Mixed, Task::Flexible, Task::Windows];
 
     /// The kind's name, as users type it.
     #[must_use]

@@ -55,6 +55,10 @@ pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages
             let groups = reward.chunks(group).flat_map(|group| centred(group, spec.standardise));
             judged.advantage.extend(along(groups.collect()));
         }
+        (AdvantageKind::Best, _) => {
+            let groups = reward.chunks(group).flat_map(labels);
+            judged.advantage.extend(along(groups.collect()));
+        }
         (AdvantageKind::Critic, _) => {
             let standard = spec.standard_returns.then(|| centred(reward, true));
             let reward = standard.as_deref().unwrap_or(reward);
@@ -70,6 +74,12 @@ pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages
         }
     }
     judged
+}
+
+/// One for the best reward, the first of several.
+fn labels(reward: &[f64]) -> Vec<f64> {
+    let best = reward.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map(|(place, _)| place);
+    (0..reward.len()).map(|place| f64::from(u8::from(Some(place) == best))).collect()
 }
 
 /// Rewards minus their mean.
@@ -134,6 +144,14 @@ mod tests {
         // The sample's deviation of 1 and 0 is √0.5: 0.5 / √0.5 = √0.5; a group without variance stays silent.
         assert!((scaled.advantage[0] - 0.5_f64.sqrt()).abs() < 1e-5);
         assert_eq!(scaled.advantage[4..], [0.0; 4]);
+    }
+
+    #[test]
+    fn the_best_of_a_group_is_its_label() {
+        let (reward, shape) = ([-1.5, -1.2, -1.3, -1.3], RolloutShape::uniform(1, 4, 1));
+        // In pairs: the second of the first, and of two alike the first. No group is without one.
+        let best = judge(AdvantageKind::Best, false, &shape, &reward, &[]);
+        assert_eq!(best.advantage, [0.0, 1.0, 1.0, 0.0]);
     }
 
     #[test]

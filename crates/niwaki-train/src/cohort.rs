@@ -5,7 +5,7 @@ use crate::player::{
     Environment, GraphEnvironment, Neural, Player, ShopEnvironment, TableInit, Tables, TextEnvironment,
     TokenEnvironment,
 };
-use crate::policy::{hgnn_shape, pointer_shape, record_policy, token_policy, writer_policy};
+use crate::policy::{graph_policy, pointer_shape, record_policy, token_policy, writer_policy};
 use crate::record::Record;
 use crate::spec::{Played, PolicyKind, Recipe, ShopView};
 use crate::trainer::{LastBatch, Trainer};
@@ -147,7 +147,7 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
                     neural(policy, ShopEnvironment { task, payments, hold }, recipes, device)
                 }
                 ShopView::Graph(task) => {
-                    let policy = hgnn_shape(spec, task.sizes(), first.critic()).policy()?;
+                    let policy = graph_policy(spec, task.sizes(), first.critic())?;
                     neural(policy, GraphEnvironment { task, payments, group, hold }, recipes, device)
                 }
             }

@@ -35,6 +35,6 @@ pub mod update;
 pub use cohort::{Cohort, Device, gather};
 pub use error::{Error, remedy};
 pub use pretrained::export;
-pub use record::Record;
+pub use record::{Measured, Record};
 pub use spec::{Recipe, Spec};
 pub use trained::{Trained, TrainedPolicy};

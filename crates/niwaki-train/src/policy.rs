@@ -3,7 +3,9 @@
 use crate::Error;
 use crate::spec::{GlimpseKind, Recipe, Spec};
 use niwaki_lm::{RecordPolicy, WriterPolicy};
-use niwaki_policies::{BagShape, CausalShape, Extras, HgnnShape, PointerShape, TokenPolicy};
+use niwaki_policies::{
+    BagShape, CausalShape, DualShape, Extras, GraphPolicy, HgnnShape, PointerShape, TokenPolicy,
+};
 use niwaki_tasks::{Construction, GraphSizes, Sequence, TextTask};
 use serde::{Deserialize, Serialize};
 
@@ -21,14 +23,16 @@ pub enum PolicyKind {
     Pointer,
     /// Song's graph network over operations and machines.
     Hgnn,
+    /// A graph network for quality, whose actor reads numbers of each pair.
+    Dual,
     /// A pretrained decoder, which fills records and writes text.
     Decoder,
 }
 
 impl PolicyKind {
     /// Every policy.
-    pub const ALL: [Self; 6] =
-        [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer, Self::Hgnn, Self::Decoder];
+    pub const ALL: [Self; 7] =
+        [Self::Tabular, Self::Bag, Self::Causal, Self::Pointer, Self::Hgnn, Self::Dual, Self::Decoder];
 
     /// Its name in a file.
     #[must_use]
@@ -39,6 +43,7 @@ impl PolicyKind {
             Self::Causal => "causal",
             Self::Pointer => "pointer",
             Self::Hgnn => "hgnn",
+            Self::Dual => "dual",
             Self::Decoder => "decoder",
         }
     }
@@ -53,13 +58,19 @@ impl PolicyKind {
         }
     }
 
+    /// Whether it reads shops as graphs.
+    #[must_use]
+    pub const fn reads_graphs(self) -> bool {
+        matches!(self, Self::Hgnn | Self::Dual)
+    }
+
     /// The width of its network where a spec says none.
     pub(crate) const fn width(self) -> usize {
         match self {
             Self::Causal => 128,
             Self::Pointer => 64,
             Self::Hgnn => 8,
-            Self::Tabular | Self::Bag => 32,
+            Self::Tabular | Self::Bag | Self::Dual => 32,
             // Its files say.
             Self::Decoder => 0,
         }
@@ -76,9 +87,11 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
     let (vocab, horizon) = (task.vocab(), task.horizon());
     let policy = match spec.kind {
         // A checked recipe has these play shops only, and a decoder is made of its files.
-        PolicyKind::Tabular | PolicyKind::Pointer | PolicyKind::Hgnn | PolicyKind::Decoder => {
-            return Ok(None);
-        }
+        PolicyKind::Tabular
+        | PolicyKind::Pointer
+        | PolicyKind::Hgnn
+        | PolicyKind::Dual
+        | PolicyKind::Decoder => return Ok(None),
         PolicyKind::Bag => {
             let shape = BagShape { vocab, horizon, width: recipe.spec.width() };
             shape.policy(extras)?
@@ -132,7 +145,14 @@ pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) 
     }
 }
 
-/// The sizes of a spec's graph network on shops of such sizes.
-pub(crate) fn hgnn_shape(spec: &Spec, sizes: GraphSizes, critic: bool) -> HgnnShape {
-    HgnnShape { sizes, width: spec.width(), hidden: spec.hidden(), critic }
+/// A spec's graph network on shops of such sizes.
+///
+/// # Errors
+/// If the sizes do not fit together.
+pub(crate) fn graph_policy(spec: &Spec, sizes: GraphSizes, critic: bool) -> Result<GraphPolicy, Error> {
+    let (width, hidden) = (spec.width(), spec.hidden());
+    Ok(match spec.policy.kind {
+        PolicyKind::Dual => DualShape { sizes, width, hidden, critic }.policy()?,
+        _ => HgnnShape { sizes, width, hidden, critic }.policy()?,
+    })
 }

@@ -112,7 +112,8 @@ impl<P: Player> Trainer<P> {
         self.player.roll_out(request, lanes, &mut self.rollout)?;
         clock.lap(&mut self.seconds[0]);
         self.batch.rollout_log_prob.clear();
-        if parts > 1 || self.shared().critic() {
+        let labels = self.shared().spec.advantage.kind == AdvantageKind::Best;
+        if parts > 1 || labels || self.shared().critic() {
             self.player.score()?;
             self.batch.keep_rollout(&self.player);
         }
@@ -122,32 +123,37 @@ impl<P: Player> Trainer<P> {
         }
         clock.lap(&mut self.seconds[1]);
 
+        if labels && terms.iter().all(LossTerms::needs_advantage) {
+            // Only the labels are pulled back.
+            self.player.leave_out(&self.batch.silent())?;
+        }
         let mut norms = Vec::new();
         for epoch in 0..reuse {
             if parts == 1 {
                 // Lines 4 to 7: log-ratios, their prefix sums, the corrected loss.
                 self.batch.pull_back(&mut self.player, terms, iteration)?;
-                if epoch == 0 {
+                if epoch == 0 && !labels {
                     self.batch.keep_rollout(&self.player);
                 }
                 // Line 8.
                 norms = self.step(iteration, epoch)?;
                 // A critic learns from every trajectory.
                 let some = !self.shared().critic() && terms.iter().all(LossTerms::needs_advantage);
-                if epoch == 0 && reuse > 1 && some {
+                if epoch == 0 && reuse > 1 && some && !labels {
                     self.player.leave_out(&self.batch.silent())?;
                 }
             } else {
                 for part in 0..parts {
                     let chosen = self.choose_lanes(iteration, epoch, part);
-                    self.player.load(&self.rollout.part(&chosen))?;
+                    self.player.load_part(&self.rollout, &chosen)?;
                     self.batch.part(&chosen).pull_back(&mut self.player, terms, iteration)?;
                     norms = self.step(iteration, epoch * parts + part)?;
                 }
             }
         }
         if parts > 1 {
-            self.player.load(&self.rollout)?;
+            let whole = vec![(0..lanes).collect(); self.player.members()];
+            self.player.load_part(&self.rollout, &whole)?;
         }
         // What is recorded is the update as it ended: the last step, too, has moved the policy.
         self.player.score()?;

@@ -60,7 +60,7 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
     let lanes = 400;
     let uniforms: Vec<f64> =
         (0..lanes).flat_map(|lane| [(lane as f64 + 0.5) / lanes as f64, 0.3, 0.8]).collect();
-    let request = DrawRequest { lanes, instances: &[], how: Draw::Sampled(&uniforms) };
+    let request = DrawRequest { lanes, instances: &[], how: Draw::Sampled(&uniforms), score: true };
     policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout).unwrap();
     let up = rollout.actions.iter().step_by(3).filter(|&&choice| choice == 0).count() as f64 / lanes as f64;
     assert!((up - found.after(&[])[0].exp()).abs() <= 1.0 / lanes as f64, "{up}");
@@ -77,7 +77,7 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
     }
     let eta = policy.exact_returns(&engine, &mut scratch, &make, &task).unwrap().unwrap();
     assert!((eta[0] - found.expected(|choices| task.reward(choices))).abs() < 1e-6);
-    let greedy = DrawRequest { lanes: 4, instances: &[], how: Draw::Greedy };
+    let greedy = DrawRequest { lanes: 4, instances: &[], how: Draw::Greedy, score: true };
     policy.draw(&mut engine, &mut scratch, &make, &task, greedy, &mut rollout).unwrap();
     assert!(rollout.actions.chunks_exact(3).all(|lane| lane == &rollout.actions[..3]));
 }

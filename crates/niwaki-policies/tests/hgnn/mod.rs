@@ -51,7 +51,7 @@ fn draw(
 ) -> Rollout {
     let lanes = instances.len() / engine.members();
     let how = if uniforms.is_empty() { Draw::Greedy } else { Draw::Sampled(uniforms) };
-    let (request, mut rollout) = (DrawRequest { lanes, instances, how }, Rollout::default());
+    let (request, mut rollout) = (DrawRequest { lanes, instances, how, score: true }, Rollout::default());
     let make = make(engine.members());
     policy.draw(engine, scratch, &make, task, request, &mut rollout).unwrap();
     rollout

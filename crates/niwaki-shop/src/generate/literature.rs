@@ -58,6 +58,41 @@ pub(super) fn song_operation(stream: &mut Stream, machines: usize) -> Vec<crate:
     alternatives(stream, machines, |stream| between(stream, low, high))
 }
 
+/// Flexible shops of several kinds and sizes, from half of `size` to all of it, to learn one dispatcher for many benchmarks from. One kind
+/// in five each: Song's; those with few machines per operation, and those with many, on all of which an operation takes the same time (as
+/// Hurink's); DANIEL's; ordinary job shops.
+pub(super) fn mixed(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
+    let some =
+        |stream: &mut Stream, most: usize| between(stream, most.div_ceil(2) as u32, most as u32) as usize;
+    let (jobs, m) = (some(stream, size.jobs), some(stream, size.machines));
+    let kind = stream.below(5);
+    let (least, most) = lengths(m);
+    let same = |stream: &mut Stream, least: usize, most: usize| {
+        let (time, count) = (between(stream, 1, 99), between(stream, least as u32, most as u32) as usize);
+        let machines = order(stream, m).into_iter().take(count);
+        machines.map(|machine| crate::Alternative { machine, time }).collect::<Vec<_>>()
+    };
+    let job = |stream: &mut Stream| -> Vec<Vec<crate::Alternative>> {
+        if kind == 4 {
+            let machines = order(stream, m).into_iter();
+            return machines
+                .map(|machine| vec![crate::Alternative { machine, time: between(stream, 1, 99) }])
+                .collect();
+        }
+        let operations = 0..between(stream, least, most);
+        operations
+            .map(|_| match kind {
+                0 => song_operation(stream, m),
+                1 => same(stream, 1, m.min(3)),
+                2 => same(stream, m.div_ceil(3), m),
+                _ => alternatives(stream, m, |stream| between(stream, 1, 99)),
+            })
+            .collect()
+    };
+    let all: Vec<_> = (0..jobs).map(|_| job(stream)).collect();
+    FlexibleShop::new(m, &all)
+}
+
 /// SD2 (DANIEL; Wang and others, 2023): m operations per job, times uniform 1 to 99 on each machine alone.
 pub(super) fn sd2(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
     let operation =

@@ -47,6 +47,8 @@ pub enum Task {
     Sd1Windows,
     /// DANIEL's flexible job shops.
     Sd2,
+    /// Flexible job shops of several kinds and sizes.
+    Mixed,
     /// Taillard's distribution of flow shops.
     TaillardFlow,
     /// Taillard's distribution of job shops.
@@ -55,7 +57,7 @@ pub enum Task {
 
 impl Task {
     /// All distributions, in the order of the variants: name, default jobs and machines, and what it draws.
-    const TABLE: [(Self, &'static str, usize, usize, &'static str); 16] = [
+    const TABLE: [(Self, &'static str, usize, usize, &'static str); 17] = [
         (Self::EasyFlow, "easy-flow", 12, 3, "flow shop, the middle machine a bottleneck"),
         (Self::HardFlow, "hard-flow", 20, 7, "flow shop, machines 1, 3, 5, … bottlenecks"),
         (Self::JobShop, "job-shop", 8, 5, "job shop with one shared bottleneck"),
@@ -70,6 +72,13 @@ impl Task {
         (Self::Sd1Even, "sd1-even", 10, 5, "Song's, all with equally many operations (50 where 10 × 5)"),
         (Self::Sd1Windows, "sd1-windows", 10, 5, "those, with resting windows"),
         (Self::Sd2, "sd2", 10, 5, "DANIEL's flexible job shops"),
+        (
+            Self::Mixed,
+            "mixed",
+            20,
+            10,
+            "flexible and ordinary job shops of several kinds, from half of that size on",
+        ),
         (Self::TaillardFlow, "taillard-flow", 20, 5, "Taillard's flow shops, from his generator"),
         (Self::TaillardJob, "taillard-job", 15, 15, "Taillard's job shops, from his generator"),
     ];
@@ -181,6 +190,7 @@ pub fn generate(task: Task, size: Size, seed: u64, index: u64) -> Result<Instanc
             Instance::Flexible(paper::resting_windows(stream, shop)?)
         }
         Task::Sd2 => Instance::Flexible(literature::sd2(stream, size)?),
+        Task::Mixed => Instance::Flexible(literature::mixed(stream, size)?),
     })
 }
 

@@ -1,8 +1,9 @@
 //! The charts of a training study.
 
-use super::endpoint::mean_curve;
-use super::spec::Curve;
+use super::endpoint::{mean_curve, mean_of};
+use super::spec::{Curve, Early};
 use super::{Board, Comparison, Run};
+use crate::Error;
 use niwaki_page::{Axis, ForestChart, Grid, Interval, Legend, LineChart, Series, Tone};
 
 /// Points of a curve that a chart keeps, so that a page with hundreds of seeds stays small.
@@ -57,6 +58,36 @@ pub(super) fn curves(board: &Board<'_>, cell: usize) -> LineChart {
         Some(end) => chart.post(end as f64, "warmup ends"),
         None => chart,
     }
+}
+
+/// The first iterations of some cells, a panel each: seeds thin, means bold, the untrained policy at 0.
+///
+/// Paper: `fig:easy-early`
+pub(super) fn early(board: &Board<'_>, wanted: &Early) -> Result<Grid, Error> {
+    let mut grid = Grid::new(wanted.title.clone()).columns(3).share_x().share_y();
+    for name in &wanted.cells {
+        let cell = board.plan.cell(Some(name))?;
+        let first = |points: Vec<(usize, f64)>| {
+            points.into_iter().filter(|point| point.0 <= wanted.last).map(|(at, value)| (at as f64, value))
+        };
+        let mut chart =
+            LineChart::new(name.clone()).x(Axis::linear("iteration")).y(y_axis(board, cell)).height(190.0);
+        for arm in arms_with_runs(board, cell) {
+            let runs = board.runs(arm, cell);
+            let curves: Vec<_> = runs.iter().map(|run| run.points_from_start(greedy(board))).collect();
+            let mean = first(mean_of(&curves));
+            let mut series = Series::new(board.plan.arm_label(arm), mean).tone(Tone::Hue(arm));
+            for curve in curves {
+                series = series.run(first(curve));
+            }
+            chart = chart.series(series);
+        }
+        if let Some(level) = wanted.level {
+            chart = chart.level(level, wanted.level_name.clone());
+        }
+        grid = grid.panel(chart);
+    }
+    Ok(grid)
 }
 
 /// Two standard errors either side of the mean, `(iteration, low, high)`; empty for one seed.

@@ -10,7 +10,7 @@
 //! | `strength.rs`, `settle.rs` | strengths by the rule, measured before anything is trained |
 //! | `stages.rs` | what is planned from what: the pilot's runs, then the arms' |
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
-//! | `store.rs` | files beside the runs, written whole |
+//! | `store.rs`, `optima.rs` | files beside the runs, written whole; optima of pools that several studies play |
 //! | `runner.rs` | from a plan to finished runs, on a device |
 //! | `run.rs` | a finished run and its curve |
 //! | `results.rs` | the finished runs of a plan, read from disk |
@@ -28,6 +28,7 @@ mod endpoint;
 mod figures;
 mod fisher;
 mod judge;
+mod optima;
 mod page;
 mod pilot;
 mod plan;

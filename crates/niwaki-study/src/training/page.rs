@@ -47,11 +47,16 @@ pub fn training_page(
     }
     page = page.section(claims(board, outcomes, agreeing)?);
     page = analysed(page, board, Place::Settings)?;
-    if !study.chart.is_empty() {
+    if !study.chart.is_empty() || !study.early.is_empty() {
         let mut section = Section::new("Figures").id("figures");
         for wanted in &study.chart {
             let bars = "Bars: two standard errors either side; of a median, 95% of resampled seeds.";
             section = section.figure(Figure::new(&charts::against(board, wanted)?).caption(bars));
+        }
+        for wanted in &study.early {
+            let lines =
+                "Each seed is a thin line, the mean of them bold; iteration 0 is the untrained policy.";
+            section = section.figure(Figure::new(&figures::early(board, wanted)?).caption(lines));
         }
         page = page.section(section);
     }

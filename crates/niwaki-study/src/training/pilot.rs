@@ -66,6 +66,7 @@ impl Training {
         study.also.clear();
         study.pool.clear();
         study.chart.clear();
+        study.early.clear();
         study.value.clear();
         study.order.clear();
         study.lead.clear();
@@ -109,8 +110,13 @@ impl Training {
         self.correlation.retain(|claim| other(&claim.cell));
         self.trend.retain(|claim| claim.cells.iter().all(|named| named != cell));
         self.ratio.retain(|claim| other(&claim.cell) && other(&claim.over_cell));
-        for pool in &mut self.pool {
-            pool.cells.retain(|named| named != cell);
+        for cells in self
+            .pool
+            .iter_mut()
+            .map(|pool| &mut pool.cells)
+            .chain(self.early.iter_mut().map(|early| &mut early.cells))
+        {
+            cells.retain(|named| named != cell);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The runs of a study: an arm, a cell, a seed, and where their results live.
 
+use super::settle::fix_strength;
 use super::spec::{Arm, Cell};
 use super::{Strength, Training};
 use crate::Error;
@@ -60,6 +61,7 @@ struct Source {
     home: (String, String),
     base: toml::Table,
     seeds: Option<u64>,
+    strength: Option<f64>,
 }
 
 impl Training {
@@ -132,7 +134,8 @@ impl Plan {
                     None => set(&mut table, "update.correction", method.name.clone().into())?,
                     Some(settings) => apply(&mut table, settings)?,
                 }
-                let spec = Spec::read(&at, &table.to_string(), &[]).map_err(without_line)?;
+                let mut spec = Spec::read(&at, &table.to_string(), &[]).map_err(without_line)?;
+                source.strength.into_iter().for_each(|alpha| fix_strength(&mut spec, alpha));
                 let home = PathBuf::from(study.folder_of("label", &source.home.0)?)
                     .join(study.folder_of("arm", &method.name)?)
                     .join(study.folder_of("cell", &source.home.1)?);
@@ -275,6 +278,8 @@ impl Plan {
         let charted = study.chart.iter().flat_map(|chart| chart.arms.iter().flatten().chain(&chart.over));
         let dosed = study.dose.iter().flat_map(|dose| [&dose.arm, &dose.over, &dose.of]);
         let against = study.compare.iter().flat_map(|compare| &compare.against);
+        let early = study.early.iter().flat_map(|early| &early.cells);
+        early.into_iter().try_for_each(|cell| self.cell(Some(cell)).map(drop))?;
         charted.chain(dosed).chain(against).try_for_each(|arm| self.arm(arm).map(drop))
     }
 }
@@ -308,6 +313,7 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 home: (study.label.clone(), cell.name.clone()),
                 base: plain.clone(),
                 seeds: cell.seeds,
+                strength: cell.strength,
             },
             Some(borrow) => {
                 if !cell.set.is_empty() || !study.grid.is_empty() {
@@ -319,7 +325,8 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 let found = found.ok_or_else(|| {
                     senseless(format!("study {} has no cell '{}'", borrow.study, borrow.cell))
                 })?;
-                Source { name: cell.name.clone(), seeds: cell.seeds.or(found.seeds), ..found }
+                let (seeds, strength) = (cell.seeds.or(found.seeds), cell.strength.or(found.strength));
+                Source { name: cell.name.clone(), seeds, strength, ..found }
             }
         };
         apply(&mut source.base, &cell.set)?;
@@ -327,7 +334,7 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
     }
     if sources.is_empty() {
         let home = (study.label.clone(), String::new());
-        sources.push(Source { name: String::new(), home, base: plain, seeds: None });
+        sources.push(Source { name: String::new(), home, base: plain, seeds: None, strength: None });
     }
     for axis in &study.grid {
         let name = axis.name.as_deref().or(axis.key.rsplit('.').next()).unwrap_or(&axis.key);
@@ -340,7 +347,8 @@ fn sources(study: &Training) -> Result<Vec<Source>, Error> {
                 let mut base = source.base.clone();
                 set(&mut base, &axis.key, value.clone())?;
                 let home = (study.label.clone(), all.clone());
-                product.push(Source { home, name: all, base, seeds: source.seeds });
+                let Source { seeds, strength, .. } = *source;
+                product.push(Source { home, name: all, base, seeds, strength });
             }
         }
         sources = product;

@@ -33,4 +33,12 @@ impl Run {
         points.extend(missing.map(|iteration| (iteration, 0.0)));
         points
     }
+
+    /// The same with the untrained policy at iteration 0, where that was measured.
+    #[must_use]
+    pub fn points_from_start(&self, greedy: bool) -> Vec<(usize, f64)> {
+        let first = self.curve.first().and_then(|record| record.initial);
+        let value = first.and_then(|measured| if greedy { measured.greedy } else { measured.eta });
+        value.map(|value| (0, value)).into_iter().chain(self.points(greedy)).collect()
+    }
 }

@@ -2,9 +2,10 @@
 //!
 //! Knows files and cohorts; knows nothing of endpoints, claims or terminals.
 
-use super::{Plan, Planned, store};
+use super::{Plan, Planned, optima, store};
 use crate::Error;
 use crate::report::Speed;
+use niwaki_files::Digest;
 use niwaki_shop::Bounds;
 use niwaki_train::run::{self, Claim, Folder, Occupied, Runs};
 use niwaki_train::spec::{Played, PolicyKind, cohort_of};
@@ -312,12 +313,18 @@ impl Runner<'_> {
             }
         }
         for run in todo.iter().filter(shops) {
-            if let Some(missing) =
-                bounds.get_mut(&pool_of(&run.recipe.spec)?).filter(|found| found.is_empty())
-            {
+            let pool = pool_of(&run.recipe.spec)?;
+            if let Some(missing) = bounds.get_mut(&pool).filter(|found| found.is_empty()) {
+                // Other studies may have played the same instances.
+                let shelf = self.out.join("optima").join(format!("{}.json", Digest::default().and(&pool)));
+                if let Some(known) = optima::read(&shelf, run.recipe.shops())? {
+                    *missing = known;
+                    continue;
+                }
                 let mut recipe = run.recipe.clone();
                 recipe.prepare(None, &|_, _| {})?;
                 *missing = recipe.bounds().unwrap_or_default().to_vec();
+                optima::write(&shelf, missing)?;
             }
         }
         Ok(bounds)
@@ -336,7 +343,7 @@ impl Watch {
 /// What two runs that play the same instances have in common.
 pub(crate) fn pool_of(spec: &Spec) -> Result<String, Error> {
     let mut task = spec.task.clone();
-    (task.deadline, task.reward) = (None, None);
+    (task.deadline, task.reward, task.order, task.hidden) = (None, None, None, None);
     Ok(Spec { task, ..Spec::default() }.to_toml()?)
 }
 

@@ -8,12 +8,21 @@ use super::{Plan, Planned, Runner, Strength, store};
 use crate::Error;
 use niwaki_train::spec::MEASURED;
 use niwaki_train::trainer::strength_of;
-use niwaki_train::{Recipe, gather};
+use niwaki_train::{Recipe, Spec, gather};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Most runs that are probed as one program.
 const MEMBERS: usize = 96;
+
+/// Puts a strength in the place of the rule, as if the file had said so.
+pub(super) fn fix_strength(spec: &mut Spec, alpha: f64) {
+    for named in [Some(&mut spec.update.correction), spec.warmup.correction.as_mut()].into_iter().flatten() {
+        if named == MEASURED {
+            *named = format!("tempered:{alpha}");
+        }
+    }
+}
 
 impl Plan {
     /// Where each arm and cell whose strength is measured has its runs.
@@ -45,16 +54,9 @@ impl Plan {
                 let mend = format!("arm {arm}, cell {cell}: its strength was not measured; train it first");
                 return Err(Error::Senseless { label: self.study.label, mend });
             };
-            let fixed = format!("tempered:{}", found.alpha);
             for run in runs {
                 let mut spec = self.runs[run].recipe.spec.clone();
-                for named in
-                    [Some(&mut spec.update.correction), spec.warmup.correction.as_mut()].into_iter().flatten()
-                {
-                    if named == MEASURED {
-                        named.clone_from(&fixed);
-                    }
-                }
+                fix_strength(&mut spec, found.alpha);
                 let recipe = spec.check()?;
                 (self.runs[run].hash, self.runs[run].recipe) = (recipe.spec.hash()?, recipe);
             }

@@ -69,6 +69,9 @@ pub struct Training {
     /// Endpoints or leads drawn over a numeric axis.
     #[serde(default)]
     pub chart: Vec<Against>,
+    /// First iterations of some cells, side by side.
+    #[serde(default)]
+    pub early: Vec<Early>,
     /// Whose leads are held against whose dose, seed by seed.
     pub dose: Option<DoseStudy>,
     /// Shares of the ways to run two orders that are on time.
@@ -157,6 +160,8 @@ pub struct Cell {
     pub borrow: Option<Borrowed>,
     /// Its own number of seeds, before that of an arm.
     pub seeds: Option<u64>,
+    /// What the rule came to here before: the strength of every arm that leaves it to the rule.
+    pub strength: Option<f64>,
     /// Its place on the axis of a chart along cells.
     pub x: Option<f64>,
     /// The line of such a chart that it lies on, where there are several.
@@ -231,6 +236,25 @@ pub struct Against {
     /// Whether the values are.
     #[serde(default)]
     pub log_y: bool,
+}
+
+/// The first iterations of some cells, side by side.
+///
+/// Paper: `fig:easy-early`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Early {
+    /// What it shows.
+    pub title: String,
+    /// The cells.
+    pub cells: Vec<String>,
+    /// Up to which iteration.
+    pub last: usize,
+    /// A level to compare with.
+    pub level: Option<f64>,
+    /// What that level is.
+    #[serde(default)]
+    pub level_name: String,
 }
 
 /// Which way the axis of a chart runs.

@@ -49,6 +49,67 @@ fn every_registered_study_can_be_planned_on_seeds_of_its_own() {
     }
 }
 
+/// A file of the dispatcher's design with the values of its point.
+fn dispatcher(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/registered");
+    let read = |name: String| std::fs::read_to_string(folder.join(name));
+    let template = read(format!("2026-11-17-dispatcher-{name}.toml.in"));
+    let mut text = template.or_else(|_| read(format!("2026-11-17-dispatcher-{name}.toml"))).unwrap();
+    let point = read("dispatcher.env".to_owned()).unwrap();
+    for (key, value) in
+        point.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('='))
+    {
+        text = text.replace(&format!("@{key}@"), value);
+    }
+    text
+}
+
+#[test]
+fn the_dispatchers_pilots_know_ppo_alone_and_its_studies_are_the_frozen_point() {
+    // Thirteen deadlines, four readings of returns, four deadlines, 28 settings twice, three and six dials.
+    let pilots = [
+        ("p0", 13 * 16),
+        ("p1-returns", 4 * 16),
+        ("p2", 4 * 5),
+        ("p1-dial", 28 * 16),
+        ("p1-rich", 28 * 16),
+        ("p1-fair", 3 * 16),
+        ("p3", 6 * 5),
+    ];
+    for (name, runs) in pilots {
+        let plan = Plan::new(strictly(name, &dispatcher(name)).unwrap(), None).unwrap();
+        assert_eq!((plan.runs.len(), plan.study.arm.len()), (runs, 1), "{name}");
+        let own = |seed: u64| (40_000..40_016).contains(&seed);
+        assert!(plan.runs.iter().all(|run| own(run.recipe.spec.seed)), "{name}");
+        assert!(plan.runs.iter().all(|run| run.recipe.spec.update.correction == "ppo"), "{name}");
+    }
+    // Two orders, two deadlines, four arms; two deadlines and three dials; three settings; two arms on fresh seeds.
+    for (name, runs) in
+        [("published", 4 * 4 * 5), ("dial", 6 * 2 * 5), ("rich", 3 * 2 * 5), ("acquisition", 2 * 16)]
+    {
+        let shipped = niwaki_study::find(&format!("tab:sched-null+{name}")).unwrap();
+        assert_eq!(dispatcher(name), shipped.text, "{name}: fill the template again (dispatcher.py freeze)");
+        let plan = Plan::new(shipped.training().unwrap(), None).unwrap();
+        assert_eq!(plan.runs.len(), runs, "{name}");
+        assert!(!plan.measures(), "{name}: strengths are frozen");
+        let own = |seed: u64| (41_000..41_005).contains(&seed) || (42_000..42_016).contains(&seed);
+        assert!(plan.runs.iter().all(|run| own(run.recipe.spec.seed)), "{name}");
+    }
+}
+
+#[test]
+fn a_cell_may_say_what_the_rule_came_to() {
+    let text = RULED.replacen("name = \"tight\"", "name = \"tight\"\nstrength = 0.25", 1);
+    let plan = Plan::new(strictly("ruled", &text).unwrap(), None).unwrap();
+    let said = |cell: &str| -> Vec<&str> {
+        let place = plan.cell(Some(cell)).unwrap();
+        let runs = plan.runs.iter().filter(|run| run.cell == place);
+        runs.map(|run| run.recipe.spec.update.correction.as_str()).collect()
+    };
+    assert!(said("tight").contains(&"tempered:0.25") && !said("tight").contains(&"tempered:rule"));
+    assert!(said("loose").contains(&"tempered:rule") && !said("loose").contains(&"tempered:0.25"));
+}
+
 const RULED: &str = r#"
 label = "own:ruled"
 title = "t"

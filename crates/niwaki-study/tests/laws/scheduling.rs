@@ -6,6 +6,7 @@ use niwaki_study::training::{
     Board, Calibration, Endpoint, Plan, Results, Training, dose_points, judge, training_page,
 };
 use niwaki_study::{answering, find, studies};
+use niwaki_train::spec::PolicyKind;
 use std::path::Path;
 
 /// Puts a small number in the place of a large one.
@@ -42,7 +43,11 @@ fn small(label: &str) -> Training {
         base.task.machines = Some(3);
     }
     (base.task.training, base.task.validation) = (Some(4), Some(4));
-    (base.policy.width, base.policy.blocks, base.policy.heads) = (Some(8), 1, 2);
+    if base.policy.kind == PolicyKind::Hgnn {
+        (base.policy.width, base.policy.hidden) = (Some(2), Some(4));
+    } else {
+        (base.policy.width, base.policy.blocks, base.policy.heads) = (Some(8), 1, 2);
+    }
     (base.rollout.lanes, base.rollout.group) = (8, 4);
     (base.update.reuse, base.evaluate.every) = (2, 2);
     study.arm.iter_mut().filter_map(|arm| arm.set.as_mut()).for_each(shrink);
@@ -96,11 +101,10 @@ fn every_study_goes_from_its_file_to_its_page() {
         assert_eq!(outcomes.len(), stated + more, "{label}");
         let comparisons = board.comparisons().unwrap();
         let page = training_page(&board, &outcomes, &comparisons, Made::new("test")).unwrap().to_html();
-        for chart in &study.chart {
-            assert!(
-                page.contains(&chart.title.replace('\'', "&#39;")) || page.contains(&chart.title),
-                "{label}"
-            );
+        let titles =
+            study.chart.iter().map(|chart| &chart.title).chain(study.early.iter().map(|early| &early.title));
+        for title in titles {
+            assert!(page.contains(&title.replace('\'', "&#39;")) || page.contains(title), "{label}");
         }
         assert_eq!(page.contains("id=\"pilot\""), study.chosen.is_some(), "{label}");
         assert_eq!(page.contains("id=\"dose\""), study.dose.is_some(), "{label}");

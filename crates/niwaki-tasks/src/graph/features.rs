@@ -8,13 +8,16 @@ pub const OPERATION: [usize; 2] = [6, 8];
 /// Numbers that describe a machine: arcs, when it is free, how busy it was.
 pub const MACHINE: usize = 3;
 
-/// Columns of an operation.
-const PLACED: usize = 0;
+/// Columns of an operation: whether it is placed.
+pub const PLACED: usize = 0;
 const ARCS: usize = 1;
-const TIME: usize = 2;
-const LEFT: usize = 3;
+/// Its time.
+pub const TIME: usize = 2;
+/// Operations of its job that are not placed.
+pub const LEFT: usize = 3;
 const COMPLETION: usize = 4;
-const START: usize = 5;
+/// Its start.
+pub const START: usize = 5;
 const REST: usize = 6;
 
 /// What a lane shows of its operations, machines and arcs.

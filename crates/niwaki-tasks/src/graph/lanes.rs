@@ -46,6 +46,24 @@ impl GraphLanes {
         self.instances[lane] as usize
     }
 
+    /// The shop of a lane.
+    #[must_use]
+    pub fn shop(&self, lane: usize) -> &FlexibleShop {
+        &self.shops[self.instance(lane)]
+    }
+
+    /// When each job's next operation could start as far as the job goes: `[job]`, with what a larger shop has behind.
+    #[must_use]
+    pub fn ready(&self, lane: usize) -> &[u32] {
+        self.lanes.ready(lane)
+    }
+
+    /// When each machine is free: `[machine]`, with what a larger shop has behind.
+    #[must_use]
+    pub fn free(&self, lane: usize) -> &[u32] {
+        self.lanes.free(lane)
+    }
+
     /// Whether a lane's schedule is complete.
     #[must_use]
     pub fn done(&self, lane: usize) -> bool {
@@ -74,7 +92,7 @@ impl GraphLanes {
     }
 
     /// The features of a lane's own machines: `[machine]`.
-    pub fn machines(&self, lane: usize) -> impl Iterator<Item = [f64; MACHINE]> + '_ {
+    pub fn machines(&self, lane: usize) -> impl Iterator<Item = [f64; MACHINE]> + Clone + '_ {
         let (features, clock) = (&self.features[lane], f64::from(self.lanes.clock(lane)));
         let machine = move |((&reach, &work), &free): ((&u32, &u64), &u32)| {
             let busy = if clock > 0.0 { (work as f64).min(clock) / clock } else { 0.0 };
@@ -86,7 +104,7 @@ impl GraphLanes {
     /// Each job's next operation among the lane's own, `None` for a finished job or one that the shop does not have:
     /// `[job]`.
     pub fn next(&self, lane: usize) -> impl Iterator<Item = Option<usize>> + '_ {
-        let shop = &self.shops[self.instance(lane)];
+        let shop = self.shop(lane);
         let next = move |(job, &done): (usize, &u32)| {
             let route = if job < shop.jobs() { shop.job(job) } else { 0..0 };
             route.clone().nth(done as usize)

@@ -39,7 +39,7 @@ mod features;
 mod lanes;
 mod task;
 
-pub use features::{MACHINE, OPERATION};
+pub use features::{LEFT, MACHINE, OPERATION, PLACED, START, TIME};
 pub use lanes::GraphLanes;
 pub(crate) use task::flexible;
 pub use task::{GraphSizes, GraphTask};

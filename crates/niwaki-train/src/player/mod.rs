@@ -107,6 +107,14 @@ pub trait Player {
     /// If the device fails.
     fn load(&mut self, rollout: &Rollout) -> Result<(), Error>;
 
+    /// Loads some trajectories of each member of the rollout that was drawn last, whole.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn load_part(&mut self, rollout: &Rollout, lanes: &[Vec<usize>]) -> Result<(), Error> {
+        self.load(&rollout.part(lanes))
+    }
+
     /// Scores the loaded trajectories.
     ///
     /// # Errors

@@ -169,7 +169,8 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         let instances: Vec<u32> =
             seeds.iter().flat_map(|&seed| environment.instances(seed, request, groups.clone())).collect();
         let how = if request.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
-        let drawn = DrawRequest { lanes, instances: &instances, how };
+        // What is held out is judged, never learned from.
+        let drawn = DrawRequest { lanes, instances: &instances, how, score: !request.held_out };
         policy.draw(engine, scratch, make, environment.view(), drawn, rollout)?;
         environment.fill_rewards(rollout);
         self.shape.clone_from(&rollout.shape);
@@ -191,7 +192,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         let instances: Vec<u32> = seeds.iter().flat_map(|_| held_out.clone()).collect();
         let Single { policy, engine: alone, scratch } = single;
         alone.copy_parameters(engine)?;
-        let drawn = DrawRequest { lanes: count, instances: &instances, how: Draw::Greedy };
+        let drawn = DrawRequest { lanes: count, instances: &instances, how: Draw::Greedy, score: false };
         policy.draw(alone, scratch, make, environment.view(), drawn, rollout)?;
         environment.fill_rewards(rollout);
         let mean = |member: usize| rollout.reward_of(member).iter().sum::<f64>() / count as f64;
@@ -205,6 +206,13 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
     fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
         self.policy.load(&mut self.engine, self.environment.view(), rollout)?;
         self.shape.clone_from(&rollout.shape);
+        Ok(())
+    }
+
+    fn load_part(&mut self, rollout: &Rollout, lanes: &[Vec<usize>]) -> Result<(), Error> {
+        let Self { policy, environment, engine, scratch, .. } = self;
+        policy.load_part(engine, scratch, environment.view(), rollout, lanes)?;
+        self.shape = rollout.shape.part(lanes);
         Ok(())
     }
 

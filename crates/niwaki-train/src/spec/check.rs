@@ -167,13 +167,17 @@ impl Spec {
             let reason = "it is the return minus the estimate: set advantage.lambda = 1 and leave out advantage.standardise";
             return Err(refuse("advantage.fresh", reason.to_owned()));
         }
-        if self.advantage.kind == AdvantageKind::Group
+        if matches!(self.advantage.kind, AdvantageKind::Group | AdvantageKind::Best)
             && (!lanes.is_multiple_of(self.rollout.group) || self.rollout.group < 2)
         {
             let group = self.rollout.group;
             let reason =
                 format!("groups of {group} do not divide {lanes} lanes into equal parts of at least 2");
             return Err(refuse("rollout.group", reason));
+        }
+        if advantage.kind == AdvantageKind::Best && self.update.minibatches > 1 {
+            let reason = "what is learned of a group is one trajectory, so a batch is not cut; leave it out";
+            return Err(refuse("update.minibatches", reason.to_owned()));
         }
         if !lanes.is_multiple_of(self.update.minibatches) {
             let parts = self.update.minibatches;
@@ -247,7 +251,7 @@ pub fn cohort_of(spec: &Spec) -> Result<String, Error> {
     }
     common.checkpoint = plain.checkpoint;
     common.dump = plain.dump;
-    if spec.advantage.kind != AdvantageKind::Critic {
+    if !matches!(spec.advantage.kind, AdvantageKind::Critic | AdvantageKind::Best) {
         common.advantage = plain.advantage;
     }
     common.to_toml()

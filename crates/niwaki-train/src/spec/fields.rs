@@ -58,7 +58,7 @@ const RECORDS: Has = |kinds| kinds.task == task::RECORD;
 const TEXTS: Has = |kinds| kinds.task == task::TEXT;
 const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds) && !TEXTS(kinds);
 const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
-const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name() && !HGNN(kinds);
+const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name() && !GRAPHS(kinds);
 const FLEXIBLE: Has = |kinds| kinds.task == "flexible-shop";
 const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, slack: None }.name();
 const DUE_DATES: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task && shop.has_due_dates());
@@ -68,6 +68,8 @@ const NETWORKS: Has = |kinds| !TABLE(kinds) && !DECODER(kinds);
 const TRANSFORMERS: Has = |kinds| matches!(kinds.policy, PolicyKind::Causal | PolicyKind::Pointer);
 const POINTER: Has = |kinds| kinds.policy == PolicyKind::Pointer;
 const HGNN: Has = |kinds| kinds.policy == PolicyKind::Hgnn;
+const DUAL: Has = |kinds| kinds.policy == PolicyKind::Dual;
+const GRAPHS: Has = |kinds| kinds.policy.reads_graphs();
 const FIRST_LOGITS: Has = |kinds| matches!(kinds.policy, PolicyKind::Tabular | PolicyKind::Bag);
 
 /// All keys, in the order of the file. A key that means something else to another kind stands here once for each.
@@ -101,7 +103,7 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     field(
         "task.order",
-        HGNN,
+        GRAPHS,
         "Which pairs of job and machine are open: those of the machine that decides, 'non-delay' or 'active', or of all, 'free'.",
     ),
     named("task.draw", FLEXIBLE, || Shop::FLEXIBLE.map(Task::name).to_vec()),
@@ -152,6 +154,7 @@ pub(super) const FIELDS: &[Field] = &[
         HGNN,
         "Width inside the perceptrons of operations; actor and critic have half of it.",
     ),
+    field("policy.hidden", DUAL, "Width inside actor and critic."),
     field(
         "policy.glimpse",
         POINTER,
@@ -170,7 +173,11 @@ pub(super) const FIELDS: &[Field] = &[
     field("policy.prime.token", FIRST_LOGITS, "The token."),
     field("policy.prime.mass", FIRST_LOGITS, "The probability it starts with."),
     field("rollout.lanes", ALL, "Trajectories per iteration."),
-    field("rollout.group", ALL, "Trajectories that share a baseline where the advantage is 'group'."),
+    field(
+        "rollout.group",
+        ALL,
+        "Trajectories that share a baseline where the advantage is 'group', or of which the best is learned where it is 'best'.",
+    ),
     field(
         "rollout.hold",
         SHOPS,
@@ -179,7 +186,7 @@ pub(super) const FIELDS: &[Field] = &[
     field(
         "advantage.kind",
         ALL,
-        "'returns' minus the batch's mean, 'group' for minus the group's, 'exact' (tabular only) or 'critic'.",
+        "'returns' minus the batch's mean, 'group' for minus the group's, 'best' for the group's best alone, 'exact' (tabular only) or 'critic'.",
     ),
     field("advantage.standardise", ALL, "Divide by the standard deviation of the batch or group."),
     field("advantage.lambda", ALL, "λ of generalised advantage estimation."),

@@ -167,14 +167,14 @@ pub struct PolicySpec {
     pub kind: PolicyKind,
     /// Spread of a table's first logits.
     pub scale: f64,
-    /// Width of a network; 128 for the causal transformer, 64 for the pointer, 32 for the bag and 8 for the graph network where absent.
+    /// Width of a network; 128 for the causal transformer, 64 for the pointer, 32 for the bag and the dual graph network, 8 for Song's where absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// Heads of the transformer.
     pub heads: usize,
     /// Blocks of the transformer.
     pub blocks: usize,
-    /// Width inside a block; four times the width where absent, twice for the pointer, sixteen times for the graph network.
+    /// Width inside a block; four times the width where absent, twice for the pointer and the dual graph network, sixteen times for Song's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
     /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` where absent.
@@ -245,6 +245,8 @@ pub enum AdvantageKind {
     Returns,
     /// Return minus the group's mean (GRPO).
     Group,
+    /// One for the best trajectory of each group, the first of several, and nothing for the others: its choices are labels.
+    Best,
     /// Backward induction of the rollout policy; tabular only.
     Exact,
     /// Generalised advantage estimation with a learned critic.

@@ -3,7 +3,7 @@
 use super::check::refuse;
 use super::size::check_instances;
 use super::task::{RECORD, TEXT};
-use super::{Played, PolicyKind, Recipe, Spec};
+use super::{Played, Recipe, Spec};
 use crate::Error;
 use niwaki_shop::Bounds;
 use niwaki_shop::Instance;
@@ -99,6 +99,18 @@ impl Recipe {
         Ok(())
     }
 
+    /// How many instances there are, where shops are played.
+    #[must_use]
+    pub fn shops(&self) -> usize {
+        match &self.task {
+            Played::Shops(Shops { pool: ShopPool { source, .. }, .. }) => match source {
+                Source::Generated(drawn) => drawn.training + drawn.validation,
+                Source::Folder(given) => given.instances().len(),
+            },
+            Played::Tokens(_) | Played::Texts(_) => 0,
+        }
+    }
+
     /// What is known of the instances' optima, where shops are played and that was sought.
     #[must_use]
     pub fn bounds(&self) -> Option<&[Bounds]> {
@@ -141,7 +153,7 @@ impl Spec {
 
     /// Whether shops are shown as graphs.
     fn shows_graphs(&self) -> bool {
-        self.policy.kind == PolicyKind::Hgnn
+        self.policy.kind.reads_graphs()
     }
 
     pub(super) fn shops(&self, shop: Shop) -> Result<Shops, Error> {
@@ -391,7 +403,7 @@ mod tests {
         );
         assert_eq!(
             graph(&["policy.kind=pointer"]),
-            "policy.kind: task 'flexible-shop' is played by 'hgnn' only"
+            "policy.kind: task 'flexible-shop' is played by 'hgnn' and 'dual' only"
         );
         assert!(refusal(&["task.reward=graded"]).contains("'flow-shop' knows no rests"));
         assert!(graph(&["rollout.hold=0"]).contains("hold"));

@@ -126,6 +126,12 @@ impl Spec {
         };
         let parameters = match policy.kind {
             PolicyKind::Decoder => self.decoder_parameters()?,
+            // Three rounds of a few layers, then actor and critic.
+            PolicyKind::Dual => times(&[21, width, width]).saturating_add(times(&[
+                2,
+                hidden,
+                hidden.saturating_add(width.saturating_mul(4)),
+            ])),
             // Two rounds of five perceptrons.
             PolicyKind::Hgnn => {
                 times(&[10, hidden, hidden]).saturating_add(times(&[24, hidden, width.saturating_add(8)]))
@@ -154,7 +160,7 @@ impl Spec {
     /// The width inside a block of the policy's network.
     pub(crate) fn hidden(&self) -> usize {
         let times = match self.policy.kind {
-            PolicyKind::Pointer => 2,
+            PolicyKind::Pointer | PolicyKind::Dual => 2,
             PolicyKind::Hgnn => 16,
             _ => 4,
         };

@@ -132,7 +132,7 @@ impl Spec {
         let kind = self.policy.kind;
         match task {
             Played::Tokens(task) => {
-                if matches!(kind, PolicyKind::Pointer | PolicyKind::Hgnn) {
+                if kind == PolicyKind::Pointer || kind.reads_graphs() {
                     let reason =
                         format!("'{}' plays shops; task '{}' needs another", kind.name(), self.task.kind);
                     return Err(refuse("policy.kind", reason));
@@ -163,16 +163,20 @@ impl Spec {
     fn check_dispatcher(&self) -> Result<(), Error> {
         let (kind, shop) = (self.policy.kind, self.task_kind()?.shop());
         let players: &[PolicyKind] = match shop {
-            Some(Shop::Flexible { .. }) => &[PolicyKind::Hgnn],
-            Some(Shop::Job) => &[PolicyKind::Pointer, PolicyKind::Hgnn],
+            Some(Shop::Flexible { .. }) => &[PolicyKind::Hgnn, PolicyKind::Dual],
+            Some(Shop::Job) => &[PolicyKind::Pointer, PolicyKind::Hgnn, PolicyKind::Dual],
             _ => &[PolicyKind::Pointer],
         };
         if !players.contains(&kind) {
             let names: Vec<String> = players.iter().map(|kind| format!("'{}'", kind.name())).collect();
-            let reason = format!("task '{}' is played by {} only", self.task.kind, names.join(" and "));
+            let listed = match names.split_last() {
+                Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+                _ => names.join(""),
+            };
+            let reason = format!("task '{}' is played by {listed} only", self.task.kind);
             return Err(refuse("policy.kind", reason));
         }
-        if kind == PolicyKind::Hgnn {
+        if kind.reads_graphs() {
             let (lanes, group) = (self.rollout.lanes, self.rollout.group);
             if !lanes.is_multiple_of(group) {
                 let reason = format!("groups of {group}, one instance each, do not divide {lanes} lanes");

@@ -94,3 +94,35 @@ fn graded_rewards_sink_below_the_gap_where_rests_are_too_long() {
     let (greedy, gap) = run("sd1-windows");
     assert!(greedy <= 1.0 - gap + 1e-12, "{greedy} {gap}");
 }
+
+#[test]
+fn labels_alone_are_learned() {
+    let run = |entropy: &str| {
+        let entropy = format!("update.entropy={entropy}");
+        let settings: Vec<&str> = super::small("dual")
+            .into_iter()
+            .filter(|setting| !setting.starts_with("task.deadline"))
+            .collect();
+        let more =
+            ["advantage.kind=best", "task.reward=makespan", "optimiser.kind=adam", "optimiser.rate=0.01"];
+        curve(&super::recipe(&[&settings[..], &more, &["update.reuse=2", entropy.as_str()]].concat()))
+    };
+    // With a bonus, however small, nothing can be left out; the gradient is the same.
+    let (alone, all) = (run("0"), run("1e-30"));
+    for (alone, all) in alone.iter().zip(&all) {
+        assert!((alone.gradient_norm - all.gradient_norm).abs() <= 1e-3 * all.gradient_norm);
+        // Three of four trajectories say nothing.
+        assert_eq!((alone.zero_signal, all.zero_signal), (0.75, 0.75));
+    }
+    assert!(alone.iter().all(|record| record.gradient_norm > 0.0), "every group has a label");
+    let mut refused = super::with("dual", &[]).spec;
+    refused.advantage.kind = niwaki_train::spec::AdvantageKind::Best;
+    refused.update.minibatches = 2;
+    assert!(
+        refused
+            .check()
+            .unwrap_err()
+            .to_string()
+            .starts_with("update.minibatches: what is learned of a group")
+    );
+}

@@ -70,12 +70,12 @@ fn an_entropy_bonus_raises_entropy() {
         let task = match policy {
             "decoder" => "task.reward=late-only",
             "writer" => "rollout.lanes=32",
-            shop if shop.starts_with("pointer") || shop.starts_with("hgnn") => "task.deadline=1.02",
+            shop if shop.starts_with("pointer") || super::plays_graphs(shop) => "task.deadline=1.02",
             _ => "task.kind=late-only",
         };
         // Steps of fixed length go to a graph network's critic first, and leave it nearly all of its entropy.
         let graph = ["advantage.kind=returns", "optimiser.kind=adam", "optimiser.rate=0.03"];
-        let more = if policy.starts_with("hgnn") { &graph[..] } else { &[] };
+        let more = if super::plays_graphs(policy) { &graph[..] } else { &[] };
         let plain = curve(&long(policy, &[&[task, rate], more].concat()));
         let bonus = curve(&long(policy, &[&[task, rate, "update.entropy=1.0"], more].concat()));
         let entropy = |curve: &[Record]| tail(curve, |record| record.entropy);

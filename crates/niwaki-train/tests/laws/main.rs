@@ -22,10 +22,7 @@ fn recipe(settings: &[&str]) -> Recipe {
 /// Settings of a small run of each kind of policy.
 fn small(policy: &str) -> Vec<&'static str> {
     let mut settings = vec!["iterations=5", "rollout.lanes=32", "evaluate.lanes=48", "evaluate.every=2"];
-    if !policy.starts_with("pointer")
-        && !policy.starts_with("hgnn")
-        && !["decoder", "writer"].contains(&policy)
-    {
+    if !policy.starts_with("pointer") && !plays_graphs(policy) && !["decoder", "writer"].contains(&policy) {
         settings.push("task.horizon=4");
     }
     match policy {
@@ -67,6 +64,22 @@ fn small(policy: &str) -> Vec<&'static str> {
             "rollout.group=4",
             "evaluate.greedy=true",
         ]),
+        "dual" => settings.extend([
+            "task.kind=flexible-shop",
+            "task.draw=mixed",
+            "task.order=free",
+            "advantage.kind=group",
+            "task.machines=2",
+            "task.jobs=3",
+            "task.deadline=1.3",
+            "task.training=6",
+            "task.validation=3",
+            "policy.kind=dual",
+            "policy.width=4",
+            "policy.hidden=6",
+            "rollout.group=4",
+            "evaluate.greedy=true",
+        ]),
         "decoder" => settings.extend([
             "task.kind=record",
             concat!("task.file=", env!("CARGO_MANIFEST_DIR"), "/../niwaki-lm/tests/fixtures/record.toml"),
@@ -90,7 +103,7 @@ fn small(policy: &str) -> Vec<&'static str> {
     settings
 }
 
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 10] = [
     "tabular",
     "bag",
     "causal",
@@ -98,9 +111,15 @@ const POLICIES: [&str; 9] = [
     "pointer on job shops",
     "hgnn",
     "hgnn on job shops",
+    "dual",
     "decoder",
     "writer",
 ];
+
+/// Whether a policy reads shops as graphs.
+fn plays_graphs(policy: &str) -> bool {
+    policy.starts_with("hgnn") || policy == "dual"
+}
 
 /// A small recipe of a policy with more settings.
 fn with(policy: &str, more: &[&str]) -> Recipe {

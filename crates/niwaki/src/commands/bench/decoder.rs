@@ -82,7 +82,8 @@ impl Args {
         let mut stream = Key::new(3, "bench").open();
         let uniforms: Vec<f64> = (0..self.members * self.records * slots).map(|_| stream.uniform()).collect();
         let (mut scratch, mut rollout) = (RecordScratch::default(), Rollout::default());
-        let request = DrawRequest { lanes: self.records, instances: &[], how: Draw::Sampled(&uniforms) };
+        let request =
+            DrawRequest { lanes: self.records, instances: &[], how: Draw::Sampled(&uniforms), score: true };
         let mut draw = |engine: &mut E| -> Result<f64> {
             let clock = Instant::now();
             policy.draw(engine, &mut scratch, make, &task, request, &mut rollout)?;

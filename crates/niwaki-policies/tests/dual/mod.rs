@@ -1,0 +1,133 @@
+//! The dual network: sampling against scoring, parts of a rollout, times in another unit; and what dispatching finds.
+
+use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_policies::{
+    Decoding, Draw, DrawRequest, DualShape, GraphPolicy, GraphScratch, Policy, Rollout, dispatch,
+};
+use niwaki_shop::generate::{Size, Task, generate};
+use niwaki_shop::{Alternative, Bounds, FlexibleShop, Instance, verify};
+use niwaki_stream::Key;
+use niwaki_tasks::GraphTask;
+
+fn graph(instances: Vec<Instance>, order: usize) -> GraphTask {
+    let bounds = vec![Bounds { lower: 1, upper: 1 }; instances.len()];
+    GraphTask::new(instances, bounds, 1, GraphTask::ORDERS[order].1).unwrap()
+}
+
+/// Shops of several sizes and kinds.
+fn mixed(count: u64) -> Vec<Instance> {
+    (0..count).map(|index| generate(Task::Mixed, Size { jobs: 4, machines: 3 }, 2, index).unwrap()).collect()
+}
+
+fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Cpu<f32>> {
+    move |graph, outputs| Ok(Cpu::<f32>::new(graph, outputs, members))
+}
+
+fn player(task: &GraphTask, seed: u64) -> (GraphPolicy, Cpu<f32>) {
+    let policy = DualShape { sizes: task.sizes(), width: 4, hidden: 6, critic: true }.policy().unwrap();
+    let mut engine = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
+    engine.set_parameters(0, &policy.initial_parameters(seed)).unwrap();
+    (policy, engine)
+}
+
+fn draw(task: &GraphTask, seed: u64, instances: &[u32], sampled: bool) -> Rollout {
+    let ((policy, mut engine), mut rollout) = (player(task, seed), Rollout::default());
+    let mut stream = Key::new(seed, "law").open();
+    let uniforms: Vec<f64> = (0..instances.len() * policy.horizon()).map(|_| stream.uniform()).collect();
+    let how = if sampled { Draw::Sampled(&uniforms) } else { Draw::Greedy };
+    let request = DrawRequest { lanes: instances.len(), instances, how, score: false };
+    policy.draw(&mut engine, &mut GraphScratch::default(), &make(1), task, request, &mut rollout).unwrap();
+    rollout
+}
+
+fn scored(policy: &GraphPolicy, engine: &mut Cpu<f32>, rollout: &Rollout) -> Vec<f32> {
+    engine.forward().unwrap();
+    let lanes = rollout.shape.lanes();
+    debug_assert_eq!(policy.horizon(), rollout.shape.horizon());
+    rollout.shape.pack(0, 0..lanes, engine.output(0, 0))
+}
+
+#[test]
+fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those_of_the_whole() {
+    for order in 0..3 {
+        let task = graph(mixed(4), order);
+        let (policy, mut engine) = player(&task, 1);
+        let (mut scratch, mut rollout) = (GraphScratch::default(), Rollout::default());
+        let uniforms = vec![0.4; 4 * policy.horizon()];
+        let how = Draw::Sampled(&uniforms);
+        let request = DrawRequest { lanes: 4, instances: &[0, 1, 2, 3], how, score: true };
+        policy.draw(&mut engine, &mut scratch, &make(1), &task, request, &mut rollout).unwrap();
+        assert!(!rollout.shape.is_uniform(), "shops of several sizes");
+        assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
+        policy.load(&mut engine, &task, &rollout).unwrap();
+        assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
+        rollout.reward = vec![0.0; 4];
+        for lanes in [vec![2], vec![3, 0], vec![0, 1, 2, 3]] {
+            let part = rollout.part(&[lanes.clone()]);
+            policy.load_part(&mut engine, &scratch, &task, &rollout, &[lanes.clone()]).unwrap();
+            assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "kept: {lanes:?}");
+            // What was drawn in between is not taken for it.
+            let other = GraphScratch::default();
+            policy.load_part(&mut engine, &other, &task, &rollout, &[lanes.clone()]).unwrap();
+            assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "played again: {lanes:?}");
+        }
+    }
+}
+
+#[test]
+fn times_in_another_unit_change_nothing() {
+    let times = |factor: u32| {
+        let mut stream = Key::new(3, "law").open();
+        let jobs: Vec<Vec<Vec<Alternative>>> = (0..4)
+            .map(|_| {
+                let operation = |stream: &mut niwaki_stream::Stream| {
+                    let both = (0..2)
+                        .map(|machine| Alternative { machine, time: factor * (1 + stream.below(9) as u32) });
+                    both.collect::<Vec<_>>()
+                };
+                (0..3).map(|_| operation(&mut stream)).collect()
+            })
+            .collect();
+        graph(vec![Instance::Flexible(FlexibleShop::new(2, &jobs).unwrap())], 1)
+    };
+    let (plain, thrice) = (draw(&times(1), 5, &[0], true), draw(&times(3), 5, &[0], true));
+    assert_eq!(plain.actions, thrice.actions);
+    for (one, other) in plain.log_prob.iter().zip(&thrice.log_prob) {
+        assert!((one - other).abs() < 1e-4, "{one} {other}");
+    }
+}
+
+#[test]
+fn dispatching_keeps_the_best_of_all_ways() {
+    let task = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 0).unwrap()], 1);
+    let (policy, engine) = player(&task, 4);
+    let mut steps = 0;
+    let mut find = |how: Decoding| {
+        let mut tick = |more: usize| steps += more;
+        dispatch(&policy, &engine, &make(1), &task, how, &mut tick).unwrap()
+    };
+    let none = Decoding::default();
+    let greedy = find(none);
+    assert_eq!((greedy.tried, greedy.way), (1, "greedy"));
+    assert_eq!(greedy.outcome, draw(&task, 4, &[0], false).outcome[0], "as a rollout takes the likeliest");
+    // A beam of one is greedy; a wider one is no worse than the best of what it keeps, and greedy stands beside it.
+    assert_eq!(find(Decoding { beam: 1, ..none }).outcome, greedy.outcome);
+    let shop = Instance::Flexible(task.shops()[0].clone());
+    let ways = [
+        (Decoding { samples: 150, ..none }, 151),
+        (Decoding { beam: 4, ..none }, 5),
+        (Decoding { multistart: true, ..none }, 1 + task.begin(&[0]).unwrap().open(0).count()),
+    ];
+    for (how, tried) in ways {
+        let found = find(how);
+        assert_eq!(found.tried, tried);
+        assert!(found.outcome.makespan <= greedy.outcome.makespan);
+        assert_eq!(verify(&shop, &found.schedule).unwrap().makespan, found.outcome.makespan);
+        assert_eq!(find(how), found, "the same again");
+    }
+    assert!(steps > 0);
+    let mut broken = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
+    broken.set_parameters(0, &vec![f32::NAN; policy.graph.layout().len()]).unwrap();
+    let refused = dispatch(&policy, &broken, &make(1), &task, none, &mut |_| {}).unwrap_err().to_string();
+    assert!(refused.contains("its weights are broken"), "{refused}");
+}
