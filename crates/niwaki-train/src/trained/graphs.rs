@@ -33,12 +33,19 @@ impl TrainedGraph {
     pub(super) fn read(saved: Saved) -> Result<Self, Error> {
         saved.vouch()?;
         let spec = &saved.spec;
-        let windows = ["windows", "sd1-windows"].contains(&spec.task.draw.as_deref().unwrap_or_default());
-        let features = OPERATION[usize::from(windows)];
-        // Parameters are the same for all sizes.
-        let any = GraphSizes { jobs: 1, machines: 1, operations: 1, features };
-        let policy = graph_policy(spec, any, critic(spec))?;
-        let (parameters, iteration) = saved.parameters(policy.graph().layout())?;
+        let read = |features: usize| {
+            // Parameters are the same for all sizes.
+            let any = GraphSizes { jobs: 1, machines: 1, operations: 1, features };
+            let policy = graph_policy(spec, any, critic(spec))?;
+            let (parameters, iteration) = saved.parameters::<f32>(policy.graph().layout())?;
+            Ok::<_, Error>((features, parameters, iteration))
+        };
+        // Only the weights say whether the shops of its training had windows.
+        let [plain, windows] = OPERATION;
+        let (features, parameters, iteration) = read(plain).or_else(|error| match spec.policy.kind {
+            PolicyKind::Hgnn => read(windows).map_err(|_| error),
+            _ => Err(error),
+        })?;
         let order = spec.reading()?.order;
         Ok(Self { spec: saved.spec, order, features, parameters, iteration })
     }
