@@ -38,7 +38,7 @@ def results(runs, stage, endpoint):
     found = {}
     with open(runs / f"registered-dispatcher-{stage}" / "endpoints.csv", newline="") as lines:
         for row in csv.DictReader(lines):
-            found.setdefault(row["cell"], []).append(float(row[endpoint]))
+            found.setdefault(row["cell"], []).append(float(row[endpoint] or "inf"))
     return found
 
 
@@ -65,10 +65,10 @@ def setting(cell):
 
 
 def dials(medians, aims):
-    """A cell for each aim, nearest in log; rates never fall from one to the next, ties go to the smaller rate."""
+    """A cell for each aim, nearest in log; no cell twice; rates never fall from one to the next, ties go to the smaller rate."""
     chosen, least = [], 0.0
     for aim in aims:
-        allowed = {cell: value for cell, value in medians.items() if setting(cell)[0] >= least}
+        allowed = {cell: value for cell, value in medians.items() if setting(cell)[0] >= least and cell not in chosen}
         cell = nearest(dict(sorted(allowed.items(), key=lambda item: setting(item[0])[0])), aim, far)
         if far(medians[cell], aim) > math.log(3.0):
             print(f"  {cell} drifts by {medians[cell]:.3g}: more than three times from {aim}")

@@ -1,7 +1,8 @@
 //! What Song's network does before it has learned anything: how far its schedules are above the optimum on average, how many are on
-//! time at several deadlines, and how that differs between instances (10 × 5, all with 50 operations, one machine deciding).
+//! time at several deadlines, and how that differs between instances (10 × 5, one machine deciding; of shops with resting windows also
+//! how many schedules keep them).
 //!
-//! `cargo run --release -p niwaki-policies --example untrained -- [INSTANCES] [NETWORKS] [SAMPLES] [SECONDS PER OPTIMUM]`
+//! `cargo run --release -p niwaki-policies --example untrained -- [INSTANCES] [NETWORKS] [SAMPLES] [SECONDS PER OPTIMUM] [DISTRIBUTION]`
 
 #![expect(clippy::print_stdout, reason = "a measurement is printed")]
 
@@ -23,7 +24,9 @@ fn main() -> Result<(), Error> {
     };
     let (count, networks, samples) = (number(1, 100), number(2, 16), number(3, 20));
     let patience = Duration::from_secs(number(4, 12) as u64);
-    let draw = |index| generate(Task::Sd1Even, Task::Sd1Even.size(), 0, index);
+    let named = std::env::args().nth(5).unwrap_or_else(|| Task::Sd1Even.name().to_owned());
+    let drawn = Task::named(&named).map_err(niwaki_tasks::Error::from)?;
+    let draw = |index| generate(drawn, drawn.size(), 0, index);
     let instances =
         (0..count as u64).map(draw).collect::<Result<Vec<_>, _>>().map_err(niwaki_tasks::Error::from)?;
     let bounds: Vec<_> = instances
@@ -40,6 +43,7 @@ fn main() -> Result<(), Error> {
     }
     // Above the optimum, `[instance][sample]`.
     let (mut scratch, mut gaps) = (GraphScratch::default(), vec![Vec::new(); count]);
+    let mut kept = 0;
     for sample in 0..samples {
         let each: Vec<u32> = (0..networks).flat_map(|_| 0..count as u32).collect();
         let mut stream = Key::new(0, "untrained").lane(sample as u64).open();
@@ -49,6 +53,7 @@ fn main() -> Result<(), Error> {
         let mut rollout = Rollout::default();
         policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout)?;
         for (outcome, &instance) in rollout.outcome.iter().zip(&each) {
+            kept += usize::from(outcome.violation == 0);
             let optimum = f64::from(bounds[instance as usize].upper);
             gaps[instance as usize].push(f64::from(outcome.makespan) / optimum - 1.0);
         }
@@ -56,6 +61,7 @@ fn main() -> Result<(), Error> {
     let all: Vec<f64> = gaps.concat();
     println!("{count} instances ({proven} optima proven), {networks} networks, {samples} samples each");
     println!("mean gap {:.3}", all.iter().sum::<f64>() / all.len() as f64);
+    println!("rests kept {:.3}", kept as f64 / all.len() as f64);
     for deadline in DEADLINES {
         let share = |gaps: &[f64]| {
             gaps.iter().filter(|gap| **gap <= deadline - 1.0 + 1e-9).count() as f64 / gaps.len() as f64

@@ -45,6 +45,11 @@ fn named(py: Python<'_>, tensors: Vec<Tensor>) -> Vec<Named<'_>> {
 pub(crate) fn load_policy(py: Python<'_>, folder: PathBuf) -> PyResult<Py<PyAny>> {
     Ok(match TrainedPolicy::open(&folder).map_err(refuse)? {
         TrainedPolicy::Shops(policy) => Py::new(py, ShopPolicy { inner: Arc::from(policy) })?.into_any(),
+        TrainedPolicy::Graphs(_) => {
+            let words =
+                "this policy reads shops as graphs; load_policy gives pointers and policies over tokens";
+            return Err(PyValueError::new_err(format!("{}: {words}", folder.display())));
+        }
         TrainedPolicy::Sequences(policy) => {
             Py::new(py, SequencePolicy { inner: Arc::from(policy) })?.into_any()
         }

@@ -16,6 +16,18 @@ pub fn solve(instance: &Instance, limits: Limits, watch: Watch<'_>) -> Optimum {
     }
 }
 
+/// The same from a schedule of the instance that somebody has; the result is no worse than it.
+#[must_use]
+pub fn solve_from(instance: &Instance, given: &Schedule, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let found = match instance {
+        Instance::Job(shop) => job_shop::solve_from(shop, Some(given), limits, watch),
+        Instance::Flexible(shop) => flexible::solve_from(shop, Some(given), limits, watch),
+        other => solve(other, limits, watch),
+    };
+    let kept = verify(instance, given).is_ok_and(|verdict| verdict.makespan < found.upper);
+    if kept { Optimum::new(found.lower, given.clone()) } else { found }
+}
+
 /// Whether the independent checker accepts a schedule; for debug assertions at every solver's end.
 pub(super) fn accepted(instance: impl FnOnce() -> Instance, schedule: &Schedule) -> bool {
     verify(&instance(), schedule).is_ok()

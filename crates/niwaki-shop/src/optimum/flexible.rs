@@ -3,7 +3,7 @@
 use super::disjunctive::{self, Shop};
 use super::dispatch::accepted;
 use super::result::{Limits, Optimum, Watch};
-use crate::{FlexibleShop, Instance};
+use crate::{FlexibleShop, Instance, Schedule};
 
 /// The shortest schedule of a flexible shop, proven or as far as time allows.
 ///
@@ -14,7 +14,18 @@ use crate::{FlexibleShop, Instance};
 /// Paper: app:sched-driftdial
 #[must_use]
 pub fn solve(shop: &FlexibleShop, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let optimum = disjunctive::solve(&Shop::from(shop), limits, watch);
+    solve_from(shop, None, limits, watch)
+}
+
+/// The same from a schedule that somebody has, where it is better than the search's own first one.
+#[must_use]
+pub fn solve_from(
+    shop: &FlexibleShop,
+    given: Option<&Schedule>,
+    limits: Limits,
+    watch: Watch<'_>,
+) -> Optimum {
+    let optimum = disjunctive::solve(&Shop::from(shop), given, limits, watch);
     debug_assert!(
         accepted(|| Instance::Flexible(shop.clone()), &optimum.schedule),
         "the checker refuses the schedule"

@@ -3,7 +3,7 @@
 use super::disjunctive::{self, Shop};
 use super::dispatch::accepted;
 use super::result::{Limits, Optimum, Watch};
-use crate::{Instance, JobShop};
+use crate::{Instance, JobShop, Schedule};
 
 /// The shortest schedule of a job shop, proven or as far as time allows.
 ///
@@ -11,7 +11,13 @@ use crate::{Instance, JobShop};
 /// disjunctive graph with edge finding.
 #[must_use]
 pub fn solve(shop: &JobShop, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let optimum = disjunctive::solve(&Shop::from(shop), limits, watch);
+    solve_from(shop, None, limits, watch)
+}
+
+/// The same from a schedule that somebody has, where it is better than the search's own first one.
+#[must_use]
+pub fn solve_from(shop: &JobShop, given: Option<&Schedule>, limits: Limits, watch: Watch<'_>) -> Optimum {
+    let optimum = disjunctive::solve(&Shop::from(shop), given, limits, watch);
     debug_assert!(
         accepted(|| Instance::Job(shop.clone()), &optimum.schedule),
         "the checker refuses the schedule"

@@ -26,5 +26,5 @@ pub mod single_machine;
 pub mod two_machine;
 
 pub(crate) use bounds::one_machine;
-pub use dispatch::solve;
+pub use dispatch::{solve, solve_from};
 pub use result::{Bounds, Limits, Optimum, Watch};

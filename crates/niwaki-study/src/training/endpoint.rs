@@ -43,8 +43,8 @@ pub enum Endpoint {
     GreedyFirstHalf,
     /// `greedy-second-half`: the same over the rest of them.
     GreedySecondHalf,
-    /// `greedy-mean:0-50`: the same over those iterations at which it was measured; 0 is the untrained policy. Paper:
-    /// `app:sched-driftdial`
+    /// `greedy-mean:0-50`: the same over those iterations at which it was measured; 0 is the untrained policy.
+    /// Paper: `app:sched-driftdial`
     GreedyMean(Stretch),
     /// `erosion:10-50`: that mean less the last reward of the likeliest trajectory. Paper: `fig:easy-early`
     Erosion(Stretch),

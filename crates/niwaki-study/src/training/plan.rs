@@ -278,8 +278,8 @@ impl Plan {
         let charted = study.chart.iter().flat_map(|chart| chart.arms.iter().flatten().chain(&chart.over));
         let dosed = study.dose.iter().flat_map(|dose| [&dose.arm, &dose.over, &dose.of]);
         let against = study.compare.iter().flat_map(|compare| &compare.against);
-        let early = study.early.iter().flat_map(|early| &early.cells);
-        early.into_iter().try_for_each(|cell| self.cell(Some(cell)).map(drop))?;
+        let mut early = study.early.iter().flat_map(|early| &early.cells);
+        early.try_for_each(|cell| self.cell(Some(cell)).map(drop))?;
         charted.chain(dosed).chain(against).try_for_each(|arm| self.arm(arm).map(drop))
     }
 }

@@ -316,7 +316,7 @@ impl Runner<'_> {
             let pool = pool_of(&run.recipe.spec)?;
             if let Some(missing) = bounds.get_mut(&pool).filter(|found| found.is_empty()) {
                 // Other studies may have played the same instances.
-                let shelf = self.out.join("optima").join(format!("{}.json", Digest::default().and(&pool)));
+                let shelf = self.out.join("optima").join(format!("{}.json", Digest::of(&pool)));
                 if let Some(known) = optima::read(&shelf, run.recipe.shops())? {
                     *missing = known;
                     continue;

@@ -44,6 +44,8 @@ fn small(label: &str) -> Training {
     }
     (base.task.training, base.task.validation) = (Some(4), Some(4));
     if base.policy.kind == PolicyKind::Hgnn {
+        // Erosion is measured from iteration 10 on.
+        base.iterations = 10;
         (base.policy.width, base.policy.hidden) = (Some(2), Some(4));
     } else {
         (base.policy.width, base.policy.blocks, base.policy.heads) = (Some(8), 1, 2);

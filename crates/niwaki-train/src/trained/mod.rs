@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `saved.rs` | what a folder says of its policy, and which kind it is |
 //! | `shops.rs` | a pointer: schedules and log-probs of constructions |
+//! | `graphs.rs` | a graph network: schedules |
 //! | `sequences.rs` | a policy over tokens: log-probs of sequences |
 
+mod graphs;
 mod saved;
 mod sequences;
 mod shops;
 
+pub use graphs::TrainedGraph;
 pub use saved::{Tensor, TrainedPolicy};
 pub use sequences::TrainedSequences;
 pub use shops::{Scored, Trained};

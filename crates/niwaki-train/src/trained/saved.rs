@@ -1,17 +1,22 @@
 //! What a run's folder says of the policy that it has saved.
 
-use super::{Trained, TrainedSequences};
+use super::{Trained, TrainedGraph, TrainedSequences};
 use crate::Error;
 use crate::run::{CHECKPOINT, SPEC};
 use crate::spec::{Spec, TaskKind};
 use niwaki_nn::{Checkpoint, Layout, Real, Slice, Stored};
+use niwaki_policies::Decoded;
+use niwaki_shop::{Instance, Limits, Optimum, optimum, verify};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A policy as its run's last checkpoint has it.
 #[derive(Clone, Debug)]
 pub enum TrainedPolicy {
     /// One that schedules shops.
     Shops(Box<Trained>),
+    /// One that schedules shops that it reads as graphs.
+    Graphs(Box<TrainedGraph>),
     /// One over token sequences.
     Sequences(Box<TrainedSequences>),
 }
@@ -24,6 +29,9 @@ impl TrainedPolicy {
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let saved = Saved::open(folder)?;
         Ok(match saved.spec.task_kind()? {
+            TaskKind::Shop(_) if saved.spec.policy.kind.reads_graphs() => {
+                Self::Graphs(Box::new(TrainedGraph::read(saved)?))
+            }
             TaskKind::Shop(_) => Self::Shops(Box::new(Trained::read(saved)?)),
             _ => Self::Sequences(Box::new(TrainedSequences::read(saved)?)),
         })
@@ -51,6 +59,21 @@ impl Tensor {
         };
         layout.slices().iter().map(one).collect()
     }
+}
+
+/// What was decoded, with the checker's word for it and the bound that the exact search finds at once.
+pub(super) fn checked(instance: &Instance, decoded: &Decoded, seed: u64) -> Result<Optimum, Error> {
+    let refuse = |reason: String| Error::Schedule { reason };
+    let checked = verify(instance, &decoded.schedule).map_err(|fault| refuse(fault.to_string()))?;
+    let (makespan, late) = (decoded.outcome.makespan, decoded.outcome.late as usize);
+    if (checked.makespan, checked.late) != (makespan, late) {
+        return Err(refuse(format!(
+            "makespan {} and {} late jobs, where the construction had {makespan} and {late}",
+            checked.makespan, checked.late
+        )));
+    }
+    let lower = optimum::solve(instance, Limits::new(Duration::ZERO, seed), &mut |_| {}).lower;
+    Ok(Optimum::new(lower, decoded.schedule.clone()))
 }
 
 /// A folder with a spec and a checkpoint.

@@ -3,7 +3,7 @@
 //! The parameters know the machines (and in job shops the jobs) that they were trained for, not the number of
 //! operations; so a policy for flow shops schedules any number of jobs. Decoding runs on the CPU.
 
-use super::saved::{Saved, Tensor};
+use super::saved::{Saved, Tensor, checked};
 use crate::Error;
 use crate::policy::pointer_shape;
 use crate::run::SPEC;
@@ -11,7 +11,7 @@ use crate::spec::{GlimpseKind, PolicyKind, Spec, TaskKind};
 use niwaki_nn::{Cpu, Engine, Graph, Layout, Value};
 use niwaki_policies::{Decoded, Decoding, Observed, PointerShape, decode};
 use niwaki_shop::generate::Size;
-use niwaki_shop::{Bounds, Instance, Limits, Optimum, optimum, verify};
+use niwaki_shop::{Bounds, Instance, Optimum};
 use niwaki_tasks::{Construction, Generator, Outcome, Reading, Shop, ShopPool, Source, construct};
 use std::path::Path;
 use std::sync::Arc;
@@ -136,17 +136,7 @@ impl Trained {
         tick: &mut dyn FnMut(usize),
     ) -> Result<(Optimum, Decoded), Error> {
         let decoded = self.decode(instance, how, tick)?;
-        let refuse = |reason: String| Error::Schedule { reason };
-        let checked = verify(instance, &decoded.schedule).map_err(|fault| refuse(fault.to_string()))?;
-        let (makespan, late) = (decoded.outcome.makespan, decoded.outcome.late as usize);
-        if (checked.makespan, checked.late) != (makespan, late) {
-            return Err(refuse(format!(
-                "makespan {} and {} late jobs, where the construction had {makespan} and {late}",
-                checked.makespan, checked.late
-            )));
-        }
-        let lower = optimum::solve(instance, Limits::new(Duration::ZERO, how.seed), &mut |_| {}).lower;
-        Ok((Optimum::new(lower, decoded.schedule.clone()), decoded))
+        Ok((checked(instance, &decoded, how.seed)?, decoded))
     }
 
     /// Log-probabilities of given constructions of an instance that was accepted, and what the network read.

@@ -1,8 +1,9 @@
 //! Trained policies that schedule a shop; shared by `solve` and `bench shop`.
 
 use anyhow::Context;
-use niwaki_policies::Decoding;
-use niwaki_train::Trained;
+use niwaki_policies::{Decoded, Decoding};
+use niwaki_shop::{Instance, Optimum};
+use niwaki_train::{Error, Trained, TrainedGraph, TrainedPolicy};
 use std::path::Path;
 
 /// Flags that say how hard a policy tries.
@@ -30,7 +31,62 @@ impl DecodeArgs {
     }
 }
 
+/// A policy that schedules shops.
+pub(crate) enum Scheduler {
+    Pointer(Box<Trained>),
+    Graph(Box<TrainedGraph>),
+}
+
+impl Scheduler {
+    /// Iterations of training behind it.
+    pub(crate) fn iteration(&self) -> u64 {
+        match self {
+            Self::Pointer(policy) => policy.iteration(),
+            Self::Graph(policy) => policy.iteration(),
+        }
+    }
+
+    /// The instance as one of the kind that the policy schedules.
+    pub(crate) fn accept(&self, instance: Instance) -> Result<Instance, Error> {
+        match self {
+            Self::Pointer(policy) => policy.accept(instance),
+            Self::Graph(policy) => policy.accept(instance),
+        }
+    }
+
+    /// Steps that scheduling tells of at most.
+    pub(crate) fn steps(&self, instance: &Instance, how: Decoding) -> usize {
+        match self {
+            Self::Pointer(policy) => policy.steps(instance, how),
+            Self::Graph(policy) => policy.steps(instance, how),
+        }
+    }
+
+    /// The best schedule of an instance that was accepted.
+    pub(crate) fn schedule(
+        &self,
+        instance: &Instance,
+        how: Decoding,
+        tick: &mut dyn FnMut(usize),
+    ) -> Result<(Optimum, Decoded), Error> {
+        match self {
+            Self::Pointer(policy) => policy.schedule(instance, how, tick),
+            Self::Graph(policy) => policy.schedule(instance, how, tick),
+        }
+    }
+}
+
 /// Reads the policy of a run's folder.
-pub(crate) fn open(folder: &Path) -> anyhow::Result<Trained> {
-    Trained::open(folder).with_context(|| format!("--policy {}", folder.display()))
+pub(crate) fn open(folder: &Path) -> anyhow::Result<Scheduler> {
+    let read = || -> Result<Scheduler, Error> {
+        match TrainedPolicy::open(folder)? {
+            TrainedPolicy::Graphs(policy) => Ok(Scheduler::Graph(policy)),
+            TrainedPolicy::Shops(policy) => Ok(Scheduler::Pointer(policy)),
+            // One over tokens is refused in the words of those that schedule.
+            TrainedPolicy::Sequences(_) => {
+                Trained::open(folder).map(|policy| Scheduler::Pointer(Box::new(policy)))
+            }
+        }
+    };
+    read().with_context(|| format!("--policy {}", folder.display()))
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use niwaki_shop::formats;
 use niwaki_shop::gantt::{Gantt, gantt};
 use niwaki_shop::general::Objective;
+use niwaki_shop::optimum::{self, Watch};
 use niwaki_shop::plan::Plan;
 use niwaki_shop::planning::{self, Layout, Method, Problem, Solved};
 use niwaki_shop::{Bounds, Instance, Limits};
@@ -35,6 +36,10 @@ pub(crate) struct Args {
     /// Folder that `niwaki train` has written: its policy schedules the shop instead.
     #[arg(long, value_name = "RUN", conflicts_with = "method")]
     policy: Option<PathBuf>,
+    /// Go on from the policy's schedule with the exact search, for as long as --time says in all (job shops, flexible or
+    /// not).
+    #[arg(long, requires = "policy")]
+    improve: bool,
     #[command(flatten)]
     decode: DecodeArgs,
     /// How long exact and ig may search, e.g. 500ms, 10s, 2m.
@@ -152,13 +157,14 @@ impl Args {
             let found = search(self.method, &instance, limits)?;
             return Ok((instance, found, None));
         };
+        let began = Instant::now();
         let trained = policy::open(folder)?;
         let instance = trained.accept(instance).with_context(|| self.file.display().to_string())?;
         let how = self.decode.decoding(self.seed);
         let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
         let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
         bar.finish_and_clear();
-        let (found, decoded) = found?;
+        let (mut found, decoded) = found?;
         let said = format!(
             "policy {}, {} iterations: {} schedules tried, the best by {}",
             folder.display(),
@@ -166,6 +172,12 @@ impl Args {
             decoded.tried,
             decoded.way
         );
+        if self.improve {
+            let left = self.time.saturating_sub(began.elapsed());
+            let limits = Limits::new(left, self.seed).stopped_by(&STOP);
+            found =
+                beside_a_bar(limits, |show| optimum::solve_from(&instance, &found.schedule, limits, show));
+        }
         let found = planning::judge(&instance, found)?;
         Ok((instance, found, Some(said)))
     }
@@ -223,11 +235,16 @@ fn watch_for_interrupts() -> anyhow::Result<()> {
     ctrlc::set_handler(stop).context("cannot watch for Ctrl-C")
 }
 
-/// Searches beside a bar that shows the incumbent and the bound as they move.
+/// Searches, beside a bar where that takes time.
 fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result<Solved> {
     if !method.is_timed() {
         return Ok(planning::solve(instance, method, limits, &mut |_| {})?);
     }
+    Ok(beside_a_bar(limits, |show| planning::solve(instance, method, limits, show))?)
+}
+
+/// Shows the incumbent and the bound as they move.
+fn beside_a_bar<T>(limits: Limits, search: impl FnOnce(Watch<'_>) -> T) -> T {
     let bar = terminal::progress(limits.time.as_secs().max(1), "searching");
     let began = Instant::now();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -245,12 +262,12 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
             let gap = 100.0 * bounds.gap();
             bar.set_message(format!("makespan {}, bound {}, gap {gap:.1}%", bounds.upper, bounds.lower));
         };
-        let found = planning::solve(instance, method, limits, &mut show);
+        let found = search(&mut show);
         drop(stop);
         found
     });
     bar.finish_and_clear();
-    Ok(found?)
+    found
 }
 
 /// A file's name without folder and ending.

@@ -213,3 +213,53 @@ fn weights_that_are_not_finite_schedule_nothing() {
     let line = refused(&["solve", &file, "--policy", "other"], home);
     assert!(line.contains("another run than that of spec.toml"), "{line}");
 }
+
+/// A small graph network that learns from its own best schedules.
+const DISPATCHER: &str = "iterations = 2\n[task]\nkind = \"flexible-shop\"\ndraw = \"sd1\"\norder = \"free\"\nreward = \"makespan\"\n\
+                          jobs = 3\nmachines = 2\ntraining = 4\nvalidation = 2\n[policy]\nkind = \"dual\"\nwidth = 4\n\
+                          [rollout]\nlanes = 8\ngroup = 4\n[advantage]\nkind = \"best\"\n[update]\nreuse = 1\n\
+                          [optimiser]\nkind = \"adam\"\nrate = 0.01\n[evaluate]\nevery = 1\nlanes = 0\ngreedy = true\n";
+
+#[test]
+fn a_dispatcher_schedules_shops_of_any_size_and_the_search_goes_on_from_there() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    fs::write(home.join("dispatcher.toml"), DISPATCHER).unwrap();
+    done(&["train", "dispatcher.toml", "--out", "run"], home);
+    // Larger than what it was trained on, and a job shop.
+    for (task, jobs, machines) in [("sd1", "6", "4"), ("job-shop", "4", "3")] {
+        let file = draw(task, jobs, machines, "1", task, home).remove(0).display().to_string();
+        let solve = ["solve", &file, "--policy", "run", "--samples", "8", "--beam", "2"];
+        let said = done(&[&solve[..], &["--out", "s.csv"]].concat(), home);
+        assert!(said.contains("policy run, 2 iterations: 11 schedules tried, the best by "), "{said}");
+        let makespan = |said: &str| -> u32 {
+            said.lines().find_map(|line| line.strip_prefix("makespan ")).unwrap().parse().unwrap()
+        };
+        assert_eq!(done(&["verify", &file, "s.csv"], home), format!("ok: makespan {}\n", makespan(&said)));
+        let improved = done(&[&solve[..], &["--improve", "--time", "2s"]].concat(), home);
+        assert!(makespan(&improved) <= makespan(&said), "{improved}");
+    }
+    let file = home.join("sd1").read_dir().unwrap().next().unwrap().unwrap().path().display().to_string();
+    assert!(refused(&["solve", &file, "--improve"], home).contains("--policy"));
+
+    // What it cannot schedule: due dates, and more pairs than its states could hold.
+    let lags = draw("lags", "4", "2", "1", "lags", home).remove(0).display().to_string();
+    assert!(refused(&["solve", &lags, "--policy", "run"], home).contains("but the task is 'flexible-shop'"));
+    let large = draw("l2d", "600", "30", "1", "large", home).remove(0).display().to_string();
+    let line = refused(&["solve", &large, "--policy", "run"], home);
+    assert!(line.contains("shops of at most 262144 pairs of operation and machine"), "{line}");
+
+    // Weights of another shape, and weights that are no numbers.
+    let (spec, kept) = (home.join("run/spec.toml"), home.join("run/checkpoint.safetensors"));
+    let (text, bytes) = (fs::read_to_string(&spec).unwrap(), fs::read(&kept).unwrap());
+    fs::write(&spec, text.replace("width = 4", "width = 6")).unwrap();
+    refused(&["solve", &file, "--policy", "run"], home);
+    fs::write(&spec, &text).unwrap();
+    let mut broken = bytes.clone();
+    let last = broken.len() - 4;
+    broken[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&kept, &broken).unwrap();
+    refused(&["solve", &file, "--policy", "run"], home);
+    fs::write(&kept, &bytes).unwrap();
+    done(&["solve", &file, "--policy", "run", "--samples", "1"], home);
+}

@@ -5,7 +5,7 @@ use super::graph::{Paths, Sequences};
 use super::model::{Maxima, Model};
 use super::relaxation::Relaxation;
 use super::shop::Shop;
-use super::start::{dispatch, one_after_another};
+use super::start::{better, one_after_another};
 use super::tabu::Tabu;
 use crate::Schedule;
 use crate::optimum::bounds::one_machine;
@@ -69,14 +69,19 @@ impl<'w> Known<'w> {
     }
 }
 
-/// Solves any (flexible) job shop; maxima of rests are not looked at.
-pub(in crate::optimum) fn solve(shop: &Shop, limits: Limits, watch: Watch<'_>) -> Optimum {
+/// Solves any (flexible) job shop, from a schedule that somebody has or from dispatching; maxima of rests are not looked at.
+pub(in crate::optimum) fn solve(
+    shop: &Shop,
+    given: Option<&Schedule>,
+    limits: Limits,
+    watch: Watch<'_>,
+) -> Optimum {
     #[cfg(feature = "pumpkin")]
     let whole = Clock::start(limits);
     let clock = Clock::start(own_share(limits));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
-    let mut local = Local::new(shop, dispatch(shop, &relaxation.tails), limits.seed);
+    let mut local = Local::new(shop, better(shop, &relaxation.tails, given), limits.seed);
     let mut known = Known::new(lower, best_schedule(shop, &local.best()), watch);
 
     let mut moves = 30;
