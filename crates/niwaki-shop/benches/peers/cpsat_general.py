@@ -59,17 +59,22 @@ def build(shop):
             chosen.append(here)
             about = machines[machine]
             model.Add(start >= about["available"]).OnlyEnforceIf(here)
-            if about["closed"]:
-                allowed = places(about, work, operation["interruptible"], horizon)
+            if about["closed"] and operation["interruptible"]:
+                allowed = places(about, work, True, horizon)
                 until = dict(allowed)
                 local = model.NewIntVarFromDomain(cp_model.Domain.FromValues([one for one, _ in allowed]), "")
                 local_end = model.NewIntVar(0, horizon, "")
                 model.AddElement(local, [until.get(one, 0) for one in range(horizon + 1)], local_end)
                 model.Add(start == local).OnlyEnforceIf(here)
                 model.Add(end == local_end).OnlyEnforceIf(here)
+                size = model.NewIntVar(0, horizon, "")
             else:
-                model.Add(end == start + work).OnlyEnforceIf(here)
-            on[machine].append((number, here, work))
+                if about["closed"]:
+                    allowed = [one for one, _ in places(about, work, False, horizon)]
+                    model.AddLinearExpressionInDomain(start, cp_model.Domain.FromValues(allowed)).OnlyEnforceIf(here)
+                size = work
+            interval = model.NewOptionalIntervalVar(start, size, end, here, "")
+            on[machine].append((number, here, interval))
         model.AddExactlyOne(chosen)
         present.append(chosen)
         model.Add(start >= max(operation["earliest"], jobs[operation["job"]]["release"]))
@@ -82,11 +87,7 @@ def build(shop):
     setup_terms = []
     for machine, list_ in enumerate(on):
         about = machines[machine]
-        intervals = []
-        for number, here, _ in list_:
-            size = model.NewIntVar(0, horizon, "")
-            intervals.append(model.NewOptionalIntervalVar(starts[number], size, ends[number], here, ""))
-        model.AddNoOverlap(intervals)
+        model.AddNoOverlap([interval for _, _, interval in list_])
         if about["setups"] is None:
             continue
         table = about["setups"]
@@ -170,5 +171,6 @@ def solve(shop, limit):
     return {"values": values, "proven": proven, "seconds": time.perf_counter() - began}
 
 
-for line in sys.stdin:
-    print(json.dumps(solve(json.loads(line), float(sys.argv[1]))), flush=True)
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(solve(json.loads(line), float(sys.argv[1]))), flush=True)

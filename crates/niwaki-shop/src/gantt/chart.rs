@@ -1,6 +1,7 @@
 //! The drawing.
 
 use super::colour::colour;
+use super::dates::Window;
 use crate::{Placed, Schedule};
 
 /// What a chart shows besides its schedule.
@@ -31,6 +32,8 @@ pub struct Details {
     pub setups: Vec<(u32, u32, u32)>,
     /// `[job]`; jobs that end later are marked.
     pub due: Vec<Option<u32>>,
+    /// Windows of operations, where they lie.
+    pub windows: Vec<Window>,
     /// Marks of the axis: a time and what it is called; numbers where there is none.
     pub ticks: Vec<(u32, String)>,
     /// The end of the last operation in words; a number where absent.
@@ -61,7 +64,7 @@ svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,
 .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
 .end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
 .bound-text{fill:var(--good)}.closed{fill:var(--hair);fill-opacity:.75}.setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
-.late{stroke:var(--bad);stroke-width:1.8}.overdue{stroke:var(--bad);stroke-width:3}.late-text{fill:var(--bad);font-weight:600}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
+.window{fill:none;stroke-width:1.5}.due{stroke:var(--ink);stroke-width:.6}.late{stroke:var(--bad);stroke-width:1.8}.overdue{stroke:var(--bad);stroke-width:3}.late-text{fill:var(--bad);font-weight:600}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
 
 /// Draws a schedule as SVG.
 ///
@@ -72,14 +75,14 @@ pub fn gantt(schedule: &Schedule, options: &Gantt) -> String {
     Drawing::new(schedule, options, options.machines.max(highest).max(1)).render()
 }
 
-struct Drawing<'a> {
-    schedule: &'a Schedule,
-    options: &'a Gantt,
+pub(super) struct Drawing<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) options: &'a Gantt,
     machines: usize,
     makespan: u32,
     width: f64,
     /// The last time that is drawn.
-    span: f64,
+    pub(super) span: f64,
     row: f64,
     svg: String,
 }
@@ -110,8 +113,14 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn x(&self, time: f64) -> f64 {
+    pub(super) fn x(&self, time: f64) -> f64 {
         LEFT + time / self.span * (self.width - LEFT - RIGHT)
+    }
+
+    /// Top and bottom of a machine's row.
+    pub(super) fn row_of(&self, machine: u32) -> (f64, f64) {
+        let top = HEAD + self.row * f64::from(machine);
+        (top + 1.0, top + self.row - 1.0)
     }
 
     /// The floor of the rows.
@@ -119,7 +128,7 @@ impl<'a> Drawing<'a> {
         HEAD + self.row * self.machines as f64
     }
 
-    fn put(&mut self, line: &str) {
+    pub(super) fn put(&mut self, line: &str) {
         self.svg.push_str(line);
         self.svg.push('\n');
     }
@@ -149,6 +158,7 @@ impl<'a> Drawing<'a> {
         self.rows();
         self.axis();
         self.bars();
+        self.dates();
         self.lines();
         self.legend(&jobs, columns, legend_top);
         self.svg.push_str("</svg>\n");
@@ -161,7 +171,7 @@ impl<'a> Drawing<'a> {
         SWATCH.max(28.0 + DIGIT * longest.min(28) as f64)
     }
 
-    fn job_name(&self, job: u32) -> String {
+    pub(super) fn job_name(&self, job: u32) -> String {
         self.options
             .details
             .jobs
@@ -182,7 +192,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// The jobs that appear, sorted.
-    fn jobs(&self) -> Vec<u32> {
+    pub(super) fn jobs(&self) -> Vec<u32> {
         let mut jobs: Vec<u32> = self.schedule.operations.iter().map(|here| here.job).collect();
         jobs.sort_unstable();
         jobs.dedup();
@@ -418,6 +428,7 @@ mod tests {
             closed: vec![vec![(10, 12), (1000, 1010)]],
             setups: vec![(0, 30, 34)],
             due: vec![Some(30), Some(40)],
+            windows: vec![Window { machine: 0, job: 1, earliest: Some(33), latest: Some(2000) }],
             ticks: vec![(0, "Mon 06:00".into())],
             end: Some("Mon 06:46".into()),
         };
@@ -429,6 +440,9 @@ mod tests {
         // The second job alone is late: its bar, its legend and one line from its due date to its end.
         assert_eq!((svg.matches("\"bar late\"").count(), svg.matches("class=\"late-text\"").count()), (1, 1));
         assert_eq!(svg.matches("class=\"overdue\"").count(), 1);
+        // Both jobs have a due date; the window's end lies beyond the chart.
+        assert_eq!((svg.matches("class=\"due\"").count(), svg.matches("class=\"window\"").count()), (2, 1));
+        assert!(svg.contains("<title>job shaft: not before 33</title>"));
         assert!(!svg.contains('\u{1b}'), "no control characters");
     }
 

@@ -5,5 +5,7 @@
 
 mod chart;
 mod colour;
+mod dates;
 
 pub use chart::{Details, Gantt, gantt};
+pub use dates::Window;

@@ -1,4 +1,4 @@
-//! A planner's files: tables of named jobs, operations, machines, shifts and setups, as CSV or JSON; schedules with names and
+//! A planner's files: tables of named jobs, operations, machines, shifts and setups, as CSV, JSON or XLSX; schedules with names and
 //! dates on the way out. A file becomes a [`Plan`]: a general shop and the clock that gives its whole numbers a meaning.
 //!
 //! | file | what |
@@ -10,6 +10,7 @@
 //! | `shifts.rs` | shifts and breaks to closed times |
 //! | `write.rs` | a shop to tables |
 //! | `schedule.rs` | schedules with names and dates: CSV, JSON, iCalendar |
+//! | `xlsx.rs` | spreadsheets to tables |
 //! | `template.rs` | a file to start from |
 
 mod date;
@@ -22,6 +23,7 @@ pub(crate) mod table;
 mod template;
 mod time;
 mod write;
+mod xlsx;
 
 pub use date::{Date, parse_date};
 pub use read::Plan;

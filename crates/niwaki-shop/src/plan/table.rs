@@ -93,11 +93,28 @@ impl Table {
 /// Fields are separated by commas, semicolons or tabs, whichever the first header has; `"` quotes; lines that begin with
 /// `#` are comments, empty ones say nothing.
 pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
-    let separator = separator(text);
-    let mut tables: Vec<Table> = Vec::new();
-    let mut name = "operations".to_owned();
+    let mut all = Vec::new();
+    assemble(records(text, separator(text))?, names, "operations", &mut all)?;
+    Ok(Tables { all })
+}
+
+/// Tables from rows with their places; the first one has this name unless a row `[name]` says otherwise.
+pub(super) fn assemble(
+    rows: Vec<(usize, Vec<String>)>,
+    names: &[&str],
+    first: &str,
+    tables: &mut Vec<Table>,
+) -> Result<()> {
+    let mut name = first.to_owned();
     let mut has_header = false;
-    for (place, cells) in records(text, separator)? {
+    let once = |name: &str, tables: &[Table], place| {
+        if names.contains(&name) && tables.iter().all(|table| table.name != name) {
+            return Ok(());
+        }
+        let what = format!("expected one of the tables {}, each once, got [{name}]", names.join(", "));
+        Err(Error::Parse { line: place, column: 1, what })
+    };
+    for (place, cells) in rows {
         let first = cells[0].trim();
         if first.starts_with('#') || cells.iter().all(|cell| cell.trim().is_empty()) {
             continue;
@@ -105,14 +122,11 @@ pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
         if let Some(title) = first.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             title.trim().clone_into(&mut name);
             has_header = false;
-            if !names.contains(&name.as_str()) || tables.iter().any(|table| table.name == name) {
-                let what =
-                    format!("expected one of the tables {}, each once, got [{name}]", names.join(", "));
-                return Err(Error::Parse { line: place, column: 1, what });
-            }
+            once(&name, tables, place)?;
             continue;
         }
         if !has_header {
+            once(&name, tables, place)?;
             let mut columns: Vec<String> = cells.iter().map(|cell| cell.trim().to_lowercase()).collect();
             while columns.last().is_some_and(String::is_empty) {
                 columns.pop();
@@ -131,7 +145,7 @@ pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
             table.rows.push(Row { place, cells });
         }
     }
-    Ok(Tables { all: tables })
+    Ok(())
 }
 
 /// A cell without the apostrophe that disarms a formula.

@@ -1,6 +1,6 @@
-//! A plan's schedule as a Gantt chart: names, shifts, setups, due dates and dates on the axis.
+//! A plan's schedule as a Gantt chart: names, shifts, setups, windows, due dates and dates on the axis.
 
-use crate::gantt::{Details, Gantt, gantt};
+use crate::gantt::{Details, Gantt, Window, gantt};
 use crate::plan::Plan;
 use crate::{Placed, Schedule};
 
@@ -15,12 +15,35 @@ pub fn chart(plan: &Plan, schedule: &Schedule, title: &str) -> String {
         closed: shop.machines().iter().map(|machine| machine.calendar.closed().to_vec()).collect(),
         setups: setups(plan, schedule),
         due: shop.jobs().iter().map(|job| job.due).collect(),
+        windows: windows(plan, schedule),
         ticks: ticks(plan, makespan),
         end: Some(plan.clock.show(makespan)),
     };
     let options =
         Gantt { title: title.to_owned(), machines: shop.machines().len(), details, ..Gantt::default() };
     gantt(schedule, &options)
+}
+
+/// The windows that files give to operations, and releases and deadlines where jobs begin and end.
+fn windows(plan: &Plan, schedule: &Schedule) -> Vec<Window> {
+    let ends = |job: u32| schedule.operations.iter().filter(move |here| here.job == job);
+    let window = |here: &Placed| {
+        let job = &plan.shop.jobs()[here.job as usize];
+        let operation = &job.operations[here.op as usize];
+        let is_first = ends(here.job).all(|other| other.start >= here.start);
+        let is_last = ends(here.job).all(|other| other.end <= here.end);
+        let release = if is_first { job.release } else { 0 };
+        let earliest = Some(operation.earliest.max(release)).filter(|&time| time > 0);
+        let deadline = job.deadline.filter(|_| is_last);
+        let latest = [operation.latest, deadline].into_iter().flatten().min();
+        (earliest.is_some() || latest.is_some()).then_some(Window {
+            machine: here.machine,
+            job: here.job,
+            earliest,
+            latest,
+        })
+    };
+    schedule.operations.iter().filter_map(window).collect()
 }
 
 /// Setups right before the operations that need them.

@@ -15,6 +15,8 @@ pub enum Layout {
     Csv,
     /// A plan's tables as JSON.
     Json,
+    /// A plan's tables as a spreadsheet, which is read but not written.
+    Xlsx,
 }
 
 impl Layout {
@@ -25,6 +27,7 @@ impl Layout {
             Self::Special(format) => format.name(),
             Self::Csv => "csv",
             Self::Json => "json",
+            Self::Xlsx => "xlsx",
         }
     }
 
@@ -36,9 +39,10 @@ impl Layout {
         match name {
             "csv" => Ok(Self::Csv),
             "json" => Ok(Self::Json),
+            "xlsx" => Ok(Self::Xlsx),
             _ => Format::named(name)
                 .map(Self::Special)
-                .map_err(|error| Error::Choice(format!("{error} (or csv, json)"))),
+                .map_err(|error| Error::Choice(format!("{error} (or csv, json, xlsx)"))),
         }
     }
 }
@@ -63,7 +67,7 @@ pub struct Opened {
     pub open: Option<&'static str>,
 }
 
-/// Reads a file, in a layout that is named or in the one that it has. A name that ends in `.csv` is a plan's.
+/// Reads a file, in a layout that is named or in the one that it has. A name that ends in `.csv` or `.xlsx` is a plan's.
 ///
 /// # Errors
 /// If the file cannot be read, or its first mistake; both name the file.
@@ -72,9 +76,15 @@ pub fn open(path: &Path, layout: Option<Layout>) -> Result<Opened> {
         known @ Error::File { .. } => known,
         other => Error::File { path: path.display().to_string(), what: other.to_string() },
     };
-    let is_csv = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let ends = |wanted: &str| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(wanted));
+    let by_ending = if ends("csv") { Some(Layout::Csv) } else { ends("xlsx").then_some(Layout::Xlsx) };
     let plan = |plan: Plan, layout| Opened { problem: Problem::Plan(Box::new(plan)), layout, open: None };
-    match layout.or(is_csv.then_some(Layout::Csv)) {
+    match layout.or(by_ending) {
+        Some(Layout::Xlsx) => {
+            let bytes =
+                niwaki_files::read_bytes(path).map_err(|error| named(Error::Instance(error.to_string())))?;
+            Plan::read_xlsx(&bytes).map(|read| plan(read, Layout::Xlsx)).map_err(named)
+        }
         Some(layout @ (Layout::Csv | Layout::Json)) => {
             let text = formats::text_of(path)?;
             Plan::read(&text).map(|read| plan(read, layout)).map_err(named)
@@ -139,6 +149,9 @@ impl Problem {
         match (self, layout) {
             (_, Layout::Csv) => Ok(plan()?.to_csv()),
             (_, Layout::Json) => Ok(plan()?.to_json()),
+            (_, Layout::Xlsx) => {
+                Err(Error::Choice("spreadsheets are read, not written: write csv or json".into()))
+            }
             (Self::Special(instance), Layout::Special(format)) => format.write(instance),
             (Self::Plan(plan), Layout::Special(format)) => {
                 let instance = plan.shop.as_instance().ok_or_else(|| {

@@ -50,6 +50,7 @@ fn by_ending(path: &Path) -> Layout {
         Some("csv") => Layout::Csv,
         Some("json") => Layout::Json,
         Some(_) => Layout::Special(Format::Fjs),
+        None if has_ending(path, "xlsx") => Layout::Xlsx,
         None => Layout::Special(Format::Standard),
     }
 }

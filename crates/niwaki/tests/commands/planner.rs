@@ -115,3 +115,45 @@ fn impossible_plans_are_one_line() {
         assert!(error.contains(expected), "{text}: {error}");
     }
 }
+
+#[test]
+fn schedules_of_job_shop_lib_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "shop.json");
+    let matrices = r#""duration_matrix": [[3, 2], [4, 1]], "machines_matrix": [[0, 1], [1, 0]]"#;
+    std::fs::write(&path, format!(r#"{{"name": "x", {matrices}, "metadata": {{}}}}"#)).unwrap();
+    let (schedule, schedule_name) = in_folder(&folder, "schedule.json");
+    let check = |orders: &str| {
+        let text = format!(
+            r#"{{"instance": {{"name": "x", {matrices}}}, "job_sequences": {orders}, "metadata": {{}}}}"#
+        );
+        std::fs::write(&schedule, text).unwrap();
+        niwaki(&["verify", &name, &schedule_name])
+    };
+    // Machine 0: job 0 from 0 to 3, job 1 from 4 to 5; machine 1: job 1 from 0 to 4, job 0 from 4 to 6.
+    assert_eq!((check("[[0, 1], [1, 0]]").0, check("[[0, 1], [1, 0]]").1.trim()), (0, "ok: makespan 6"));
+    let (code, out, _) = check("[[1, 0], [0, 1]]");
+    assert!(code == 1 && out.starts_with("wrong: machine 0 waits for job 1, which never comes"), "{out}");
+    let (code, _, error) = check("[[0, 2], [1, 0]]");
+    assert!(code == 2 && error.contains("expected a job below 2, got 2"), "{error}");
+}
+
+#[test]
+fn a_spreadsheet_is_solved_and_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let sheet = concat!(env!("CARGO_MANIFEST_DIR"), "/../niwaki-shop/tests/fixtures/template.xlsx");
+    let (code, out, error) = niwaki(&["solve", sheet, "--time", "100ms", "--threads", "1"]);
+    assert!(
+        code == 0 && out.starts_with("template: shop, 3 jobs, 4 machines, 8 operations\n"),
+        "{out}{error}"
+    );
+    let (csv, csv_name) = in_folder(&folder, "shop.csv");
+    assert_eq!(niwaki(&["convert", sheet, &csv_name]).0, 0);
+    assert!(std::fs::read_to_string(csv).unwrap().contains("\nbracket,,2026-11-16 14:00,,1\n"));
+    let (broken, broken_name) = in_folder(&folder, "broken.xlsx");
+    std::fs::write(&broken, "job,machine,time\nA,m,1\n").unwrap();
+    let (code, _, error) = niwaki(&["solve", &broken_name]);
+    assert!(code == 2 && error.lines().count() == 1 && error.contains("expected a spreadsheet"), "{error}");
+    let (code, _, error) = niwaki(&["convert", &csv_name, &broken_name, "--to-format", "xlsx"]);
+    assert!(code == 2 && error.contains("spreadsheets are read, not written"), "{error}");
+}

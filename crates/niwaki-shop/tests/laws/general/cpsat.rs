@@ -4,11 +4,12 @@
 use super::draw::{self, Features};
 use crate::optimum::peers::{HOW, PYTHON};
 use niwaki_shop::Limits;
-use niwaki_shop::general::{Past, Precedence, Shop, solve};
+use niwaki_shop::general::{Past, Precedence, Progress, Shop, solve};
 use niwaki_stream::Key;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Name, features, longest waits and deadlines, objective.
@@ -23,6 +24,9 @@ const ROWS: [(&str, Features, bool, &str); 9] = [
     ("mixture", Features::ALL, false, "3*tardiness + setup-time, makespan"),
     ("mixture, hard", Features::ALL, true, "tardiness, makespan"),
 ];
+
+/// Raised once the search has reached what CP-SAT has proven.
+static ENOUGH: AtomicBool = AtomicBool::new(false);
 
 const NONE: Features =
     Features { modes: false, dates: false, windows: false, waits: false, setups: false, calendars: false };
@@ -57,10 +61,16 @@ fn optima_equal_cpsat() {
             output.read_line(&mut line).unwrap();
             let answer: Value =
                 serde_json::from_str(&line).expect("an answer in JSON: is `ortools` installed?");
-            // Longest waits are not for the exact part, so the annealing takes all the time that it is given.
-            let time = if hard { Duration::from_millis(150) } else { Duration::from_secs(10) };
-            let limits = Limits::new(time, 1);
-            let ours = solve(&shop, limits, 1, Past::default(), &mut |_| {});
+            // Longest waits are not for the exact part, and the annealing does not know when it is done: it is told.
+            ENOUGH.store(false, Ordering::Relaxed);
+            let mut told = |progress: &Progress<'_>| {
+                let reached = hard && progress.violation == 0 && json!(progress.values) == answer["values"];
+                ENOUGH.store(reached, Ordering::Relaxed);
+            };
+            let hopeless = answer["values"].is_null();
+            let time = if hopeless { Duration::from_millis(100) } else { Duration::from_secs(20) };
+            let limits = Limits::new(time, 1).stopped_by(&ENOUGH);
+            let ours = solve(&shop, limits, 1, Past::default(), &mut told);
             if answer["proven"] != json!(true) {
                 unproven += 1;
                 continue;

@@ -1,0 +1,331 @@
+"""One table: `niwaki solve`, CP-SAT and PyJobShop's CP-SAT on the same shops, with one thread and the same CPU seconds each.
+
+    python3 -m venv peers && peers/bin/pip install ortools pyjobshop
+    peers/bin/python planner.py --niwaki NIWAKI --data DATA --out rows.csv [--seconds 1,10] [--only NAME,...] [--ours-only]
+
+DATA holds `jsp` and `fjsp` with a `bounds.csv` each (name,jobs,machines,lb,ub,source). Classes: large job shops (makespan), large
+flexible job shops (makespan), and drawn job shops with due dates (weighted tardiness), alone, with setups between families,
+or with machines that close. Every search is a process of its own and is stopped once it has used its CPU seconds, the
+building of its model among them, imports not. Rows are written as they come; the table is printed from all of them.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOB_SHOPS = "la29 la38 yn1 yn4 ta21 ta31 ta41 ta51 ta71 swv06 swv11 swv15 dmu21 dmu41 dmu46 dmu61 dmu66 dmu76".split()
+FLEXIBLE = ["dauzere/dp12", "dauzere/dp18", "hurink_rdata/la38", "hurink_edata/la38"]
+DRAWN = [(kind, jobs, machines) for jobs, machines in ((10, 5), (20, 10), (50, 10)) for kind in ("tardiness", "setups", "calendars")]
+SOLVERS = ("niwaki", "cpsat", "pyjobshop")
+COLUMNS = ["class", "instance", "best_known", "solver", "seconds", "value", "proven", "cpu"]
+
+
+def numbers(path):
+    with open(path) as file:
+        return [int(word) for line in file if not line.startswith("#") for word in line.split()]
+
+
+def plain(jobs, machines):
+    """Routes of lists of modes, as the shop that `cpsat_general.py` reads."""
+    operations, precedences = [], []
+    for job, route in enumerate(jobs):
+        for place, modes in enumerate(route):
+            if place:
+                precedences.append([len(operations) - 1, len(operations), 0, None])
+            operations.append({"job": job, "modes": modes, "earliest": 0, "latest": None, "interruptible": False, "family": None})
+    return {
+        "horizon": sum(max(time for _, time in operation["modes"]) for operation in operations),
+        "machines": [{"available": 0, "family": None, "closed": [], "setups": None} for _ in range(machines)],
+        "jobs": [{"release": 0, "due": None, "deadline": None, "weight": 1} for _ in jobs],
+        "operations": operations,
+        "precedences": precedences,
+        "sums": [[[1, "makespan"]]],
+    }
+
+
+def job_shop(path):
+    jobs, machines, *pairs = numbers(path)
+    route = lambda job: [[[pairs[2 * (job * machines + k)], pairs[2 * (job * machines + k) + 1]]] for k in range(machines)]
+    return plain([route(job) for job in range(jobs)], machines)
+
+
+def flexible_shop(path):
+    with open(path) as file:
+        lines = [[int(float(word)) for word in line.split()] for line in file if line.strip()]
+    jobs, machines = lines[0][:2]
+    routes = []
+    for line in lines[1 : jobs + 1]:
+        route, at = [], 1
+        for _ in range(line[0]):
+            count = line[at]
+            route.append([[line[at + 1 + 2 * k] - 1, line[at + 2 + 2 * k]] for k in range(count)])
+            at += 1 + 2 * count
+        routes.append(route)
+    return plain(routes, machines)
+
+
+def drawn(kind, jobs, machines):
+    """A job shop with due dates and weights: `setups` adds four families, `calendars` closes machines a third of the time."""
+    draw = random.Random(f"{kind} {jobs} {machines}")
+    routes = [[[[machine, draw.randint(1, 99)]] for machine in draw.sample(range(machines), machines)] for _ in range(jobs)]
+    shop = plain(routes, machines)
+    stretch = {"tardiness": 1.0, "setups": 1.2, "calendars": 1.5}[kind]
+    for job in shop["jobs"]:
+        job["due"] = int(stretch * (25 * machines + draw.random() * 30 * jobs))
+        job["weight"] = draw.randint(1, 3)
+    if kind == "setups":
+        table = [[0 if one == other else draw.randint(5, 30) for other in range(4)] for one in range(4)]
+        shop["horizon"] += 30 * len(shop["operations"])
+        for machine in shop["machines"]:
+            machine["setups"] = table
+        families = [draw.randrange(4) for _ in range(jobs)]
+        for operation in shop["operations"]:
+            operation["family"] = families[operation["job"]]
+    if kind == "calendars":
+        shop["horizon"] *= 2
+        for number, machine in enumerate(shop["machines"]):
+            offset = 300 + 60 * number % 400
+            machine["closed"] = [[from_, from_ + 200] for from_ in range(offset, shop["horizon"], 600)]
+    shop["sums"] = [[[1, "tardiness"]]]
+    return shop
+
+
+def as_plan(shop):
+    """The shop as our own JSON."""
+    rows = {"settings": [{"setting": "objective", "value": shop["sums"][0][0][1]}], "operations": []}
+    rows["jobs"] = [{"job": f"j{k}", "due": job["due"], "weight": job["weight"]} for k, job in enumerate(shop["jobs"])]
+    rows["machines"] = [{"machine": f"m{k}"} for k in range(len(shop["machines"]))]
+    breaks = [{"machine": f"m{k}", "from": a, "to": b} for k, machine in enumerate(shop["machines"]) for a, b in machine["closed"]]
+    if breaks:
+        rows["breaks"] = breaks
+    table = shop["machines"][0]["setups"]
+    if table:
+        pairs = [(a, b) for a in range(len(table)) for b in range(len(table)) if a != b]
+        rows["setups"] = [{"machine": "*", "from": f"f{a}", "to": f"f{b}", "time": table[a][b]} for a, b in pairs]
+    for number, operation in enumerate(shop["operations"]):
+        ((machine, time),) = operation["modes"]
+        row = {"job": f"j{operation['job']}", "operation": f"o{number}", "machine": f"m{machine}", "time": time}
+        if operation["family"] is not None:
+            row["family"] = f"f{operation['family']}"
+        rows["operations"].append(row)
+    return {"kind": "shop", **rows}
+
+
+def cpu_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ours(niwaki, path, seconds, threads):
+    """`niwaki solve`, interrupted once it has used its CPU seconds: it then says the best so far."""
+    command = [niwaki, "solve", path, "--time", "100000s", "--seed", "1", *(["--threads", "1"] if threads else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    cpu = 0.0
+    while process.poll() is None:
+        try:
+            cpu = cpu_of(process.pid)
+        except (OSError, IndexError):
+            break
+        if cpu >= seconds:
+            process.send_signal(signal.SIGINT)
+            break
+        time.sleep(0.01)
+    out, error = process.communicate()
+    found = re.search(r"^(?:makespan|tardiness) (\d+)", out, re.M)
+    if not found:
+        sys.exit(f"{' '.join(command)}: {out}{error}")
+    return {"value": int(found[1]), "proven": "proven yes" in out, "cpu": round(cpu, 2)}
+
+
+def peer(solver, shop, seconds):
+    """CP-SAT or PyJobShop in this process, stopped once it has used its CPU seconds."""
+    from ortools.sat.python import cp_model
+
+    import cpsat_general
+
+    running = []
+
+    class Watched(cp_model.CpSolver):
+        def __init__(self):
+            super().__init__()
+            running.append(self)
+
+    if solver == "pyjobshop":
+        import pyjobshop
+
+        # The package gives its module's name to a class.
+        sys.modules["pyjobshop.solvers.ortools.CPModel"].CpSolver = Watched
+    began = time.process_time()
+    done = threading.Event()
+
+    def watch():
+        while not done.wait(0.02):
+            if running and time.process_time() - began >= seconds:
+                running[-1].stop_search()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    if solver == "cpsat":
+        model, (objective,) = cpsat_general.build(shop)
+        model.Minimize(objective)
+        search = Watched()
+        search.parameters.num_workers = 1
+        status = search.Solve(model)
+        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        answer = {"value": round(search.ObjectiveValue()) if found else None, "proven": status == cp_model.OPTIMAL}
+    else:
+        result = as_pyjobshop(pyjobshop, shop).solve(solver="ortools", num_workers=1, display=False)
+        status = result.status.name
+        found = status in ("OPTIMAL", "FEASIBLE")
+        answer = {"value": round(result.objective) if found else None, "proven": status == "OPTIMAL"}
+    cpu = time.process_time() - began
+    done.set()
+    return {**answer, "cpu": round(cpu, 2)}
+
+
+def as_pyjobshop(pyjobshop, shop):
+    model = pyjobshop.Model()
+    jobs = [model.add_job(weight=job["weight"], due_date=job["due"]) for job in shop["jobs"]]
+    machines = [model.add_machine(breaks=[tuple(pair) for pair in machine["closed"]]) for machine in shop["machines"]]
+    tasks, on = [], [[] for _ in machines]
+    for operation in shop["operations"]:
+        task = model.add_task(job=jobs[operation["job"]])
+        tasks.append(task)
+        for machine, work in operation["modes"]:
+            model.add_mode(task, machines[machine], work)
+            on[machine].append((task, operation["family"]))
+    for before, after, _, _ in shop["precedences"]:
+        model.add_end_before_start(tasks[before], tasks[after])
+    for number, machine in enumerate(shop["machines"]):
+        if machine["setups"]:
+            for one, from_ in on[number]:
+                for other, to in on[number]:
+                    if one is not other and machine["setups"][from_][to]:
+                        model.add_setup_time(machines[number], one, other, machine["setups"][from_][to])
+    if shop["sums"][0][0][1] == "tardiness":
+        model.set_objective(weight_total_tardiness=1)
+    else:
+        model.set_objective(weight_makespan=1)
+    return model
+
+
+def known(path):
+    with open(path) as file:
+        return {row["name"]: int(row["ub"]) for row in csv.DictReader(file)}
+
+
+def cases(data, folder, wanted):
+    """Class, name, best known, the file for us, and the shop for the others."""
+    bounds = known(f"{data}/jsp/bounds.csv")
+    for name in JOB_SHOPS:
+        if not wanted or name in wanted:
+            path = f"{data}/jsp/{name}.txt"
+            yield "job shop", name, bounds[name], path, job_shop(path), False
+    bounds = known(f"{data}/fjsp/bounds.csv")
+    for name in FLEXIBLE:
+        if not wanted or name in wanted:
+            path = f"{data}/fjsp/{name}.fjs"
+            key = name.replace("hurink_", "").replace("/", "_") if "hurink" in name else name.split("/")[1]
+            yield "flexible", name, bounds[key], path, flexible_shop(path), False
+    for kind, jobs, machines in DRAWN:
+        name = f"{kind} {jobs}x{machines}"
+        if not wanted or name in wanted:
+            shop = drawn(kind, jobs, machines)
+            path = f"{folder}/{name.replace(' ', '-')}.json"
+            with open(path, "w") as file:
+                json.dump(as_plan(shop), file)
+            yield kind, name, None, path, shop, True
+
+
+def table(rows, budgets):
+    """Gaps to the best of all (and the best known), proofs, and by when the value is within 1% of the best."""
+    best = {}
+    for row in rows:
+        values = [int(row[name]) for name in ("best_known", "value") if row[name] not in (None, "", "None")]
+        best[row["instance"]] = min([best.get(row["instance"], 10**12), *values])
+    lines = ["| instance | best | " + " | ".join(SOLVERS) + " |", "|---|---|" + "---|" * len(SOLVERS)]
+    gaps = {}
+    for name in dict.fromkeys(row["instance"] for row in rows):
+        cells = []
+        for solver in SOLVERS:
+            of = {float(row["seconds"]): row for row in rows if row["instance"] == name and row["solver"] == solver}
+            last = of.get(budgets[-1])
+            if last is None:
+                cells.append("")
+                continue
+            if last["value"] in (None, "", "None"):
+                cells.append("none found")
+                continue
+            # A value of 0 has no share: one unit is then the whole.
+            gap = lambda row: (int(row["value"]) - best[name]) / max(1, best[name])
+            gaps.setdefault((last["class"], solver), []).append(gap(last))
+            close = [s for s in budgets if s in of and of[s]["value"] not in (None, "", "None") and gap(of[s]) <= 0.01]
+            proven = ", proven" if str(last["proven"]) == "True" else ""
+            cells.append(f"{last['value']} ({gap(last):.1%}{proven}; 1% {'by %g s' % close[0] if close else 'not'})")
+        lines.append(f"| {name} | {best[name]} | " + " | ".join(cells) + " |")
+    for (kind, solver), values in gaps.items():
+        lines.append(f"mean gap, {kind}, {solver}: {sum(values) / len(values):.2%} over {len(values)}")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--niwaki")
+    parser.add_argument("--data")
+    parser.add_argument("--out")
+    parser.add_argument("--seconds", default="1,10")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--one", nargs=3, metavar=("SOLVER", "SHOP", "SECONDS"), help="one peer on one shop, as the table calls it")
+    parser.add_argument("--table", nargs="*", metavar="CSV", help="print the table of these rows and nothing else")
+    given = parser.parse_args()
+    budgets = [float(one) for one in given.seconds.split(",")]
+    if given.one:
+        with open(given.one[1]) as file:
+            print(json.dumps(peer(given.one[0], json.load(file), float(given.one[2]))))
+        return
+    if given.table:
+        rows = [row for path in given.table for row in csv.DictReader(open(path))]
+        print(table(rows, budgets))
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, open(given.out, "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for kind, name, best, path, shop, threads in cases(given.data, folder, [one for one in given.only.split(",") if one]):
+            described = f"{folder}/shop.json"
+            with open(described, "w") as out:
+                json.dump(shop, out)
+            for solver in SOLVERS[: 1 if given.ours_only else None]:
+                for seconds in budgets:
+                    if solver == "niwaki":
+                        answer = ours(given.niwaki, path, seconds, threads)
+                    else:
+                        command = [sys.executable, __file__, "--one", solver, described, str(seconds)]
+                        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=HERE).stdout)
+                    row = {"class": kind, "instance": name, "best_known": best, "solver": solver, "seconds": seconds, **answer}
+                    rows.append(row)
+                    writer.writerow(row)
+                    file.flush()
+                    if answer["proven"]:
+                        # More time changes nothing.
+                        for more in budgets[budgets.index(seconds) + 1 :]:
+                            rows.append({**row, "seconds": more})
+                            writer.writerow(rows[-1])
+                        break
+    print(table(rows, budgets))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+//! What dates add to a chart: when jobs are due, and windows in which operations must lie.
+
+use super::chart::Drawing;
+use super::colour::colour;
+
+/// The times between which an operation must lie, where it lies; nothing where it is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The operation's machine.
+    pub machine: u32,
+    /// Its job.
+    pub job: u32,
+    /// It does not start earlier.
+    pub earliest: Option<u32>,
+    /// It is done by then.
+    pub latest: Option<u32>,
+}
+
+impl Drawing<'_> {
+    /// Brackets where windows begin and end, and a wedge where a job is due, on the row of its last operation.
+    pub(super) fn dates(&mut self) {
+        for window in self.options.details.windows.clone() {
+            let (top, bottom) = self.row_of(window.machine);
+            let name = self.job_name(window.job);
+            for (time, wing, what) in [(window.earliest, 4.0, "not before"), (window.latest, -4.0, "done by")]
+            {
+                let Some(time) = time.filter(|&time| f64::from(time) <= self.span) else { continue };
+                let x = self.x(f64::from(time));
+                self.put(&format!(
+                    "<path class=\"window\" stroke=\"{}\" d=\"M{:.2} {top:.1}H{x:.2}V{bottom:.1}H{:.2}\"><title>job {name}: {what} \
+                     {time}</title></path>",
+                    colour(window.job),
+                    x + wing,
+                    x + wing
+                ));
+            }
+        }
+        for job in self.jobs() {
+            let due = self.options.details.due.get(job as usize).copied().flatten();
+            let of_job = self.schedule.operations.iter().filter(|here| here.job == job);
+            let last = of_job.max_by_key(|here| here.end).copied();
+            let (Some(due), Some(last)) = (due.filter(|&due| f64::from(due) <= self.span), last) else {
+                continue;
+            };
+            let (x, (top, _)) = (self.x(f64::from(due)), self.row_of(last.machine));
+            let name = self.job_name(job);
+            self.put(&format!(
+                "<path class=\"due\" fill=\"{}\" d=\"M{:.2} {top:.1}h8l-4 7z\"><title>job {name}: due {due}</title></path>",
+                colour(job),
+                x - 4.0
+            ));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Spreadsheets (XLSX): every sheet a table by its name, or one sheet with all of them as in CSV.
+//!
+//! A reader of our own over `zip`, which is here for other archives: the public readers lay a sheet out as one rectangle, so
+//! that a single cell in the last corner takes gigabytes, and bring ten crates for old formats. Here a cell costs what it
+//! holds, members are unpacked up to a limit, and formulas count by the values that were saved with them.
+
+mod styles;
+mod xml;
+
+use self::styles::{Meaning, meanings, written};
+use self::xml::{Event, Scanner};
+use super::table::{Tables, assemble};
+use super::{Plan, TABLES};
+use crate::{Error, Result};
+use std::io::{Cursor, Read};
+use zip::ZipArchive;
+
+/// The most bytes of all members together, unpacked.
+const LARGEST: u64 = 256 << 20;
+
+/// The most columns of a sheet.
+const COLUMNS: usize = 64;
+
+/// Rows with their numbers.
+type Rows = Vec<(usize, Vec<String>)>;
+
+impl Plan {
+    /// Reads a plan from a spreadsheet's bytes.
+    ///
+    /// # Errors
+    /// The first mistake, with its place.
+    pub fn read_xlsx(bytes: &[u8]) -> Result<Self> {
+        let mut book = Book::open(bytes)?;
+        let mut tables = Vec::new();
+        let mut other: Option<(String, Rows)> = None;
+        for (name, path) in book.sheets()? {
+            let rows = book.rows(&name, &path)?;
+            let table = name.trim().to_lowercase();
+            if TABLES.contains(&table.as_str()) {
+                assemble(rows, &TABLES, &table, &mut tables)?;
+            } else if !rows.is_empty() {
+                if let Some((first, _)) = &other {
+                    return Err(Error::Instance(format!(
+                        "sheets `{first}` and `{name}`: expected names of tables ({}); one other sheet holds the operations",
+                        TABLES.join(", ")
+                    )));
+                }
+                other = Some((name, rows));
+            }
+        }
+        if let Some((_, rows)) = other {
+            assemble(rows, &TABLES, "operations", &mut tables)?;
+        }
+        Self::from_tables(Tables { all: tables })
+    }
+}
+
+/// An open workbook.
+struct Book<'a> {
+    archive: ZipArchive<Cursor<&'a [u8]>>,
+    left: u64,
+    strings: Vec<String>,
+    meanings: Vec<Meaning>,
+    from_1904: bool,
+}
+
+fn broken(what: impl std::fmt::Display) -> Error {
+    Error::Instance(format!("expected a spreadsheet (.xlsx): {what}"))
+}
+
+impl<'a> Book<'a> {
+    fn open(bytes: &'a [u8]) -> Result<Self> {
+        let archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+        let mut book =
+            Self { archive, left: LARGEST, strings: Vec::new(), meanings: Vec::new(), from_1904: false };
+        book.strings = strings(&book.member("xl/sharedStrings.xml")?.unwrap_or_default());
+        book.meanings = meanings(&book.member("xl/styles.xml")?.unwrap_or_default());
+        Ok(book)
+    }
+
+    /// A member's text, if there is such a member.
+    fn member(&mut self, name: &str) -> Result<Option<String>> {
+        let Some(index) = self.archive.index_for_name(name) else { return Ok(None) };
+        let member = self.archive.by_index(index).map_err(broken)?;
+        let mut bytes = Vec::new();
+        member.take(self.left + 1).read_to_end(&mut bytes).map_err(broken)?;
+        self.left = self
+            .left
+            .checked_sub(bytes.len() as u64)
+            .ok_or_else(|| broken("it unpacks to more than 256 MB"))?;
+        String::from_utf8(bytes).map(Some).map_err(|_| broken(format!("{name} is not in UTF-8")))
+    }
+
+    /// Names of sheets and where they are.
+    fn sheets(&mut self) -> Result<Vec<(String, String)>> {
+        let book = self.member("xl/workbook.xml")?.ok_or_else(|| broken("it has no xl/workbook.xml"))?;
+        let links = self.member("xl/_rels/workbook.xml.rels")?.unwrap_or_default();
+        let elements = |text| {
+            Scanner::new(text)
+                .filter_map(|event| if let Event::Begin(element) = event { Some(element) } else { None })
+        };
+        let targets: Vec<(String, String)> = elements(&links)
+            .filter(|element| element.name == "Relationship")
+            .filter_map(|element| Some((element.get("Id")?, element.get("Target")?)))
+            .collect();
+        let mut sheets = Vec::new();
+        for element in elements(&book) {
+            match element.name {
+                "workbookPr" => {
+                    self.from_1904 = element.get("date1904").is_some_and(|flag| flag == "1" || flag == "true")
+                }
+                "sheet" => {
+                    let (name, id) =
+                        (element.get("name").unwrap_or_default(), element.get("id").unwrap_or_default());
+                    let target = targets.iter().find(|(known, _)| *known == id).map(|(_, target)| target);
+                    let target = target.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
+                    let path = target.strip_prefix('/').map_or_else(|| format!("xl/{target}"), str::to_owned);
+                    sheets.push((name, path));
+                }
+                _ => {}
+            }
+        }
+        Ok(sheets)
+    }
+
+    /// The rows of a sheet that hold something.
+    fn rows(&mut self, name: &str, path: &str) -> Result<Rows> {
+        let text = self.member(path)?.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
+        let mut rows: Rows = Vec::new();
+        let (mut number, mut column) = (0, 0);
+        let mut cell = Cell::default();
+        for event in Scanner::new(&text) {
+            match event {
+                Event::Begin(element) => match element.name {
+                    "row" => {
+                        number = element.get("r").and_then(|row| row.parse().ok()).unwrap_or(number + 1);
+                        column = 0;
+                        rows.push((number, Vec::new()));
+                    }
+                    "c" => {
+                        column = element.get("r").and_then(|place| column_of(&place)).unwrap_or(column + 1);
+                        cell = Cell {
+                            kind: element.get("t").unwrap_or_default(),
+                            style: element.get("s").and_then(|style| style.parse().ok()).unwrap_or(0),
+                            ..Cell::default()
+                        };
+                    }
+                    "v" | "t" => cell.open = true,
+                    // Readings of Japanese text are no part of it.
+                    "rPh" => cell.reading = true,
+                    _ => {}
+                },
+                Event::Text(text) if cell.open && !cell.reading => cell.text += &text,
+                Event::Text(_) => {}
+                Event::End("v" | "t") => cell.open = false,
+                Event::End("rPh") => cell.reading = false,
+                Event::End("c") => {
+                    let text = self.shown(&cell).map_err(|what| Error::Cell {
+                        table: name.to_owned(),
+                        row: number,
+                        column: column.to_string(),
+                        what,
+                    })?;
+                    if text.trim().is_empty() {
+                        continue;
+                    }
+                    if column > COLUMNS {
+                        let what = format!(
+                            "sheet `{name}`, row {number}: expected at most {COLUMNS} columns, got `{text}` in column {column}"
+                        );
+                        return Err(Error::Instance(what));
+                    }
+                    let Some((_, cells)) = rows.last_mut() else { continue };
+                    cells.resize(cells.len().max(column), String::new());
+                    cells[column - 1] = text;
+                }
+                Event::End(_) => {}
+            }
+        }
+        rows.retain(|(_, cells)| !cells.is_empty());
+        Ok(rows)
+    }
+
+    /// A cell's content as people write it.
+    fn shown(&self, cell: &Cell) -> std::result::Result<String, String> {
+        match cell.kind.as_str() {
+            "s" => {
+                let place = cell.text.trim().parse::<usize>().ok();
+                let text = place.and_then(|place| self.strings.get(place));
+                text.cloned()
+                    .ok_or_else(|| format!("expected a text of the workbook, got number {}", cell.text))
+            }
+            "inlineStr" | "str" => Ok(cell.text.clone()),
+            "d" => Ok(cell.text.trim_end_matches('Z').to_owned()),
+            "b" => Ok(if cell.text.trim() == "1" { "yes" } else { "no" }.to_owned()),
+            "e" => Err(format!("expected a value, got {}", cell.text)),
+            _ if cell.text.trim().is_empty() => Ok(String::new()),
+            _ => {
+                let meaning = self.meanings.get(cell.style).copied().unwrap_or_default();
+                let text = written(&cell.text, meaning, self.from_1904);
+                text.ok_or_else(|| format!("expected a number or a date, got `{}`", cell.text))
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Cell {
+    kind: String,
+    style: usize,
+    text: String,
+    open: bool,
+    reading: bool,
+}
+
+/// The column of a place such as `BC12`, from 1.
+fn column_of(place: &str) -> Option<usize> {
+    let letters = place.bytes().take_while(u8::is_ascii_uppercase);
+    let column = letters.take(4).fold(0, |column, letter| 26 * column + usize::from(letter - b'A') + 1);
+    (column > 0).then_some(column)
+}
+
+/// The texts that cells share, by number.
+fn strings(text: &str) -> Vec<String> {
+    let (mut strings, mut open, mut reading) = (Vec::<String>::new(), false, false);
+    for event in Scanner::new(text) {
+        match event {
+            Event::Begin(element) => match element.name {
+                "si" => strings.push(String::new()),
+                "t" => open = true,
+                "rPh" => reading = true,
+                _ => {}
+            },
+            Event::End("t") => open = false,
+            Event::End("rPh") => reading = false,
+            Event::Text(part) if open && !reading => {
+                if let Some(last) = strings.last_mut() {
+                    *last += &part;
+                }
+            }
+            _ => {}
+        }
+    }
+    strings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Spreadsheets by hand, and one that a spreadsheet library has written.
+
+use super::*;
+use std::io::Write;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// A workbook of these sheets: names and what stands in `sheetData`.
+fn book(sheets: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let mut put = |name: &str, text: &str| {
+        archive.start_file(name, stored).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    };
+    let (mut list, mut links) = (String::new(), String::new());
+    for (index, (name, rows)) in sheets.iter().enumerate() {
+        list += &format!("<sheet name=\"{name}\" sheetId=\"{index}\" r:id=\"rId{index}\"/>");
+        links += &format!("<Relationship Id=\"rId{index}\" Target=\"worksheets/sheet{index}.xml\"/>");
+        put(
+            &format!("xl/worksheets/sheet{index}.xml"),
+            &format!("<worksheet><sheetData>{rows}</sheetData></worksheet>"),
+        );
+    }
+    put("xl/workbook.xml", &format!("<workbook><sheets>{list}</sheets></workbook>"));
+    put("xl/_rels/workbook.xml.rels", &format!("<Relationships>{links}</Relationships>"));
+    let texts =
+        ["job", "machine", "time", "A &amp; B", "m"].map(|text| format!("<si><t>{text}</t></si>")).concat();
+    put("xl/sharedStrings.xml", &format!("<sst>{texts}</sst>"));
+    archive.finish().unwrap().into_inner()
+}
+
+const HEADER: &str = "<row r=\"1\"><c r=\"A1\" t=\"s\"><v>0</v></c><c r=\"B1\" t=\"s\"><v>1</v></c><c r=\"C1\" t=\"s\"><v>2</v></c></row>";
+
+/// A row of the operations: job, machine, and a cell for the time.
+fn row(time: &str) -> String {
+    format!(
+        "{HEADER}<row r=\"4\"><c r=\"A4\" t=\"s\"><v>3</v></c><c r=\"B4\" t=\"inlineStr\"><is><t>m</t></is></c>{time}</row>"
+    )
+}
+
+#[test]
+fn sheets_are_tables_and_one_other_holds_the_operations() {
+    let jobs = "<row><c t=\"s\"><v>0</v></c><c t=\"str\"><v>due</v></c></row><row><c t=\"s\"><v>3</v></c><c><v>9</v></c></row>";
+    let bytes = book(&[("Sheet1", &row("<c r=\"C4\"><v>7</v></c>")), ("Jobs", jobs), ("notes", "")]);
+    let plan = Plan::read_xlsx(&bytes).unwrap();
+    assert_eq!((plan.shop.jobs()[0].name.as_str(), plan.shop.jobs()[0].due), ("A & B", Some(9)));
+    assert_eq!(plan.shop.operation(0).modes[0].time, 7);
+}
+
+#[test]
+fn mistakes_are_one_line() {
+    let refusal = |bytes: &[u8]| Plan::read_xlsx(bytes).unwrap_err().to_string();
+    assert!(refusal(b"job,machine,time\n").starts_with("expected a spreadsheet (.xlsx): "));
+    let of = |time: &str| refusal(&book(&[("operations", &row(time))]));
+    assert!(
+        of("<c r=\"C4\" t=\"e\"><v>#DIV/0!</v></c>")
+            .ends_with("row 4, column 3: expected a value, got #DIV/0!")
+    );
+    assert!(
+        of("<c r=\"C4\" t=\"s\"><v>99</v></c>").ends_with("expected a text of the workbook, got number 99")
+    );
+    assert!(of("<c r=\"C4\" t=\"str\"><v>x</v></c>").starts_with("operations, row 4, column time: "));
+    assert!(of("<c r=\"XFD4\"><v>1</v></c>").contains("expected at most 64 columns"));
+    assert!(of("").starts_with("operations, row 4, column time: expected something"));
+    let two = refusal(&book(&[("one", &row("")), ("two", &row(""))]));
+    assert!(two.starts_with("sheets `one` and `two`: expected names of tables (settings, jobs"), "{two}");
+    assert!(refusal(&book(&[])).contains("expected a table of operations"));
+}
+
+#[test]
+fn a_library_s_file_says_what_the_template_says() {
+    // Made by `tests/fixtures/make.py`: the template with real dates, times of day and lengths in its cells.
+    let bytes = include_bytes!("../../../tests/fixtures/template.xlsx");
+    let (sheet, csv) = (Plan::read_xlsx(bytes).unwrap(), Plan::read(super::super::template()).unwrap());
+    assert_eq!(sheet.shop, csv.shop);
+    assert_eq!((sheet.clock.show(90), sheet.objective), (csv.clock.show(90), csv.objective));
+}
