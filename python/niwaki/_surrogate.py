@@ -98,8 +98,9 @@ def log_factors(ops: Ops, ell: Any, own: Any, rule: Rule, weight: Any = None) ->
         strength = _strength(ops, ops.constant(read), own, rule, weight)
     raw = strength * read
     factor = raw
-    if rule.beyond == "drop":
-        factor = ops.where((raw >= rule.low) & (raw <= rule.high), raw, -math.inf)
+    if rule.beyond != "hold":
+        within = raw if rule.beyond == "drop" else ops.constant(raw) * 0.0
+        factor = ops.where((raw >= rule.low) & (raw <= rule.high), within, -math.inf)
     elif rule.low > -math.inf or rule.high < math.inf:
         factor = ops.clip(raw, rule.low, rule.high)
     if rule.self_normalised:
@@ -138,7 +139,7 @@ def bounds(
     if clip is None or weighed:
         return -math.inf, math.inf, math.inf
     low, high, dual = clip
-    dual = math.inf if dual is None else dual
+    dual = rule.dual if dual is None else min(dual, rule.dual)
     if not rule.growing_clip:
         return 1.0 - low, 1.0 + high, dual
     stretch = (positions(ops, own, like) + 1.0) ** 0.5

@@ -44,7 +44,8 @@ Clip = Union[None, float, tuple[float, float], tuple[float, float, Union[float, 
 class Rule:
     """The normal form of a member: what it reads, how strongly, how it bounds it, and how the factor enters.
 
-    `log_factor = strength · reading`, held in [low, high] or dropped beyond them. Readings are sums of log-ratios over
+    `log_factor = strength · reading`, held in [low, high] or dropped beyond them; with `keep` it is 0 (a factor of one) within
+    them and dropped beyond. Where the advantage is negative, ratios above `dual` are flat inside a clip. Readings are sums of log-ratios over
     the policy's own steps: the whole prefix, its last `window` steps, its minimum, the step itself, or the whole
     sequence's mean or sum.
     """
@@ -54,10 +55,11 @@ class Rule:
     strength: float = 1.0
     low: float = -math.inf
     high: float = math.inf
-    beyond: Literal["hold", "drop"] = "hold"
+    beyond: Literal["hold", "drop", "keep"] = "hold"
     form: Literal["multiply", "replace", "weigh"] = "multiply"
     self_normalised: bool = False
     growing_clip: bool = False
+    dual: float = math.inf
     ess_floor: float | None = None
 
 
@@ -177,6 +179,41 @@ class Correction:
     def cispo(cls, low: float = 1.0, high: float = 0.2) -> Correction:
         """CISPO: the clipped ratio as a constant weight on the score."""
         return cls._of("cispo", low, high)
+
+    @classmethod
+    def dual_clip(cls, c: float = 3.0) -> Correction:
+        """PPO whose losses go flat above a ratio of `c`, too; needs a clip."""
+        return cls._of("dual-clip", c)
+
+    @classmethod
+    def gpg(cls) -> Correction:
+        """The plain policy gradient: no ratio, no clip."""
+        return cls.parse("gpg")
+
+    @classmethod
+    def token_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
+        """Drops tokens whose inverse ratio lies outside [low, high]."""
+        return cls._of("token-k1", low, high)
+
+    @classmethod
+    def token_k2(cls, most: float = 0.1) -> Correction:
+        """Drops tokens whose k2, half the squared log-ratio, exceeds `most`."""
+        return cls._of("token-k2", most)
+
+    @classmethod
+    def token_k3(cls, most: float = 0.1) -> Correction:
+        """Drops tokens whose k3, ratio − 1 − log-ratio, exceeds `most`."""
+        return cls._of("token-k3", most)
+
+    @classmethod
+    def sequence_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
+        """Drops sequences whose inverse product of ratios lies outside [low, high]."""
+        return cls._of("sequence-k1", low, high)
+
+    @classmethod
+    def mean_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
+        """Drops sequences whose inverse geometric mean of ratios lies outside [low, high]."""
+        return cls._of("mean-k1", low, high)
 
     @classmethod
     def _of(cls, member: str, *values: float) -> Correction:

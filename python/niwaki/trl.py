@@ -69,7 +69,7 @@ class GRPOTrainer(trl.GRPOTrainer):
     ) -> None:
         self.correction = Correction.parse(correction)
         rule = self.correction.rule
-        if rule.form != "multiply" or rule.growing_clip:
+        if rule.form != "multiply" or rule.growing_clip or rule.dual < float("inf"):
             raise ValueError(
                 f"correction '{self.correction}' does not multiply the ratio inside TRL's own clip; "
                 "use importance_sampling_level='sequence' for gspo and loss_type='cispo' for cispo"

@@ -38,7 +38,7 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         routing: whether gradients flow through the factor to earlier tokens.
     """
     member = Correction.parse(correction)
-    if member.rule.form != "multiply" or member.rule.growing_clip:
+    if member.rule.form != "multiply" or member.rule.growing_clip or member.rule.dual < float("inf"):
         raise ValueError(
             f"correction '{member}' does not multiply the ratio inside verl's own clip; "
             "verl has gspo, cispo and rollout weights of its own"

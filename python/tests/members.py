@@ -26,6 +26,13 @@ LOSSES = [
     "sequence-mis:0.7,1.4",
     "cispo",
     "cispo:0.2,0.1",
+    "dual-clip:1.1",
+    "gpg",
+    "token-k1:0.9,1.1",
+    "token-k2:0.005",
+    "token-k3:0.005",
+    "sequence-k1:0.7,1.4",
+    "mean-k1:0.97,1.03",
 ]
 
 

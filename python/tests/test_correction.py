@@ -104,6 +104,13 @@ def test_names_constructors_and_members_agree():
         "token-mis:0.5,2": Correction.token_mis(),
         "sequence-mis:0.4,3": Correction.sequence_mis(0.4, 3),
         "cispo:1,0.2": Correction.cispo(),
+        "dual-clip:3": Correction.dual_clip(),
+        "gpg": Correction.gpg(),
+        "token-k1:0.5,2": Correction.token_k1(),
+        "token-k2:0.1": Correction.token_k2(),
+        "token-k3:0.1": Correction.token_k3(),
+        "sequence-k1:0.5,2": Correction.sequence_k1(),
+        "mean-k1:0.5,2": Correction.mean_k1(),
     }
     for text, built in written.items():
         assert Correction.parse(text) == built and str(built) == text

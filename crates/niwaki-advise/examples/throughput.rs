@@ -12,7 +12,7 @@ use std::time::Instant;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
     let start = Instant::now();
-    let mut dump = Dump::open(&files, Naming::default(), Against::Old)?;
+    let mut dump = Dump::open(&files, Naming::default(), Against::Old, false)?;
     dump.prepare(|_| {})?;
     let mut measure = Measure::new(Settings::default());
     let mut measuring = 0.0;

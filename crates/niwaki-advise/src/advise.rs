@@ -20,6 +20,8 @@ pub struct Question {
     pub naming: Naming,
     /// What the current policy is held against.
     pub against: Against,
+    /// Whether the files are still written to: a last line without its end is then left for later.
+    pub growing: bool,
 }
 
 /// What the dumps of a run say.
@@ -46,9 +48,9 @@ pub fn advise(
     question: Question,
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Advice, Error> {
-    let Question { settings, naming, against } = question;
+    let Question { settings, naming, against, growing } = question;
     check(&settings)?;
-    let mut dump = Dump::open(files, naming, against)?;
+    let mut dump = Dump::open(files, naming, against, growing)?;
     let (names, bytes) = (dump.names(), dump.bytes());
     watch(bytes, 0);
     let mut measure = Measure::new(settings);
@@ -80,9 +82,9 @@ fn check(settings: &Settings) -> Result<(), Error> {
         ),
         (
             "threshold",
-            verl.threshold,
-            verl.threshold.is_finite() && verl.threshold > 0.0,
-            "must be a positive number",
+            verl.threshold.upper,
+            verl.threshold.is_sound(),
+            "must be a positive number, with a smaller one before it where there are two",
         ),
     ];
     match faults.into_iter().find(|(_, _, sound, _)| !sound) {
@@ -103,9 +105,12 @@ impl Advice {
     /// # Errors
     /// If a value cannot be written as JSON.
     pub fn json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(&self.value())
+    }
+
+    pub(crate) fn value(&self) -> serde_json::Value {
         let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
-        let all = serde_json::json!({ "files": files, "verdict": self.verdict, "measured": self.measured });
-        serde_json::to_string_pretty(&all)
+        serde_json::json!({ "files": files, "verdict": self.verdict, "measured": self.measured })
     }
 
     /// The page: verdict, plots and every number.

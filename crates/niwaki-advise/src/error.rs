@@ -24,6 +24,12 @@ pub enum Error {
         /// Its ending.
         ending: String,
     },
+    /// A folder without a dump.
+    #[error("{folder} holds no dump; it would end in .jsonl, .npz or .parquet")]
+    NoDump {
+        /// The folder as it was given.
+        folder: String,
+    },
     /// A file that is not what its ending says, or is cut short.
     #[error("{file}: not a whole {layout} file: {why}")]
     Broken {

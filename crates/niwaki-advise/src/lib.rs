@@ -21,6 +21,7 @@
 //! | [`verdict`] | what to do, and why |
 //! | [`gate`] | conditions that fail a check |
 //! | [`text`], [`page`] | the summary and the report |
+//! | [`series`], [`Comparison`] | which files are one run, and runs side by side |
 //! | [`advise()`] | the door: dumps in, advice out |
 //!
 //! # Example
@@ -46,16 +47,19 @@
 //! ```
 
 mod advise;
+mod compare;
 mod error;
 pub mod gate;
 pub mod measure;
 pub mod page;
 pub mod read;
 pub mod schema;
+pub mod series;
 pub mod text;
 pub mod trajectory;
 pub mod verdict;
 pub mod verl;
 
 pub use advise::{Advice, Question, advise};
+pub use compare::Comparison;
 pub use error::{Error, Fault, Place};

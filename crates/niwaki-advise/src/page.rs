@@ -1,6 +1,6 @@
 //! The page: verdict, plots and every number, in one file.
 
-use crate::measure::{Measured, PositionRow};
+use crate::measure::{Measured, PositionRow, REACHED};
 use crate::text::{facts, number_table};
 use crate::verdict::{Action, Verdict};
 use niwaki_page::{
@@ -37,7 +37,7 @@ pub fn page(title: &str, measured: &Measured, verdict: &Verdict, clip: (f64, f64
         page = page.section(course(measured));
     }
     page.section(ratios(measured, clip))
-        .section(strengths(measured))
+        .section(strengths(measured, verdict))
         .section(Section::new("Every number").table(number_table(measured)))
         .section(verl(measured))
         .made(made)
@@ -52,12 +52,24 @@ fn verdict_section(verdict: &Verdict) -> Section {
     let says = capital(&verdict.says);
     let mut reasons = verdict.because.iter().cloned();
     let because = reasons.next().unwrap_or_default();
+    let mut plain =
+        vec![format!("**How sure:** {}", verdict.sure), format!("**If nothing changes:** {}", verdict.idle)];
+    plain.extend(
+        verdict.set.iter().map(|advised| format!("**In {}:** {}", advised.trainer.name(), advised.what)),
+    );
     let callout = match verdict.action {
         Action::CorrectionWasted => Callout::good(says, because),
         Action::ShortWarmup { .. } | Action::NotEnoughData { .. } => Callout::neutral(says, because),
         Action::ReduceReuse | Action::NoSignal => Callout::bad(says, because),
     };
-    Section::new("Verdict").callout(callout).list(reasons)
+    Section::new("Verdict").callout(callout).list(plain).list(reasons)
+}
+
+/// The positions that a tenth of the trajectories reach: beyond, an ESS is that of a handful.
+pub(crate) fn reached(rows: &[PositionRow]) -> &[PositionRow] {
+    let first = rows.first().map_or(0.0, |row| row.mass);
+    let end = rows.iter().rposition(|row| row.mass >= REACHED * first).map_or(0, |last| last + 1);
+    &rows[..end]
 }
 
 /// Positions spread evenly, the last one kept.
@@ -68,7 +80,7 @@ fn thinned(rows: &[PositionRow]) -> Vec<&PositionRow> {
 }
 
 fn along(measured: &Measured) -> Section {
-    let rows = thinned(&measured.positions);
+    let rows = thinned(reached(&measured.positions));
     let curve = |of: fn(&PositionRow) -> f64| -> Vec<(f64, f64)> {
         rows.iter().map(|row| (row.position as f64, of(row))).collect()
     };
@@ -114,7 +126,8 @@ fn along(measured: &Measured) -> Section {
     Section::new("Along the trajectory")
         .figure(Figure::new(&ess).caption(
             "What a full correction would leave of the batch at each step. Clamped weights look healthy however \
-             stale the data is; only the raw curve can warn.",
+             stale the data is; only the raw curve can warn. The figures end where fewer than a tenth of the trajectories \
+             are left.",
         ))
         .figure(Figure::new(&witness).caption(
             "The covariance of the prefix ratio with what the step adds to the objective: zero where upweighted and \
@@ -186,27 +199,32 @@ fn ratios(measured: &Measured, clip: (f64, f64)) -> Section {
     ))
 }
 
-fn strengths(measured: &Measured) -> Section {
+fn strengths(measured: &Measured, verdict: &Verdict) -> Section {
     let mut table = Table::new("A batch's estimate at each strength, the full correction taken as the truth")
         .column(Column::number("α").format(Format::fixed(1)))
         .column(Column::number("bias").format(Format::significant(2)))
         .column(Column::number("variance").format(Format::significant(3)))
         .column(Column::number("squared error").format(Format::significant(3)))
         .column(Column::number("ESS").format(Format::percent(0)));
-    let best = measured.alphas.iter().map(|row| row.error).fold(f64::INFINITY, f64::min);
+    // The advised row is marked, so that table and verdict tell one story.
+    let advised = match verdict.action {
+        Action::ShortWarmup { alpha } => alpha,
+        _ => 0.0,
+    };
     for row in &measured.alphas {
         let error = Cell::from(row.error);
         table.push([
             Cell::from(row.alpha),
             Cell::from(row.bias),
             Cell::from(row.variance),
-            if row.error == best { error.best() } else { error },
+            if (row.alpha - advised).abs() < 0.05 { error.best() } else { error },
             Cell::from(row.ess),
         ]);
     }
     Section::new("Strengths").table(table).note(
-        "Squared error of the mean over one batch: squared bias, less the noise of its estimate, plus variance over N. \
-         It scores the estimate of the objective; the direction of its gradient can gain where this does not.",
+        "The row nearest to the advice is marked. Squared error of the mean over one batch: squared bias, less the noise of \
+         its estimate, plus variance over N. It scores the estimate of the objective, and so asks for more strength than \
+         an update can use: the gradient also routes credit back, whose variance this table does not hold.",
     )
 }
 

@@ -27,6 +27,8 @@ pub enum Field {
     Group,
     /// Batch of the run.
     Iteration,
+    /// How many updates had used the trajectory before.
+    Age,
     /// How much the trajectory counts.
     Weight,
     /// Steps of the trajectory in a padded array.
@@ -36,7 +38,7 @@ pub enum Field {
 }
 
 /// Every field, in the order of [`Field::index`].
-pub const FIELDS: [Field; 12] = [
+pub const FIELDS: [Field; 13] = [
     Field::OldLogProb,
     Field::NewLogProb,
     Field::BehaviourLogProb,
@@ -46,6 +48,7 @@ pub const FIELDS: [Field; 12] = [
     Field::ToolMask,
     Field::Group,
     Field::Iteration,
+    Field::Age,
     Field::Weight,
     Field::Length,
     Field::Offsets,
@@ -94,6 +97,7 @@ impl Field {
             Self::ToolMask => &["tool_mask", "env_mask"],
             Self::Group => &["group", "group_id", "uid", "prompt_id", "instance"],
             Self::Iteration => &["iteration", "step", "global_step", "global_steps", "update"],
+            Self::Age => &["age", "use"],
             Self::Weight => &["weight"],
             Self::Length => &["length", "lengths"],
             Self::Offsets => &["offsets", "cu_seqlens"],

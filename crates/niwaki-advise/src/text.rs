@@ -22,7 +22,7 @@ const ORDER: &[(&str, &[&str])] = &[
     ),
     (
         "What would a full correction leave of the batch?",
-        &["ess", "prefix_ess", "ess_sequence", "ess_step", "collapse_horizon"],
+        &["ess", "ess_forecast", "prefix_ess", "ess_sequence", "ess_step", "collapse_horizon"],
     ),
     (
         "What does PPO's dropped ratio bias?",
@@ -40,6 +40,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "silent_batches",
             "zero_reward_batches",
             "chance_of_none",
+            "headroom",
         ],
     ),
     (
@@ -93,8 +94,16 @@ fn interval(number: &Number) -> String {
 pub fn facts(measured: &Measured) -> String {
     let facts = &measured.facts;
     let groups = if facts.groups > 0 { format!(", {} groups", facts.groups) } else { String::new() };
+    let mut aside = String::new();
+    if facts.earlier_uses > 0 {
+        let _ = write!(aside, "; {} earlier uses of the same batches left aside", facts.earlier_uses);
+    }
+    if facts.unscored_steps > 0 {
+        let _ =
+            write!(aside, "; {} steps that the sampling engine did not score left out", facts.unscored_steps);
+    }
     format!(
-        "{} trajectories of {} steps on average (longest {}), {} {}{groups}; N = {} per batch",
+        "{} trajectories of {} steps on average (longest {}), {} {}{groups}; N = {} per batch{aside}",
         facts.trajectories,
         Format::significant(3).text(facts.mean_length),
         facts.longest,
@@ -107,12 +116,22 @@ pub fn facts(measured: &Measured) -> String {
 /// The whole summary, for a terminal of `width` columns.
 #[must_use]
 pub fn summary(measured: &Measured, verdict: &Verdict, width: usize) -> String {
-    let mut text = format!("verdict: {}\n", verdict.says);
-    for reason in &verdict.because {
-        for (at, line) in wrapped(reason, width.saturating_sub(4).max(20)).into_iter().enumerate() {
-            let _ = writeln!(text, "  {} {line}", if at == 0 { '-' } else { ' ' });
+    let mut text = String::new();
+    let mut entry = |mark: &str, said: &str| {
+        let (indent, room) = (mark.chars().count(), width.saturating_sub(mark.chars().count()).max(20));
+        for (at, line) in wrapped(said, room).into_iter().enumerate() {
+            let _ =
+                if at == 0 { writeln!(text, "{mark}{line}") } else { writeln!(text, "{:indent$}{line}", "") };
         }
+    };
+    entry("verdict: ", &verdict.says);
+    entry("how sure: ", &verdict.sure);
+    entry("if nothing changes: ", &verdict.idle);
+    for advised in &verdict.set {
+        entry(&format!("in {}: ", advised.trainer.name()), &advised.what);
     }
+    entry("why:", "");
+    verdict.because.iter().for_each(|reason| entry("  - ", reason));
     let _ = write!(text, "\n{}\n\n{}", facts(measured), number_table(measured).to_text(width));
     text
 }

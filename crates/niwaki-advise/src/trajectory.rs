@@ -48,6 +48,8 @@ pub struct Record {
     pub group: Option<u64>,
     /// Batch of the run.
     pub iteration: Option<i64>,
+    /// How many updates had used the trajectory before.
+    pub age: Option<i64>,
     /// How much the trajectory counts.
     pub weight: Option<f64>,
 }
@@ -57,7 +59,7 @@ impl Record {
     pub fn clear(&mut self) {
         self.values.iter_mut().for_each(Vec::clear);
         self.came = [Came::Absent; LISTS];
-        (self.group, self.iteration, self.weight) = (None, None, None);
+        (self.group, self.iteration, self.age, self.weight) = (None, None, None, None);
     }
 
     /// The buffer of a field of numbers, emptied and marked.
@@ -184,6 +186,36 @@ impl Baselines {
     }
 }
 
+/// The last use of each batch, where a dump holds several of the same trajectories.
+#[derive(Clone, Debug, Default)]
+pub struct LastUses {
+    ages: BTreeMap<i64, i64>,
+}
+
+impl LastUses {
+    /// Looks at a trajectory.
+    pub fn add(&mut self, record: &Record) {
+        let age = self.ages.entry(record.iteration.unwrap_or(0)).or_insert(i64::MIN);
+        *age = (*age).max(record.age.unwrap_or(0));
+    }
+
+    /// Whether its batch was used again after this.
+    #[must_use]
+    pub fn is_earlier(&self, record: &Record) -> bool {
+        let last = self.ages.get(&record.iteration.unwrap_or(0));
+        last.is_some_and(|&last| record.age.unwrap_or(0) < last)
+    }
+}
+
+/// What was read and does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Trajectories that were used again later.
+    pub earlier_uses: usize,
+    /// Steps that the sampling engine gave no log-prob for.
+    pub unscored_steps: usize,
+}
+
 /// What a trajectory is beside its steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lane {
@@ -214,6 +246,8 @@ pub struct Chunk {
     pub offsets: Vec<usize>,
     /// What trajectories are beside their steps.
     pub lanes: Vec<Lane>,
+    /// What was read beside them.
+    pub left_out: LeftOut,
     against: Against,
 }
 
@@ -235,6 +269,7 @@ impl Chunk {
             advantage: Vec::new(),
             offsets: vec![0],
             lanes: Vec::new(),
+            left_out: LeftOut::default(),
         }
     }
 
@@ -245,6 +280,7 @@ impl Chunk {
         }
         self.offsets.truncate(1);
         self.lanes.clear();
+        self.left_out = LeftOut::default();
     }
 
     /// Number of steps.
@@ -291,8 +327,17 @@ impl Chunk {
                 return Err(Fault::MaskValue { field: mask, index, value: record.values(mask)[index] });
             }
         }
-        let kept = |index: usize| masks.iter().all(|&mask| record.values(mask)[index] == 1.0);
-        let all = masks.is_empty();
+        // A token that the sampling engine gave no score for (TRL writes NaN) is unknown to what reads that score.
+        let scores = record.values(Field::BehaviourLogProb);
+        let scored = record.came(Field::BehaviourLogProb) == Came::Many;
+        let unknown = |index: usize| scored && scores[index].is_nan();
+        let taken = |index: usize| masks.iter().all(|&mask| record.values(mask)[index] == 1.0);
+        let unscored =
+            if scored { (0..steps).filter(|&index| taken(index) && unknown(index)).count() } else { 0 };
+        let of_engine = old_field == Field::BehaviourLogProb;
+        let kept = |index: usize| taken(index) && !(of_engine && unknown(index));
+        let all = masks.is_empty() && !(of_engine && unscored > 0);
+        self.left_out.unscored_steps += unscored;
         let pack = |field: Field, into: &mut Vec<f64>| {
             let values = record.values(field);
             if all {
@@ -312,14 +357,17 @@ impl Chunk {
             let value = values[index];
             Err(unsound(field, index, value).unwrap_or(Fault::Positive { field, index, value }))
         };
-        let log_prob = |value: f64| (-LARGEST..=ROUNDING).contains(&value);
+        fn log_prob(value: f64) -> bool {
+            (-LARGEST..=ROUNDING).contains(&value)
+        }
         let start = self.old.len();
         pack(old_field, &mut self.old);
         check(old_field, log_prob, &self.old[start..])?;
         pack(Field::NewLogProb, &mut self.new);
         check(Field::NewLogProb, log_prob, &self.new[start..])?;
-        if self.against == Against::Behaviour {
-            // The behaviour's log-probs were read above, in the place of the rollout's.
+        if of_engine {
+            // The engine's log-probs were read above, in the place of the rollout's: with them the current policy is
+            // compared, as verl does in its bypass mode.
         } else if record.came(Field::BehaviourLogProb) == Came::Absent {
             if !self.behaviour.is_empty() {
                 return Err(Fault::Missing { field: Field::BehaviourLogProb, near: None });
@@ -335,7 +383,11 @@ impl Chunk {
                 });
             }
             pack(Field::BehaviourLogProb, &mut self.behaviour);
-            check(Field::BehaviourLogProb, log_prob, &self.behaviour[start..])?;
+            check(
+                Field::BehaviourLogProb,
+                |value| value.is_nan() || log_prob(value),
+                &self.behaviour[start..],
+            )?;
         }
         let reward = record.reward()?;
         match (record.came(Field::Advantage), reward, baselines) {

@@ -64,14 +64,21 @@ fn rules() -> Vec<Rule> {
         Reads::SequenceMean,
         Reads::SequenceSum,
     ];
-    let bounds = [Bound::Clamp(-0.2, f64::INFINITY), Bound::Clamp(-0.3, 0.1), Bound::Drop(-0.2, 0.3)];
+    let bounds = [
+        Bound::Clamp(-0.2, f64::INFINITY),
+        Bound::Clamp(-0.3, 0.1),
+        Bound::Drop(-0.2, 0.3),
+        Bound::Keep(-0.2, 0.3),
+    ];
     let mut rules = Vec::new();
     for (reads, bound) in reads.iter().flat_map(|&reads| bounds.map(|bound| (reads, bound))) {
         for form in [Form::Multiply, Form::Replace, Form::Weigh] {
             let rule = Rule { reads, bound, form, ..Rule::tempered(0.7) };
             let coupled = [Rule { self_normalised: true, ..rule }, Rule { ess_floor: Some(0.97), ..rule }];
             let growing = Rule { growing_clip: true, ..rule };
-            rules.extend([rule, growing].into_iter().chain(coupled).filter(|rule| rule.check().is_ok()));
+            let dual = Rule { dual: 1.15, ..rule };
+            rules
+                .extend([rule, growing, dual].into_iter().chain(coupled).filter(|rule| rule.check().is_ok()));
         }
     }
     rules
@@ -166,7 +173,7 @@ fn f32_follows_f64() {
         let offsets = case.offsets.clone();
         let [log_prob, rollout, advantage] =
             [&case.log_prob, &case.rollout, &case.advantage].map(|x| narrow(x));
-        for loss in losses().filter(|loss| !loss.contains("mis")) {
+        for loss in losses().filter(|loss| !loss.contains("mis") && !loss.contains("-k")) {
             let surrogate: Surrogate = loss.parse::<Surrogate>().unwrap().without_clip();
             let (mut wide, mut slim) = (Workspace::default(), Workspace::default());
             let rows = Rows::ragged(&offsets);

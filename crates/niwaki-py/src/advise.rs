@@ -33,7 +33,11 @@ impl Given {
             clip: Clip { low: self.clip.0, high: self.clip.1, dual: None },
             ess_floor: self.ess_floor,
             batch: self.batch,
-            verl: verl::Settings { level, threshold: self.rollout_is_threshold },
+            verl: verl::Settings {
+                level,
+                threshold: verl::Threshold { lower: None, upper: self.rollout_is_threshold },
+                ..verl::Settings::default()
+            },
         })
     }
 
@@ -116,7 +120,7 @@ pub(crate) fn advise_files(
         let field: Field = field.parse().map_err(|why| PyValueError::new_err(format!("names: {why}")))?;
         naming = naming.with(field, name);
     }
-    let question = Question { settings: given.settings()?, naming, against: given.against() };
+    let question = Question { settings: given.settings()?, naming, against: given.against(), growing: false };
     let found = waiting::run(py, move |_| {
         let advice = advise(&files, question, &mut |_, _| {})?;
         Ok(told(&advice.measured, &advice.verdict))

@@ -26,6 +26,7 @@ pub(crate) struct Fields {
     form: String,
     self_normalised: bool,
     growing_clip: bool,
+    dual: f64,
     ess_floor: Option<f64>,
 }
 
@@ -63,7 +64,8 @@ impl Fields {
         let bound = match self.beyond.as_str() {
             "hold" => Bound::Clamp(self.low, self.high),
             "drop" => Bound::Drop(self.low, self.high),
-            other => return Err(refuse("beyond", other, "hold or drop")),
+            "keep" => Bound::Keep(self.low, self.high),
+            other => return Err(refuse("beyond", other, "hold, drop or keep")),
         };
         let form = match self.form.as_str() {
             "multiply" => Form::Multiply,
@@ -78,6 +80,7 @@ impl Fields {
             form,
             self_normalised: self.self_normalised,
             growing_clip: self.growing_clip,
+            dual: self.dual,
             ess_floor: self.ess_floor,
         })
     }
@@ -97,6 +100,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, rule: &Rule) -> PyResult<pyo3::Bou
     let (beyond, low, high) = match rule.bound {
         Bound::Clamp(low, high) => ("hold", low, high),
         Bound::Drop(low, high) => ("drop", low, high),
+        Bound::Keep(low, high) => ("keep", low, high),
     };
     let form = match rule.form {
         Form::Multiply => "multiply",
@@ -112,6 +116,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, rule: &Rule) -> PyResult<pyo3::Bou
     fields.set_item("form", form)?;
     fields.set_item("self_normalised", rule.self_normalised)?;
     fields.set_item("growing_clip", rule.growing_clip)?;
+    fields.set_item("dual", rule.dual)?;
     fields.set_item("ess_floor", rule.ess_floor)?;
     Ok(fields)
 }

@@ -137,6 +137,20 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     }
 }
 
+/// Clears the screen, where standard output is one.
+pub(crate) fn clear() {
+    let screen = console::Term::stdout();
+    if screen.is_term() {
+        // A screen that cannot be cleared shows the next result below the last.
+        let _ = screen.clear_screen();
+    }
+}
+
+/// Whether standard output still takes what is printed.
+pub(crate) fn is_heard() -> bool {
+    UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+}
+
 /// Columns of the terminal; 100 where there is none.
 pub(crate) fn width() -> usize {
     let columns = usize::from(console::Term::stdout().size_checked().map_or(100, |(_, columns)| columns));

@@ -117,7 +117,7 @@ fn packed(fixtures: &str) -> Read {
 
 /// All of a dump, measured: what a reader lets through must not break the sums either.
 fn measured(file: &Path) -> Result<(), Error> {
-    let mut dump = Dump::open(&[file.to_owned()], Naming::default(), Against::Old)?;
+    let mut dump = Dump::open(&[file.to_owned()], Naming::default(), Against::Old, false)?;
     dump.prepare(|_| {})?;
     let (mut chunk, mut measure) = (dump.chunk(), Measure::new(Default::default()));
     while dump.next(&mut chunk)? {

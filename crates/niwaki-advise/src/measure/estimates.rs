@@ -21,7 +21,7 @@ pub(crate) struct Choices {
 pub(crate) const COLLAPSED: f64 = 0.1;
 
 /// A position counts as the worst only if this share of the trajectories reaches it.
-const REACHED: f64 = 0.1;
+pub const REACHED: f64 = 0.1;
 
 /// Numbers of a set of trajectories.
 ///
@@ -36,6 +36,8 @@ pub(crate) struct Estimates {
     pub(crate) chi2_step: f64,
     pub(crate) chi2_sequence: f64,
     pub(crate) ess: f64,
+    /// ESS of a full correction as the spread of the prefix log-ratios foretells it.
+    pub(crate) ess_forecast: f64,
     pub(crate) ess_step: f64,
     pub(crate) ess_sequence: f64,
     pub(crate) prefix_ess: Vec<f64>,
@@ -114,6 +116,13 @@ impl Estimates {
         self.ess_sequence = part.whole.ess(part.lane_mass);
         self.ess_at = std::array::from_fn(|k| part.tilted.ess(strength(k)));
         self.ess = self.ess_at[GRID - 1];
+        // Of log-normal weights: exp(−Var L). A variance of logs is known from a few hundred trajectories, however heavy the
+        // weights' own tails are; the ESS that is measured then falls as more of them are seen.
+        let wide = |at: usize| {
+            let (prefix, of) = (positions.get(at, Sum::Prefix), positions.get(at, Sum::Mass));
+            positions.get(at, Sum::PrefixSquared) - prefix * prefix / of
+        };
+        self.ess_forecast = (-places.clone().map(wide).sum::<f64>().max(0.0) / mass).exp();
         self.clip_fraction = part.flat / mass;
         self.outside_clip = part.outside / mass;
         self.zero_signal = part.silent / part.lane_mass;

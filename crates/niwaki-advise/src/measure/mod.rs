@@ -23,5 +23,6 @@ mod scaled;
 mod signal;
 mod steps;
 
+pub use estimates::REACHED;
 pub use numbers::{NAMES, Number};
 pub use run::{AlphaRow, Bin, Facts, IterationRow, Measure, Measured, PositionRow, Settings};

@@ -50,6 +50,12 @@ const ENTRIES: &[Entry] = &[
     ("chi2_step", "χ² of the step ratio", |e| e.chi2_step, ANY),
     ("chi2_sequence", "χ² of the whole trajectory's ratio", |e| e.chi2_sequence, ANY),
     ("ess", "ESS of the full correction's weights over all steps", |e| e.ess, SHARE),
+    (
+        "ess_forecast",
+        "exp(−Var L): that ESS as the spread of the prefix log-ratios foretells it",
+        |e| e.ess_forecast,
+        SHARE,
+    ),
     ("ess_step", "ESS of the step ratios", |e| e.ess_step, SHARE),
     ("ess_sequence", "ESS of the whole trajectories' ratios", |e| e.ess_sequence, SHARE),
     (
@@ -88,7 +94,12 @@ const ENTRIES: &[Entry] = &[
     ("zero_signal", "share of trajectories with zero advantage throughout", |e| e.zero_signal, SHARE),
     ("alpha_rule", "α by the rule min(1, 1/σ²T)", |e| e.alpha_rule, SHARE),
     ("alpha_floor", "largest α whose weights keep the ESS floor", |e| e.alpha_floor, SHARE),
-    ("alpha_error", "α of least squared error of a batch's estimate", |e| e.alpha_error, SHARE),
+    (
+        "alpha_error",
+        "α of least squared error of the estimated objective; no advice: gradients cost more",
+        |e| e.alpha_error,
+        SHARE,
+    ),
     ("error_ratio", "that squared error over PPO's", |e| e.error_ratio, SHARE),
     ("signal", "S of eq:dominance, in units of the estimate's spread", |e| e.signal, ANY),
     ("cost", "V of eq:dominance, in the same units squared", |e| e.cost, POSITIVE),
@@ -104,11 +115,12 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// Numbers of the signal in batches, which have no interval.
-pub(crate) const SIGNAL: [(&str, &str); 4] = [
+pub(crate) const SIGNAL: [(&str, &str); 5] = [
     ("zero_reward_batches", "C3: share of iterations in which every reward is zero"),
     ("silent_batches", "C3: share of iterations in which all rewards are alike"),
     ("silent_groups", "C3: share of groups without a non-zero advantage"),
     ("chance_of_none", "C3: chance that a batch at the scarcest iteration's rate holds no reward"),
+    ("headroom", "share of the range of rewards above their mean, last third of the iterations"),
 ];
 
 /// The name of every number.

@@ -8,7 +8,7 @@ use super::part::Part;
 use super::scaled::{GRID, strength};
 use super::signal::{Groups, Rewards};
 use super::steps::Steps;
-use crate::trajectory::Chunk;
+use crate::trajectory::{Chunk, LeftOut};
 use crate::verl;
 use niwaki_correction::Clip;
 use serde::Serialize;
@@ -52,8 +52,11 @@ pub struct Measure {
     groups: Groups,
     log_ratios: LogRatios,
     trajectories: usize,
+    left_out: LeftOut,
     engines: bool,
     steps: Steps,
+    /// Log-probs of the trainer and of the engine at the steps that both have scored.
+    scored: [Vec<f64>; 2],
 }
 
 /// Sums of one iteration.
@@ -73,6 +76,10 @@ pub struct Facts {
     pub lanes: usize,
     /// Steps of the policy.
     pub steps: usize,
+    /// Trajectories that were left aside because their batch was used again later.
+    pub earlier_uses: usize,
+    /// Steps without a log-prob of the sampling engine, left out of what compares with it.
+    pub unscored_steps: usize,
     /// Iterations.
     pub iterations: usize,
     /// Groups; 0 where the dump has none.
@@ -207,8 +214,10 @@ impl Measure {
             groups: Groups::default(),
             log_ratios: LogRatios::default(),
             trajectories: 0,
+            left_out: LeftOut::default(),
             engines: false,
             steps: Steps::default(),
+            scored: [Vec::new(), Vec::new()],
         }
     }
 
@@ -216,6 +225,8 @@ impl Measure {
     pub fn add(&mut self, chunk: &Chunk) {
         let settings = self.settings;
         self.engines |= !chunk.behaviour.is_empty();
+        self.left_out.earlier_uses += chunk.left_out.earlier_uses;
+        self.left_out.unscored_steps += chunk.left_out.unscored_steps;
         for (lane, row) in chunk.lanes.iter().zip(chunk.offsets.windows(2)) {
             let row = row[0]..row[1];
             let (old, new) = (&chunk.old[row.clone()], &chunk.new[row.clone()]);
@@ -231,7 +242,16 @@ impl Measure {
             iteration.part.add(steps, lane.weight);
             iteration.rewards.add(lane);
             match chunk.behaviour.get(row) {
-                Some(behaviour) if !chunk.behaviour.is_empty() => iteration.verl.add(old, behaviour),
+                Some(behaviour) if !chunk.behaviour.is_empty() => {
+                    let [trained, sampled] = &mut self.scored;
+                    trained.clear();
+                    sampled.clear();
+                    for (old, engine) in old.iter().zip(behaviour).filter(|(_, engine)| !engine.is_nan()) {
+                        trained.push(*old);
+                        sampled.push(*engine);
+                    }
+                    iteration.verl.add(trained, sampled);
+                }
                 _ => iteration.verl.add(new, old),
             }
             self.log_ratios.add(&steps.ell, lane.weight);
@@ -239,7 +259,8 @@ impl Measure {
         }
     }
 
-    /// Adds the sums of other trajectories, measured with the same settings.
+    /// Adds the sums of other trajectories, measured with the same settings. Groups keep the folds that they had there, so
+    /// that intervals are those of as many folds as the larger of the two has.
     pub fn merge(&mut self, other: &Self) {
         self.folds.iter_mut().zip(&other.folds).for_each(|(own, other)| own.merge(other));
         for (number, iteration) in &other.iterations {
@@ -257,6 +278,8 @@ impl Measure {
         self.groups.merge(&other.groups);
         self.log_ratios.merge(&other.log_ratios);
         self.trajectories += other.trajectories;
+        self.left_out.earlier_uses += other.left_out.earlier_uses;
+        self.left_out.unscored_steps += other.left_out.unscored_steps;
         self.engines |= other.engines;
     }
 
@@ -296,6 +319,8 @@ impl Measure {
                 trajectories: self.trajectories,
                 lanes: all.lanes,
                 steps: all.steps,
+                earlier_uses: self.left_out.earlier_uses,
+                unscored_steps: self.left_out.unscored_steps,
                 iterations: self.iterations.len(),
                 groups: self.groups.count(),
                 mean_length: all.step_mass / all.lane_mass,
@@ -327,10 +352,26 @@ impl Measure {
             known.iter().filter(|rewards| of(rewards)).count() as f64 / known.len() as f64
         };
         let worst = known.iter().map(|rewards| rewards.chance_of_none(batch)).fold(f64::NAN, f64::max);
-        let values =
-            [share(Rewards::all_zero), share(Rewards::all_alike), self.groups.without_signal(), worst];
+        let values = [
+            share(Rewards::all_zero),
+            share(Rewards::all_alike),
+            self.groups.without_signal(),
+            worst,
+            headroom(&known),
+        ];
         SIGNAL.into_iter().zip(values).map(|((name, about), value)| Number::plain(name, value, about))
     }
+}
+
+/// How much of the range of all rewards lies above the mean of the last third of the iterations.
+fn headroom(known: &[&Rewards]) -> f64 {
+    let total = |of: &[&Rewards]| {
+        let mut sum = Rewards::default();
+        of.iter().for_each(|rewards| sum.merge(rewards));
+        sum
+    };
+    let (all, last) = (total(known), total(&known[known.len() - known.len().div_ceil(3)..]));
+    (all.highest - last.mean()) / (all.highest - all.lowest)
 }
 
 impl Iteration {
@@ -347,7 +388,7 @@ impl Iteration {
             dose: estimates.dose,
             clip_fraction: estimates.clip_fraction,
             zero_signal: estimates.zero_signal,
-            mean_reward: known.then(|| self.rewards.sum / self.rewards.known as f64),
+            mean_reward: known.then(|| self.rewards.mean()),
             rewarded: known.then(|| self.rewards.rewarded_share()),
             verl: self.verl.metrics(),
         }

@@ -53,6 +53,11 @@ impl Rewards {
         self.known > 0 && self.lowest == self.highest
     }
 
+    /// Mean of the rewards on record.
+    pub(crate) fn mean(&self) -> f64 {
+        self.sum / self.known as f64
+    }
+
     /// Share of trajectories with a reward other than zero.
     pub(crate) fn rewarded_share(&self) -> f64 {
         self.rewarded as f64 / self.known as f64
@@ -64,18 +69,13 @@ impl Rewards {
     }
 }
 
-/// A group of trajectories that share an instance.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    fold: usize,
-    /// Whether any of its advantages is not zero.
-    signal: bool,
-}
-
 /// Groups in order of arrival: the folds they fall into, and whether they carry a signal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Groups {
-    groups: BTreeMap<(i64, u64), Group>,
+    /// Whether any advantage of a group is not zero, by iteration: its batches are drawn apart.
+    signal: BTreeMap<(i64, u64), bool>,
+    /// The fold of a group, in whichever iteration: trajectories of one prompt resemble one another.
+    folds: BTreeMap<u64, usize>,
     alone: usize,
 }
 
@@ -87,28 +87,30 @@ impl Groups {
             self.alone += 1;
             return (self.alone - 1) % folds;
         };
-        let next = self.groups.len() % folds;
-        let group = self.groups.entry((lane.iteration, group)).or_insert(Group { fold: next, signal: false });
-        group.signal |= !silent;
-        group.fold
+        *self.signal.entry((lane.iteration, group)).or_default() |= !silent;
+        let next = self.folds.len() % folds;
+        *self.folds.entry(group).or_insert(next)
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.alone += other.alone;
-        for (key, group) in &other.groups {
-            self.groups.entry(*key).and_modify(|own| own.signal |= group.signal).or_insert(*group);
+        for (key, signal) in &other.signal {
+            *self.signal.entry(*key).or_default() |= signal;
+        }
+        for (group, fold) in &other.folds {
+            self.folds.entry(*group).or_insert(*fold);
         }
     }
 
-    /// Number of groups.
+    /// Number of groups, each counted in every iteration that it is drawn in.
     pub(crate) fn count(&self) -> usize {
-        self.groups.len()
+        self.signal.len()
     }
 
     /// Share of the groups whose advantages are all zero; not a number without groups.
     pub(crate) fn without_signal(&self) -> f64 {
-        let silent = self.groups.values().filter(|group| !group.signal).count();
-        silent as f64 / self.groups.len() as f64
+        let silent = self.signal.values().filter(|signal| !**signal).count();
+        silent as f64 / self.signal.len() as f64
     }
 }
 
@@ -139,8 +141,8 @@ mod tests {
         let folds: Vec<usize> =
             [7, 8, 7, 9, 7, 8].map(|group| groups.fold(&lane(0, Some(group), 0.0), group != 8, 2)).to_vec();
         assert_eq!(folds, [0, 1, 0, 0, 0, 1]);
-        // The same name in another iteration is another group.
-        assert_eq!(groups.fold(&lane(1, Some(7), 0.0), true, 2), 1);
+        // The same name in another iteration is drawn anew and stays in its fold.
+        assert_eq!(groups.fold(&lane(1, Some(7), 0.0), true, 2), 0);
         assert_eq!((groups.count(), groups.without_signal()), (4, 0.75));
         assert_eq!([0, 1, 0].map(|_| groups.fold(&lane(0, None, 0.0), true, 2)), [0, 1, 0]);
     }

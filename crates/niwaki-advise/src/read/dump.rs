@@ -4,7 +4,7 @@ use super::records::{Pass, Records, shown};
 use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
-use crate::trajectory::{Against, Baselines, Came, Chunk, Record};
+use crate::trajectory::{Against, Baselines, Came, Chunk, LastUses, LeftOut, Record};
 use niwaki_words::nearest;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
@@ -21,6 +21,9 @@ pub struct Dump {
     naming: Naming,
     against: Against,
     baselines: Option<Baselines>,
+    last_uses: Option<LastUses>,
+    /// Whether the last line of a file may still be on its way.
+    growing: bool,
     current: Option<Box<dyn Records>>,
     next_file: usize,
     /// Bytes of the passes and files before the current one.
@@ -29,11 +32,12 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Looks at the files: their sizes, and whether the first trajectory has an advantage.
+    /// Looks at the files: their sizes, and whether the first trajectory has an advantage. Of files that are `growing` a
+    /// last line without its end is left for later.
     ///
     /// # Errors
     /// Where a file cannot be opened, or the first row cannot be read.
-    pub fn open(files: &[PathBuf], naming: Naming, against: Against) -> Result<Self, Error> {
+    pub fn open(files: &[PathBuf], naming: Naming, against: Against, growing: bool) -> Result<Self, Error> {
         let sized = |file: &PathBuf| {
             let size = std::fs::metadata(file).map_err(|source| Error::File { file: shown(file), source })?;
             Ok((file.clone(), size.len()))
@@ -43,17 +47,19 @@ impl Dump {
             naming,
             against,
             baselines: None,
+            last_uses: None,
+            growing,
             current: None,
             next_file: 0,
             behind: 0,
             record: Record::default(),
         };
         let mut record = Record::default();
-        if dump.advance(&mut record, Pass::Whole)?
-            && record.came(Field::Advantage) == Came::Absent
-            && record.came(Field::Reward) != Came::Absent
-        {
-            dump.baselines = Some(Baselines::default());
+        if dump.advance(&mut record, Pass::Whole)? {
+            if record.came(Field::Advantage) == Came::Absent && record.came(Field::Reward) != Came::Absent {
+                dump.baselines = Some(Baselines::default());
+            }
+            dump.last_uses = record.age.map(|_| LastUses::default());
         }
         dump.rewind();
         Ok(dump)
@@ -62,7 +68,7 @@ impl Dump {
     /// Bytes that all passes will read.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let passes = if self.baselines.is_some() { 2 } else { 1 };
+        let passes = if self.baselines.is_some() || self.last_uses.is_some() { 2 } else { 1 };
         passes * self.files.iter().map(|(_, size)| size).sum::<u64>()
     }
 
@@ -78,16 +84,25 @@ impl Dump {
         self.baselines.is_some()
     }
 
-    /// Takes the mean rewards, where there are no advantages; calls `progress` with the bytes done.
+    /// Takes the mean rewards, where there are no advantages, and the last uses, where there are ages; calls `progress`
+    /// with the bytes done.
     ///
     /// # Errors
     /// As [`Dump::next`].
     pub fn prepare(&mut self, mut progress: impl FnMut(u64)) -> Result<(), Error> {
-        let Some(mut baselines) = self.baselines.take() else { return Ok(()) };
+        let (mut baselines, mut last_uses) = (self.baselines.take(), self.last_uses.take());
+        if baselines.is_none() && last_uses.is_none() {
+            return Ok(());
+        }
         let mut record = Record::default();
         let mut rows = 0_u64;
         while self.advance(&mut record, Pass::Rewards)? {
-            baselines.add(&record).map_err(|fault| self.at_row(fault))?;
+            if let Some(baselines) = &mut baselines {
+                baselines.add(&record).map_err(|fault| self.at_row(fault))?;
+            }
+            if let Some(last_uses) = &mut last_uses {
+                last_uses.add(&record);
+            }
             rows += 1;
             if rows.is_multiple_of(1024) {
                 progress(self.done());
@@ -96,7 +111,7 @@ impl Dump {
         let behind = self.behind;
         self.rewind();
         self.behind = behind;
-        self.baselines = Some(baselines);
+        (self.baselines, self.last_uses) = (baselines, last_uses);
         Ok(())
     }
 
@@ -152,9 +167,13 @@ impl Dump {
             if !self.advance(record, Pass::Whole)? {
                 break;
             }
+            if self.last_uses.as_ref().is_some_and(|uses| uses.is_earlier(record)) {
+                chunk.left_out.earlier_uses += 1;
+                continue;
+            }
             chunk.push(record, self.baselines.as_ref()).map_err(|fault| self.at_row(fault))?;
         }
-        Ok(!chunk.lanes.is_empty())
+        Ok(!chunk.lanes.is_empty() || chunk.left_out != LeftOut::default())
     }
 
     /// An empty chunk for [`Dump::next`].
@@ -185,7 +204,7 @@ impl Dump {
                 self.current = None;
             }
             let Some((file, size)) = self.files.get(self.next_file) else { return Ok(false) };
-            self.current = Some(open(file, *size, &self.naming, pass)?);
+            self.current = Some(open(file, *size, &self.naming, pass, self.growing)?);
             self.next_file += 1;
         }
     }
@@ -209,10 +228,16 @@ impl Dump {
     }
 }
 
-fn open(file: &Path, size: u64, naming: &Naming, pass: Pass) -> Result<Box<dyn Records>, Error> {
+fn open(
+    file: &Path,
+    size: u64,
+    naming: &Naming,
+    pass: Pass,
+    growing: bool,
+) -> Result<Box<dyn Records>, Error> {
     let ending = file.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     Ok(match ending.as_str() {
-        "jsonl" | "ndjson" => Box::new(jsonl::Lines::open(file, naming, pass)?),
+        "jsonl" | "ndjson" => Box::new(jsonl::Lines::open(file, naming, pass, growing)?),
         "npz" => Box::new(npz::Arrays::open(file, size, naming, pass)?),
         "parquet" => Box::new(parquet::Table::open(file, size, naming, pass)?),
         _ => return Err(Error::Layout { file: shown(file), ending }),

@@ -32,7 +32,8 @@ impl Extents {
             (None, Some(lengths)) => (Field::Length, lengths),
             (None, None) => return Ok(None),
         };
-        let [count] = array.shape[..] else {
+        // Lengths may stand in a column.
+        let ([count] | [count, 1]) = array.shape[..] else {
             let came = format!("shape {:?}", array.shape);
             return Err(Trouble::Fault(Fault::Kind { field, expected: "one-dimensional", came }));
         };

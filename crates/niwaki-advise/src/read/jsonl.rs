@@ -23,12 +23,16 @@ pub(super) struct Lines {
     naming: Naming,
     pass: Pass,
     line: Vec<u8>,
+    /// Whether a line without its end may still be on its way.
+    growing: bool,
+    /// Whether some line had numbers that JSON has no word for.
+    python: bool,
     number: u64,
     done: u64,
 }
 
 impl Lines {
-    pub(super) fn open(file: &Path, naming: &Naming, pass: Pass) -> Result<Self, Error> {
+    pub(super) fn open(file: &Path, naming: &Naming, pass: Pass, growing: bool) -> Result<Self, Error> {
         let handle = File::open(file).map_err(|source| Error::File { file: shown(file), source })?;
         Ok(Self {
             file: file.to_path_buf(),
@@ -36,6 +40,8 @@ impl Lines {
             naming: naming.clone(),
             pass,
             line: Vec::new(),
+            growing,
+            python: false,
             number: 0,
             done: 0,
         })
@@ -49,6 +55,9 @@ impl Records for Lines {
             let read = self.reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut self.line);
             let read = read.map_err(|source| Error::File { file: shown(&self.file), source })?;
             if read == 0 {
+                return Ok(false);
+            }
+            if self.growing && !self.line.ends_with(b"\n") {
                 return Ok(false);
             }
             self.number += 1;
@@ -66,18 +75,19 @@ impl Records for Lines {
                 break;
             }
         }
-        let mut state = State { record, naming: &self.naming, pass: self.pass, now: None, fault: None };
-        let mut parser = serde_json::Deserializer::from_slice(self.line.trim_ascii_end());
-        let parsed = Object { state: &mut state, ranks: [usize::MAX; FIELDS.len()] }.deserialize(&mut parser);
-        match parsed.and_then(|()| parser.end()) {
-            Ok(()) => Ok(true),
-            Err(error) => {
-                let fault = state.fault.take();
-                let fault =
-                    fault.unwrap_or_else(|| Fault::Syntax { field: state.now, why: why(&error, &self.line) });
-                Err(Error::Row { place: self.place(), fault })
-            }
+        if self.python {
+            self.quote_words();
         }
+        let parsed = self.parse(record);
+        let parsed = match parsed {
+            Err(_) if !self.python && self.quote_words() => {
+                self.python = true;
+                record.clear();
+                self.parse(record)
+            }
+            parsed => parsed,
+        };
+        parsed.map(|()| true).map_err(|fault| Error::Row { place: self.place(), fault })
     }
 
     fn place(&self) -> Place {
@@ -96,13 +106,67 @@ impl Records for Lines {
     }
 }
 
+impl Lines {
+    /// Reads the line into the record.
+    fn parse(&self, record: &mut Record) -> Result<(), Fault> {
+        let mut state = State { record, naming: &self.naming, pass: self.pass, now: None, fault: None };
+        let mut parser = serde_json::Deserializer::from_slice(self.line.trim_ascii_end());
+        let parsed = Object { state: &mut state, ranks: [usize::MAX; FIELDS.len()] }.deserialize(&mut parser);
+        parsed.and_then(|()| parser.end()).map_err(|error| {
+            let fault = state.fault.take();
+            fault.unwrap_or_else(|| Fault::Syntax { field: state.now, why: why(&error, &self.line) })
+        })
+    }
+
+    /// Puts `NaN` and `Infinity`, which Python writes and JSON does not know, into quotes; true where there were any.
+    fn quote_words(&mut self) -> bool {
+        let words = |rest: &[u8]| WORDS.into_iter().find(|word| rest.starts_with(word.as_bytes()));
+        if !self.line.windows(3).any(|three| three == b"NaN" || three == b"Inf") {
+            return false;
+        }
+        let (mut quoted, mut inside, mut at) = (Vec::with_capacity(self.line.len() + 64), false, 0);
+        while at < self.line.len() {
+            let byte = self.line[at];
+            if inside && byte == b'\\' {
+                quoted.extend_from_slice(&self.line[at..(at + 2).min(self.line.len())]);
+                at += 2;
+                continue;
+            }
+            inside ^= byte == b'"';
+            match words(&self.line[at..]).filter(|_| !inside) {
+                Some(word) => {
+                    quoted.push(b'"');
+                    quoted.extend_from_slice(word.as_bytes());
+                    quoted.push(b'"');
+                    at += word.len();
+                }
+                None => {
+                    quoted.push(byte);
+                    at += 1;
+                }
+            }
+        }
+        let changed = quoted.len() != self.line.len();
+        self.line = quoted;
+        changed
+    }
+}
+
+/// What Python writes for numbers that are not finite.
+const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// The number that such a word stands for.
+fn worded(text: &str) -> Option<f64> {
+    WORDS.contains(&text).then(|| text.parse().unwrap_or(f64::NAN))
+}
+
 /// The parser's complaint in this program's words.
 fn why(error: &serde_json::Error, line: &[u8]) -> String {
     if error.is_eof() {
         return "the line is cut short".to_owned();
     }
     let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
-    if ["NaN", "Inf", "nan", "inf"].iter().any(|word| rest.starts_with(word.as_bytes())) {
+    if ["nan", "inf", "Inf"].iter().any(|word| rest.starts_with(word.as_bytes())) {
         return format!("column {}: not a finite number", error.column());
     }
     let text = error.to_string();
@@ -168,7 +232,7 @@ impl Value<'_, '_> {
     fn wrong<E: serde::de::Error>(self, came: &str) -> E {
         let expected = match self.field {
             Field::Group => "a number or a string",
-            Field::Iteration => "a whole number",
+            Field::Iteration | Field::Age => "a whole number",
             Field::Weight => "a number",
             Field::Advantage | Field::Reward => "a number or a list of numbers",
             _ => "a list of numbers",
@@ -202,7 +266,8 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
         match self.field {
             Field::Group => record.group = Some(key_of_number(number)),
             Field::Iteration if number.fract() == 0.0 => record.iteration = Some(number as i64),
-            Field::Iteration => return Err(self.wrong(&format!("{number}"))),
+            Field::Age if number.fract() == 0.0 => record.age = Some(number as i64),
+            Field::Iteration | Field::Age => return Err(self.wrong(&format!("{number}"))),
             Field::Weight => record.weight = Some(number),
             Field::Length | Field::Offsets => return Ok(false),
             field => record.fill(field, Came::One).push(number),
@@ -220,7 +285,10 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<bool, E> {
         if self.field != Field::Group {
-            return Err(self.wrong("a string"));
+            return match worded(text) {
+                Some(number) => self.visit_f64(number),
+                None => Err(self.wrong("a string")),
+            };
         }
         self.state.record.group = Some(key_of_text(text.as_bytes()));
         Ok(true)
@@ -236,7 +304,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
         match self.field {
-            Field::Group | Field::Iteration | Field::Weight => return Err(self.wrong("a list")),
+            Field::Group | Field::Iteration | Field::Age | Field::Weight => return Err(self.wrong("a list")),
             Field::Length | Field::Offsets => {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(false);
@@ -300,8 +368,8 @@ impl<'de> Visitor<'de> for ElementVisitor {
         Ok(Element::Number(f64::NAN))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Element, E> {
-        Ok(Element::Other("a string"))
+    fn visit_str<E>(self, text: &str) -> Result<Element, E> {
+        Ok(worded(text).map_or(Element::Other("a string"), Element::Number))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Element, A::Error> {

@@ -93,9 +93,14 @@ impl Arrays {
         };
         let mut rows = Vec::new();
         for (field, array) in arrays {
-            let per_lane = array.shape == [lanes];
+            // One value per trajectory, also as a column.
+            let per_lane = array.shape == [lanes] || (array.shape == [lanes, 1] && array.shape != shape);
             let lies = match (&array.shape[..], field) {
-                (_, Field::Group | Field::Iteration | Field::Weight) if per_lane => Rows::One,
+                (_, Field::Group | Field::Iteration | Field::Age | Field::Weight)
+                    if per_lane || array.shape == [lanes, 1] =>
+                {
+                    Rows::One
+                }
                 (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => {
                     Rows::One
                 }
@@ -170,13 +175,14 @@ impl Records for Arrays {
                 record.group = Some(array.text_key().map_err(broken)?);
                 continue;
             }
-            if matches!(field, Field::Group | Field::Iteration | Field::Weight) {
+            if matches!(field, Field::Group | Field::Iteration | Field::Age | Field::Weight) {
                 let mut one = Vec::with_capacity(1);
                 array.numbers(1, &mut one).map_err(broken)?;
                 match field {
                     Field::Group => record.group = Some(key_of_number(one[0])),
                     Field::Weight => record.weight = Some(one[0]),
-                    _ if one[0].fract() == 0.0 => record.iteration = Some(one[0] as i64),
+                    Field::Age if one[0].fract() == 0.0 => record.age = Some(one[0] as i64),
+                    Field::Iteration if one[0].fract() == 0.0 => record.iteration = Some(one[0] as i64),
                     _ => {
                         let came = one[0].to_string();
                         let fault = Fault::Kind { field, expected: "a whole number", came };

@@ -20,7 +20,7 @@ pub(super) trait Records: Send {
 /// What a pass needs of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// Rewards, groups, iterations and weights.
+    /// Rewards, groups, iterations, ages and weights.
     Rewards,
     /// Everything.
     Whole,
@@ -28,7 +28,8 @@ pub(super) enum Pass {
 
 impl Pass {
     pub(super) fn wants(self, field: Field) -> bool {
-        let first = [Field::Reward, Field::Group, Field::Iteration, Field::Weight, Field::Advantage];
+        let first =
+            [Field::Reward, Field::Group, Field::Iteration, Field::Age, Field::Weight, Field::Advantage];
         self == Self::Whole || first.contains(&field)
     }
 }

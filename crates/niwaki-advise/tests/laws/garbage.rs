@@ -27,7 +27,7 @@ fn lines_are_refused_by_number_and_field() {
         ),
         (
             r#"{"old_log_prob": [-1, NaN], "new_log_prob": [-1, -2], "advantage": 1}"#,
-            "bad.jsonl, line 3: old_log_prob: column 23: not a finite number",
+            "bad.jsonl, line 3: old_log_prob[1] is NaN; every value at a step of the policy must be finite",
         ),
         (
             r#"{"old_log_prob": [-1, null], "new_log_prob": [-1, -2], "advantage": 1}"#,

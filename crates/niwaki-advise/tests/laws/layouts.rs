@@ -16,7 +16,7 @@ pub(crate) fn read(
     naming: Naming,
     against: Against,
 ) -> Result<Measured, niwaki_advise::Error> {
-    let mut dump = Dump::open(files, naming, against)?;
+    let mut dump = Dump::open(files, naming, against, false)?;
     dump.prepare(|_| {})?;
     let (bytes, mut measure, mut last) = (dump.bytes(), Measure::new(Settings::default()), 0);
     dump.each(|chunk, done| {

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a law that cannot be checked has failed")]
 
+mod convergence;
 mod coverage;
 mod garbage;
 mod layouts;
 mod oracle;
 mod streaming;
 mod support;
+mod uses;
 mod verl;

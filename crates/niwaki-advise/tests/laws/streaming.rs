@@ -1,7 +1,7 @@
 //! Sums over chunks are the diagnostics of one batch, in whatever order they are added.
 
 use crate::support::{measure, number, ragged};
-use niwaki_advise::measure::{Measure, Measured, Settings};
+use niwaki_advise::measure::{Facts, Measure, Measured, Settings};
 use niwaki_advise::trajectory::Chunk;
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
 
@@ -76,7 +76,10 @@ fn one_batch_is_what_the_correction_crate_says() {
 }
 
 fn same(one: &Measured, other: &Measured, slack: f64) {
-    assert_eq!(one.facts, other.facts);
+    // Groups of a piece keep the folds that they had in it, so merged pieces may have fewer; sums differ in their last place.
+    let facts = |of: &Measured| Facts { folds: 0, mean_length: 0.0, ..of.facts.clone() };
+    assert_eq!(facts(one), facts(other));
+    agree("mean length", one.facts.mean_length, other.facts.mean_length, slack);
     for (a, b) in one.numbers.iter().zip(&other.numbers) {
         agree(a.name, a.value, b.value, slack);
     }

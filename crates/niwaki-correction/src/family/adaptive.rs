@@ -16,6 +16,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(α*L), α* = max{α : ESS ≥ floor}",
     parameters: &[Parameter { name: "floor", least: 0.0, most: 1.0, whole: false, default: Some(0.9) }],
     rule: |[floor, ..]| Rule { ess_floor: Some(floor), ..Rule::tempered(1.0) },
+    aliases: &[],
     tried: &["adaptive:0.97"],
 };
 

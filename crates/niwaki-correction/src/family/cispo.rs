@@ -6,7 +6,9 @@ use crate::Error;
 /// `w_t = clip(r_t, 1 − low, 1 + high)` as a constant weight on `A_t ∇ log π`: no step ever goes flat.
 ///
 /// After MiniMax-M1 (2025). Their experiments leave the lower side open, which is the default here
-/// (`low = 1`); the upper width is theirs to tune and 0.2 here unless told.
+/// (`low = 1`); the upper width is theirs to tune and 0.2 here unless told. verl's is `cispo:0.2,0.2`, TRL's `cispo:1,4` at
+/// its `epsilon_high = 5`. With behaviour log-probs it is truncation from both sides: TRL's `vllm_importance_sampling_clip_min` m
+/// and `clip_max` M are `cispo:1−m,M−1`.
 ///
 /// Paper: `sec:related-work`
 pub(super) static MEMBER: Member = Member {
@@ -19,6 +21,7 @@ pub(super) static MEMBER: Member = Member {
         Parameter { name: "high", least: 0.0, most: f64::INFINITY, whole: false, default: Some(0.2) },
     ],
     rule: |[low, high, ..]| Rule::weighing(Reads::Step, Bound::Clamp((1.0 - low).ln(), (1.0 + high).ln())),
+    aliases: &[],
     tried: &["cispo:0.2,0.1"],
 };
 

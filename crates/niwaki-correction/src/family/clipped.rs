@@ -18,6 +18,7 @@ pub(super) static MEMBER: Member = Member {
         Parameter { name: "cap", least: 0.0, most: f64::INFINITY, whole: false, default: None },
     ],
     rule: |[alpha, cap, ..]| Rule { bound: Bound::Clamp(-cap, cap), ..Rule::tempered(alpha) },
+    aliases: &[],
     tried: &["clipped:0.6,0.2", "clipped:0.25,inf"],
 };
 

@@ -71,7 +71,7 @@ impl Correction {
     /// Where a member has the name, the name is empty or has a space, colon or comma, or the rule is no point of the
     /// normal form ([`Rule::check`]).
     pub fn custom(name: &str, rule: Rule) -> Result<Self, Error> {
-        if MEMBERS.iter().any(|member| member.name == name) {
+        if member_called(name).is_some() {
             return Err(Error::Custom { name: name.to_owned(), why: "a member of the family has that name" });
         }
         if name.is_empty() || name.contains([':', ',']) || name.contains(char::is_whitespace) {
@@ -159,7 +159,7 @@ impl FromStr for Correction {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let (name, written) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
-        let Some(member) = MEMBERS.iter().find(|member| member.name == name) else {
+        let Some(member) = member_called(name) else {
             return Err(Error::UnknownName { came: name.to_owned(), nearest: nearest(name) });
         };
         Ok(Self { name: member.name, source: Source::Member(member, member.read(written)?) })
@@ -176,6 +176,14 @@ fn kept(name: &str) -> &'static str {
     let name: &str = Box::leak(name.to_owned().into_boxed_str());
     names.insert(name);
     name
+}
+
+/// The member of a name or of an alias; underscores are read as hyphens, as trainers write them.
+fn member_called(name: &str) -> Option<&'static Member> {
+    let name = name.replace('_', "-");
+    let known =
+        |member: &&&Member| member.name == name || member.aliases.iter().any(|alias| alias.name == name);
+    MEMBERS.iter().find(known).copied()
 }
 
 /// The member's name with the smallest edit distance, if at most one letter in three differs.
@@ -213,6 +221,14 @@ mod tests {
             assert_eq!(correction.to_string(), name);
         }
         assert_eq!("token-tis".parse::<Correction>().unwrap().to_string(), "token-tis:2");
+        for (alias, name) in [
+            ("grpo", "ppo"),
+            ("dr_grpo", "ppo"),
+            ("icepop:0.5,5", "token-mis:0.5,5"),
+            ("vanilla", "dual-clip:3"),
+        ] {
+            assert_eq!(alias.parse::<Correction>().unwrap().to_string(), name);
+        }
         assert_eq!("tempered:0.25".parse::<Correction>().unwrap().label(), "Tempered α = 0.25");
         assert_eq!("clipped:0.1,1".parse::<Correction>().unwrap().label(), "Clipped (0.1, 1)");
         assert_eq!("ppo".parse::<Correction>().unwrap().label(), "PPO");
@@ -232,6 +248,13 @@ mod tests {
             ("minpro", Ok(Correction::minpro())),
             ("ctpo", Ok(Correction::ctpo())),
             ("gspo", Ok(Correction::gspo())),
+            ("dual-clip:2", Correction::dual_clip(2.0)),
+            ("gpg", Ok(Correction::gpg())),
+            ("token-k1:0.4,3", Correction::token_k1(0.4, 3.0)),
+            ("token-k2:0.1", Correction::token_k2(0.1)),
+            ("token-k3:0.1", Correction::token_k3(0.1)),
+            ("sequence-k1:0.4,3", Correction::sequence_k1(0.4, 3.0)),
+            ("mean-k1:0.4,3", Correction::mean_k1(0.4, 3.0)),
             ("token-tis:3", Correction::token_tis(3.0)),
             ("sequence-tis:3", Correction::sequence_tis(3.0)),
             ("token-mis:0.4,3", Correction::token_mis(0.4, 3.0)),

@@ -17,6 +17,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(L), clip ∝ √t",
     parameters: &[],
     rule: |_| Rule { growing_clip: true, ..Rule::tempered(1.0) },
+    aliases: &[],
     tried: &["ctpo"],
 };
 

@@ -12,6 +12,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(L)",
     parameters: &[],
     rule: |_| Rule::tempered(1.0),
+    aliases: &[],
     tried: &["full"],
 };
 

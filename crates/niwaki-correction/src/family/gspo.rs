@@ -5,7 +5,8 @@ use super::{Correction, Form, Member, Reads, Rule};
 /// `r̃_t = exp((1/T) Σ_i ℓ_i)` for every step of the trajectory, in place of the step's own ratio.
 ///
 /// After Zheng et al. 2025. Their objective averages over trajectories; use [`crate::surrogate::Mean::Trajectories`]
-/// for ragged batches. With routing off the gradient is that of their token-level variant.
+/// for ragged batches. With routing off the gradient is that of their token-level variant. TRL's
+/// `importance_sampling_level = "sequence"` is this member, verl's `gspo` is it without routing.
 ///
 /// Paper: `sec:related-work` (GSPO)
 pub(super) static MEMBER: Member = Member {
@@ -15,6 +16,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "r̃ = exp(mean ℓ)",
     parameters: &[],
     rule: |_| Rule { reads: Reads::SequenceMean, form: Form::Replace, ..Rule::tempered(1.0) },
+    aliases: &[],
     tried: &["gspo"],
 };
 

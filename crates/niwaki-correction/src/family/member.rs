@@ -21,8 +21,19 @@ pub struct Member {
     pub parameters: &'static [Parameter],
     /// The normal form for given parameters; those that it has not are zero.
     pub rule: fn([f64; MOST]) -> Rule,
+    /// Other names that its users know it by, each with what is different there, if anything.
+    pub aliases: &'static [Alias],
     /// How the laws write it: bounds that bind on some steps of a batch and not on others.
     pub tried: &'static [&'static str],
+}
+
+/// Another name of a member.
+#[derive(Debug)]
+pub struct Alias {
+    /// The name, in small letters and with hyphens.
+    pub name: &'static str,
+    /// Whose name it is, and what else belongs to it there.
+    pub note: &'static str,
 }
 
 /// One parameter of a member.
@@ -125,11 +136,23 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::super::MEMBERS;
+    use super::Member;
 
     #[test]
     fn every_member_has_a_name_of_its_own_and_says_what_it_is() {
         for (index, member) in MEMBERS.iter().enumerate() {
-            assert!(MEMBERS[..index].iter().all(|other| other.name != member.name), "{}", member.name);
+            let names = |member: &Member| {
+                let aliases = member.aliases.iter().map(|alias| alias.name);
+                [member.name].into_iter().chain(aliases).collect::<Vec<_>>()
+            };
+            for name in names(member) {
+                assert!(MEMBERS[..index].iter().all(|other| !names(other).contains(&name)), "{name}");
+                assert!(
+                    name.chars().all(|letter| letter.is_ascii_lowercase()
+                        || letter.is_ascii_digit()
+                        || letter == '-')
+                );
+            }
             assert!(member.summary.ends_with('.') && !member.formula.is_empty(), "{}", member.name);
             let own = |written: &&str| written.split(':').next() == Some(member.name);
             assert!(!member.tried.is_empty() && member.tried.iter().all(own), "{} has no law", member.name);

@@ -17,6 +17,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "min over i<t of r_i",
     parameters: &[],
     rule: |_| Rule { reads: Reads::Minimum, ..Rule::tempered(1.0) },
+    aliases: &[],
     tried: &["minpro"],
 };
 

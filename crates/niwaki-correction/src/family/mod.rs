@@ -8,10 +8,13 @@ mod adaptive;
 mod cispo;
 mod clipped;
 mod ctpo;
+mod dual_clip;
 mod full;
+mod gpg;
 mod gspo;
 mod minpro;
 mod ppo;
+mod rejection;
 mod self_normalised;
 mod sequence_mis;
 mod sequence_tis;
@@ -25,7 +28,7 @@ mod member;
 mod rule;
 
 pub use correction::Correction;
-pub use member::{MOST, Member, Parameter};
+pub use member::{Alias, MOST, Member, Parameter};
 pub use rule::{Bound, Factor, Form, Reads, Rule};
 
 /// Every member, the paper's first.
@@ -47,6 +50,13 @@ pub static MEMBERS: &[&Member] = &[
     &token_mis::MEMBER,
     &sequence_mis::MEMBER,
     &cispo::MEMBER,
+    &dual_clip::MEMBER,
+    &gpg::MEMBER,
+    &rejection::TOKEN_K1,
+    &rejection::TOKEN_K2,
+    &rejection::TOKEN_K3,
+    &rejection::SEQUENCE_K1,
+    &rejection::MEAN_K1,
 ];
 
 /// The twelve variants that the paper evaluates on the testbed, as names.

@@ -1,6 +1,6 @@
 //! PPO: no correction.
 
-use super::{Correction, Member, Rule};
+use super::{Alias, Correction, Member, Rule};
 
 /// `g_t = 1`: biased, since it ignores the prefix; no added variance.
 ///
@@ -14,6 +14,18 @@ pub(super) static MEMBER: Member = Member {
     formula: "1",
     parameters: &[],
     rule: |_| Rule::tempered(0.0),
+    aliases: &[
+        Alias {
+            name: "grpo",
+            note: "TRL and others: the same with the advantage of a group; its mean is over trajectories",
+        },
+        Alias {
+            name: "dapo",
+            note: "TRL's default: the mean over all tokens, a wider clip above (0.2 0.28)",
+        },
+        Alias { name: "bnpo", note: "TRL: the mean over the tokens of a local batch" },
+        Alias { name: "dr-grpo", note: "TRL: the sum over tokens divided by a constant length" },
+    ],
     tried: &["ppo"],
 };
 

@@ -1,6 +1,6 @@
 //! The normal form that every member is a point of.
 
-use crate::Real;
+use crate::{Clip, Real};
 use std::cmp::Ordering;
 
 /// Which log quantity a member reads at step `t`. Sums run over the policy's own steps.
@@ -27,6 +27,8 @@ pub enum Bound {
     Clamp(f64, f64),
     /// The factor is 0: the step (or trajectory) is dropped from the sum but not from the count.
     Drop(f64, f64),
+    /// The factor is 1 within the bounds and 0 outside: a mask and no weight.
+    Keep(f64, f64),
 }
 
 /// How the factor enters the step's term.
@@ -61,6 +63,9 @@ pub struct Rule {
     pub self_normalised: bool,
     /// Lets the clip range widen with √(t + 1) in log space.
     pub growing_clip: bool,
+    /// Where the advantage is negative, ratios above this are flat too, as in [`Clip::dual`]; infinite where there is no
+    /// such bound.
+    pub dual: f64,
     /// Lowers the strength until the normalised ESS of the batch is at least this floor.
     pub ess_floor: Option<f64>,
 }
@@ -87,6 +92,7 @@ impl Rule {
             form: Form::Multiply,
             self_normalised: false,
             growing_clip: false,
+            dual: f64::INFINITY,
             ess_floor: None,
         }
     }
@@ -102,13 +108,18 @@ impl Rule {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self) -> Result<(), &'static str> {
-        let (Bound::Clamp(low, high) | Bound::Drop(low, high)) = self.bound;
+        let (Bound::Clamp(low, high) | Bound::Drop(low, high) | Bound::Keep(low, high)) = self.bound;
         let coupled = self.self_normalised || self.ess_floor.is_some();
         let faults = [
             (!self.strength.is_finite(), "the strength must be finite"),
             // Written so that a bound that is not a number fails too.
             (!matches!(low.partial_cmp(&high), Some(Ordering::Less | Ordering::Equal)), BOUNDS),
             (self.reads == Reads::Window(0), "a window has at least one step"),
+            // Written so that a bound that is not a number fails too.
+            (
+                !matches!(self.dual.partial_cmp(&1.0), Some(Ordering::Greater)),
+                "the dual bound is greater than 1",
+            ),
             (
                 self.ess_floor.is_some_and(|floor| !(0.0..=1.0).contains(&floor)),
                 "an ESS floor lies from 0 to 1",
@@ -131,18 +142,29 @@ impl Rule {
     #[inline(always)]
     pub fn factor<F: Real>(&self, reading: F) -> Factor<F> {
         let (low, high) = match self.bound {
-            Bound::Clamp(low, high) | Bound::Drop(low, high) => (F::from_f64(low), F::from_f64(high)),
+            Bound::Clamp(low, high) | Bound::Drop(low, high) | Bound::Keep(low, high) => {
+                (F::from_f64(low), F::from_f64(high))
+            }
         };
+        let masks = matches!(self.bound, Bound::Keep(..));
         let strength = F::from_f64(self.strength);
         let log_factor = strength * reading;
         let held = log_factor.larger(low).smaller(high);
         let inside = held == log_factor;
         let outside =
-            if matches!(self.bound, Bound::Drop(..)) { F::from_f64(f64::NEG_INFINITY) } else { held };
+            if matches!(self.bound, Bound::Clamp(..)) { held } else { F::from_f64(f64::NEG_INFINITY) };
+        let within = if masks { F::ZERO } else { log_factor };
         Factor {
-            log_factor: if inside { log_factor } else { outside },
-            slope: if inside { strength } else { F::ZERO },
+            log_factor: if inside { within } else { outside },
+            slope: if inside & !masks { strength } else { F::ZERO },
         }
+    }
+
+    /// The clip as this member has it: with its own dual bound, where that is the narrower one.
+    #[must_use]
+    pub fn clip(&self, clip: Option<Clip>) -> Option<Clip> {
+        let narrower = |dual: Option<f64>| dual.map_or(self.dual, |dual| dual.min(self.dual));
+        clip.map(|clip| Clip { dual: Some(narrower(clip.dual)).filter(|dual| dual.is_finite()), ..clip })
     }
 
     /// Replaces an ESS floor by the largest strength that respects it, found by bisection.
@@ -180,6 +202,17 @@ mod tests {
         assert_eq!(clamp.factor(-3.0), Factor { log_factor: -1.0, slope: 0.0 });
         let drop = Rule { bound: Bound::Drop(-1.0, 1.0), ..Rule::tempered(0.5) };
         assert_eq!(drop.factor(3.0), Factor { log_factor: f64::NEG_INFINITY, slope: 0.0 });
+        let keep = Rule { bound: Bound::Keep(-1.0, 1.0), ..Rule::tempered(0.5) };
+        assert_eq!(keep.factor(1.5), Factor { log_factor: 0.0, slope: 0.0 });
+        assert_eq!(keep.factor(3.0), Factor { log_factor: f64::NEG_INFINITY, slope: 0.0 });
+    }
+
+    #[test]
+    fn the_narrower_dual_bound_counts() {
+        let rule = Rule { dual: 3.0, ..Rule::tempered(0.0) };
+        let dual = |clip: Clip| rule.clip(Some(clip)).unwrap().dual;
+        assert_eq!((dual(Clip::PPO), dual(Clip { dual: Some(2.0), ..Clip::PPO })), (Some(3.0), Some(2.0)));
+        assert_eq!((rule.clip(None), Rule::tempered(0.0).clip(Some(Clip::PPO))), (None, Some(Clip::PPO)));
     }
 
     #[test]

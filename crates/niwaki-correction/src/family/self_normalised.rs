@@ -16,6 +16,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(αL) / mean exp(αL)",
     parameters: &[Parameter { default: Some(1.0), ..Parameter::ALPHA }],
     rule: |[alpha, ..]| Rule { self_normalised: true, ..Rule::tempered(alpha) },
+    aliases: &[],
     tried: &["self-normalised:0.7"],
 };
 

@@ -15,6 +15,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = Πr·1[low ≤ Πr ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| Rule::weighing(Reads::SequenceSum, Bound::Drop(low.ln(), high.ln())),
+    aliases: &[],
     tried: &["sequence-mis:0.7,1.3"],
 };
 

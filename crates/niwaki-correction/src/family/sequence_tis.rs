@@ -15,6 +15,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = min(Π r, high)",
     parameters: &[Parameter::HIGH],
     rule: |[high, ..]| Rule::weighing(Reads::SequenceSum, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    aliases: &[],
     tried: &["sequence-tis:1.2"],
 };
 

@@ -13,6 +13,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "exp(αL)",
     parameters: &[Parameter::ALPHA],
     rule: |[alpha, ..]| Rule::tempered(alpha),
+    aliases: &[],
     tried: &["tempered:0.3"],
 };
 

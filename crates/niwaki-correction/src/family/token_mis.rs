@@ -1,6 +1,6 @@
 //! Masked importance sampling per token.
 
-use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Parameter, Reads, Rule};
 use crate::Error;
 
 /// `w_t = r_t` where `low ≤ r_t ≤ high`, else 0, without a gradient of its own.
@@ -15,6 +15,10 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = r·1[low ≤ r ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| Rule::weighing(Reads::Step, Bound::Drop(low.ln(), high.ln())),
+    aliases: &[Alias {
+        name: "icepop",
+        note: "the band of ratios outside which a token counts nothing; verl writes rollout_is_threshold 0.5_2.0",
+    }],
     tried: &["token-mis:0.8,1.2"],
 };
 

@@ -1,6 +1,6 @@
 //! Truncated importance sampling per token.
 
-use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Parameter, Reads, Rule};
 use crate::Error;
 
 /// `w_t = min(r_t, high)`, without a gradient of its own, outside the clip ([`super::Form::Weigh`]).
@@ -16,6 +16,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = min(r, high)",
     parameters: &[Parameter::HIGH],
     rule: |[high, ..]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
+    aliases: &[Alias { name: "tis", note: "as LLM trainers say for short; with a lower bound it is cispo" }],
     tried: &["token-tis:1.1"],
 };
 

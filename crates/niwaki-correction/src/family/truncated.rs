@@ -16,6 +16,7 @@ pub(super) static MEMBER: Member = Member {
     parameters: &[Parameter { name: "window", least: 1.0, most: f64::INFINITY, whole: true, default: None }],
     // A float-to-integer cast saturates, so an endless window is the largest one.
     rule: |[window, ..]| Rule { reads: Reads::Window(window as usize), ..Rule::tempered(1.0) },
+    aliases: &[],
     tried: &["truncated:1", "truncated:2", "truncated:9"],
 };
 

@@ -278,7 +278,7 @@ impl Surrogate {
         passes: &mut Passes<F>,
     ) {
         let unclipped = rule.form == Form::Weigh && steps.behaviour_log_prob.is_none();
-        let clip = self.clip.filter(|_| !unclipped);
+        let clip = rule.clip(self.clip.filter(|_| !unclipped));
         passes.low.clear();
         passes.high.clear();
         let bounds = |step| clip.map_or_else(Bounds::open, |clip| clip.bounds(step, rule.growing_clip));

@@ -224,7 +224,7 @@ impl Case {
 
     /// Whether a bound, a clip or a minimum changes sides within `reach` of here.
     fn near_a_kink(&self, surrogate: &Surrogate, rule: &Rule, at: &[f64], reach: f64) -> bool {
-        let (Bound::Clamp(low, high) | Bound::Drop(low, high)) = rule.bound;
+        let (Bound::Clamp(low, high) | Bound::Drop(low, high) | Bound::Keep(low, high)) = rule.bound;
         self.rows().iter().any(|row| {
             let ell = self.ell(row, at);
             (0..row.len()).any(|t| {
@@ -235,12 +235,14 @@ impl Case {
                 let mut prefix = ell[..t].to_vec();
                 prefix.sort_by(f64::total_cmp);
                 let tie = rule.reads == Reads::Minimum && t > 1 && prefix[1] - prefix[0] < 2.0 * reach;
+                let factor =
+                    if matches!(rule.bound, Bound::Keep(..)) { 0.0 } else { log_factor.clamp(low, high) };
                 let ratio = match rule.form {
-                    Form::Multiply => log_factor.clamp(low, high) - normaliser + ell[t],
-                    Form::Replace => log_factor.clamp(low, high) - normaliser,
+                    Form::Multiply => factor - normaliser + ell[t],
+                    Form::Replace => factor - normaliser,
                     Form::Weigh => ell[t],
                 };
-                let clipped = surrogate.clip.is_some_and(|clip| {
+                let clipped = rule.clip(surrogate.clip).is_some_and(|clip| {
                     let bounds = clip.bounds::<f64>(t, rule.growing_clip);
                     [bounds.low, bounds.high, bounds.dual].iter().any(|bound| edge(ratio, bound.ln()))
                 });
@@ -267,6 +269,13 @@ fn log_factor(rule: &Rule, reading: f64) -> f64 {
         Bound::Clamp(low, high) => log.clamp(low, high),
         Bound::Drop(low, high) if log < low || log > high => f64::NEG_INFINITY,
         Bound::Drop(..) => log,
+        Bound::Keep(low, high) => {
+            if (low..=high).contains(&log) {
+                0.0
+            } else {
+                f64::NEG_INFINITY
+            }
+        }
     }
 }
 
@@ -280,8 +289,6 @@ fn clip_min(surrogate: &Surrogate, rule: &Rule, t: usize, ratio: f64, advantage:
     let stretch = if rule.growing_clip { ((t + 1) as f64).sqrt() } else { 1.0 };
     let (low, high) = ((1.0 - clip.low).powf(stretch), (1.0 + clip.high).powf(stretch));
     let plain = (ratio * advantage).min(ratio.clamp(low, high) * advantage);
-    match clip.dual {
-        Some(dual) if advantage < 0.0 => plain.max(dual * advantage),
-        _ => plain,
-    }
+    let dual = clip.dual.unwrap_or(f64::INFINITY).min(rule.dual);
+    if advantage < 0.0 && dual.is_finite() { plain.max(dual * advantage) } else { plain }
 }

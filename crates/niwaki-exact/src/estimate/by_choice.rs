@@ -30,7 +30,7 @@ impl Pair<'_> {
             _ => self.prefix_factors(written, work),
         };
         // Weighted REINFORCE steps have no clip; see `Form::Weigh`.
-        let clip = surrogate.clip.filter(|_| rule.form != Form::Weigh);
+        let clip = rule.clip(surrogate.clip.filter(|_| rule.form != Form::Weigh));
         let bounds: Option<Vec<Bounds<f64>>> =
             clip.map(|clip| (0..process.horizon()).map(|t| clip.bounds(t, rule.growing_clip)).collect());
         let terms = match bounds {

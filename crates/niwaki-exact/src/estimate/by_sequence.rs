@@ -49,7 +49,7 @@ impl Pair<'_> {
         if rule.form == Form::Multiply || rule.growing_clip || coupled {
             return Err(Self::refuse(surrogate, "a sequence's weight in a step-dependent form"));
         }
-        let bounds = match surrogate.clip.filter(|_| rule.form != Form::Weigh) {
+        let bounds = match rule.clip(surrogate.clip.filter(|_| rule.form != Form::Weigh)) {
             Some(clip) => clip.bounds(0, false),
             None => Bounds::open(),
         };

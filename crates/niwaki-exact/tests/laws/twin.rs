@@ -95,7 +95,7 @@ fn terms(rule: &Rule, surrogate: &Surrogate, steps: &Steps) -> Vec<f64> {
     }
     (0..ell.len())
         .map(|step| {
-            let bounds = match surrogate.clip {
+            let bounds = match rule.clip(surrogate.clip) {
                 Some(clip) if rule.form != Form::Weigh => clip.bounds(step % horizon, rule.growing_clip),
                 _ => Bounds::open(),
             };

@@ -78,6 +78,11 @@ enum Format {
     Csv,
 }
 
+/// What was measured to be the same as a trainer's own code.
+const EQUALITIES: &str = "\
+The same as trainers' own code (TRL 1.16, verl 0.9.1): gspo is TRL's, gspo --no-routing verl's; cispo:0.2,0.2 is verl's,
+cispo:1,4 TRL's at epsilon_high = 5; dual-clip is verl's vanilla and, with C = delta, TRL's two-sided grpo.";
+
 /// Columns of the help's list of losses.
 const HELP_WIDTH: usize = 98;
 
@@ -99,6 +104,15 @@ fn losses_in_words() -> String {
             }
         }
     }
+    text += "\n\nOther names for them:";
+    let aliases =
+        || MEMBERS.iter().flat_map(|member| member.aliases.iter().map(move |alias| (member.name, alias)));
+    let width = aliases().map(|(_, alias)| alias.name.len()).max().unwrap_or(0);
+    for (name, alias) in aliases() {
+        let _ = write!(text, "\n  {:width$}  {name}: {}", alias.name, alias.note);
+    }
+    text += "\n\n";
+    text += EQUALITIES;
     text
 }
 

@@ -148,6 +148,56 @@ fn refusals_are_one_line_and_exit_2() {
 }
 
 #[test]
+fn runs_stand_side_by_side_and_numbered_files_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::copy(example("win.jsonl"), at("win.jsonl")).unwrap();
+    fs::copy(example("null.jsonl"), at("null.jsonl")).unwrap();
+    let two = json(&["win.jsonl", "null.jsonl"], folder.path());
+    let runs = two["runs"].as_array().unwrap();
+    let alone = |name: &str| json(&[name], folder.path());
+    assert_eq!((&runs[0], &runs[1]), (&alone("win.jsonl"), &alone("null.jsonl")));
+    let output = niwaki(&["advise", "win.jsonl", "null.jsonl", "--out", "page"], folder.path());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("win.jsonl: short warmup"), "{said}");
+    assert!(said.contains("null.jsonl: correction wasted") && said.contains("apart?"), "{said}");
+    assert!(fs::read_to_string(at("page/index.html")).unwrap().contains("2 runs side by side"));
+
+    // One run in two files, by their names, by the flag, or in a folder; and apart.
+    let text = fs::read_to_string(example("win.jsonl")).unwrap();
+    let (first, second) = text.split_at(text.match_indices('\n').nth(255).unwrap().0 + 1);
+    fs::create_dir(at("parts")).unwrap();
+    fs::write(at("parts/dump-1.jsonl"), first).unwrap();
+    fs::write(at("parts/dump-2.jsonl"), second).unwrap();
+    let whole = alone("win.jsonl")["measured"].clone();
+    for given in [
+        &["parts/dump-1.jsonl", "parts/dump-2.jsonl"][..],
+        &["parts"],
+        &["--run", "parts/dump-1.jsonl", "parts/dump-2.jsonl"],
+    ] {
+        assert_eq!(json(given, folder.path())["measured"], whole, "{given:?}");
+    }
+    let output = niwaki(&["advise", "parts"], folder.path());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("joined as one run: dump-1.jsonl … dump-2.jsonl (2 files)\n"), "{said}");
+    let apart = json(&["--apart", "parts/dump-1.jsonl", "parts/dump-2.jsonl"], folder.path());
+    assert_eq!(apart["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn standard_input_is_a_dump() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+    command.args(["advise", "-", "--format", "json"]).current_dir(folder.path());
+    command.stdin(fs::File::open(example("win.jsonl")).unwrap());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let came: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let file = example("win.jsonl").display().to_string();
+    assert_eq!(came["measured"], json(&[&file], folder.path())["measured"]);
+}
+
+#[test]
 fn help_text() {
     let folder = tempfile::tempdir().unwrap();
     let output = niwaki(&["advise", "--help"], folder.path());

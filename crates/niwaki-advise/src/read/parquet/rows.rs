@@ -62,7 +62,7 @@ impl Table {
 
 /// What a column must be and is, where that differs.
 fn unfit(field: Field, leaf: &Leaf) -> Option<(&'static str, &'static str)> {
-    let scalar = matches!(field, Field::Group | Field::Iteration | Field::Weight);
+    let scalar = matches!(field, Field::Group | Field::Iteration | Field::Age | Field::Weight);
     match leaf.physical {
         _ if leaf.nested => Some(("a list of numbers", "a list of lists")),
         _ if scalar && leaf.element_level.is_some() => Some(("one value per row", "a list column")),
@@ -93,7 +93,8 @@ impl Records for Table {
                 (Field::Iteration, [number]) if number.fract() == 0.0 => {
                     record.iteration = Some(*number as i64)
                 }
-                (Field::Group | Field::Iteration | Field::Weight, _) => {
+                (Field::Age, [number]) if number.fract() == 0.0 => record.age = Some(*number as i64),
+                (Field::Group | Field::Iteration | Field::Age | Field::Weight, _) => {
                     let came = format!("{values:?}");
                     let fault = Fault::Kind { field, expected: "one whole number", came };
                     return Err(Error::Row { place: place(), fault });

@@ -1,54 +1,23 @@
 //! verl's `rollout_corr/*` metrics, by its names and definitions, with `_raw` twins where it clamps.
 //!
-//! The definitions are those of `compute_offpolicy_metrics` and `compute_is_metrics` in
+//! The definitions are those of `compute_offpolicy_metrics`, `compute_is_metrics` and `compute_rs_metrics` in
 //! `verl/trainer/ppo/rollout_corr_helper.py` of verl 0.9.1: weights are π_training / π_rollout, logs are clamped to
 //! ±20 before they are exponentiated, and truncated at a threshold. An alarm on clamped weights can stay silent
 //! while the raw ones explode, so each clamped number has a twin that is not. Trajectories count alike, as there.
 //! The sums add up over batches.
 
-use std::str::FromStr;
+mod rejection;
+mod settings;
+
+pub use rejection::Rejection;
+pub use settings::{Level, Settings, Threshold};
+
+use rejection::Rejected;
 
 /// verl's bound on logs before they are exponentiated.
 const SAFETY: f64 = 20.0;
 /// What verl adds to denominators.
 const TINY: f64 = 1e-8;
-
-/// What a weight belongs to: verl's `rollout_is`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// Each token has a weight of its own.
-    #[default]
-    Token,
-    /// All tokens of a sequence share the product of its ratios.
-    Sequence,
-}
-
-impl FromStr for Level {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "token" => Ok(Self::Token),
-            "sequence" => Ok(Self::Sequence),
-            _ => Err(format!("'{text}' is no level of weights; choose token or sequence")),
-        }
-    }
-}
-
-/// verl's settings that the metrics depend on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// `rollout_is`.
-    pub level: Level,
-    /// `rollout_is_threshold`, an upper bound.
-    pub threshold: f64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { level: Level::Token, threshold: 2.0 }
-    }
-}
 
 /// Smallest and largest of what came.
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +112,11 @@ pub struct Tally {
     low: f64,
     seq_high: f64,
     seq_low: f64,
+    /// Sequences with tokens, and tokens outside a band of weights.
+    filled: f64,
+    outside: f64,
+    rejected: Rejected,
+    logs: Vec<f64>,
 }
 
 impl Tally {
@@ -172,19 +146,26 @@ impl Tally {
             low: 0.0,
             seq_high: 0.0,
             seq_low: 0.0,
+            filled: 0.0,
+            outside: 0.0,
+            rejected: Rejected::new(settings.rejection),
+            logs: Vec::new(),
         }
     }
 
     /// Adds a sequence, `[tokens]` each; one without tokens counts as verl counts it.
     pub fn add(&mut self, training: &[f64], rollout: &[f64]) {
-        let Settings { level, threshold } = self.settings;
-        let (upper, lower) = (threshold, 1.0 / threshold);
+        let Settings { level, threshold, .. } = self.settings;
+        let (upper, lower) = (threshold.upper, threshold.low());
+        let outside = |weight: f64| f64::from(u8::from(weight < lower || weight > upper));
         let count = training.len() as f64;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / (count + TINY);
         let (trained, rolled) = (mean(training), mean(rollout));
         let difference = rolled - trained;
         self.sequences += 1.0;
         self.tokens += count;
+        self.filled += f64::from(u8::from(count > 0.0));
+        self.logs.clear();
         self.training_ppl += (-trained).exp();
         self.training_log_ppl -= trained;
         self.rollout_ppl += (-rolled).exp();
@@ -197,13 +178,15 @@ impl Tally {
         for (training, rollout) in training.iter().zip(rollout) {
             let log = training - rollout;
             let ratio = log.exp();
+            self.logs.push(log);
             sum += log;
             self.ratio += ratio;
             let safe = if log.abs() <= SAFETY { ratio } else { log.clamp(-SAFETY, SAFETY).exp() };
             self.chi2_token[0] += safe * safe;
             self.chi2_token[1] += ratio * ratio;
             if level == Level::Token {
-                let weight = safe.min(upper);
+                let weight = threshold.applied(safe);
+                self.outside += outside(safe);
                 self.weights[0].add(weight, 1.0);
                 self.weights[1].add(ratio, 1.0);
                 self.high += f64::from(u8::from(safe > upper));
@@ -218,7 +201,8 @@ impl Tally {
         self.chi2_seq[0] += (2.0 * safe).exp();
         self.chi2_seq[1] += (2.0 * sum).exp();
         if level == Level::Sequence {
-            let weight = safe.exp().min(upper);
+            let weight = threshold.applied(safe.exp());
+            self.outside += count * outside(safe.exp());
             if count > 0.0 {
                 self.weights[0].add(weight, count);
                 self.weights[1].add(sum.exp(), count);
@@ -233,6 +217,7 @@ impl Tally {
         self.means[1].add(raw, 1.0);
         self.seq_high += f64::from(u8::from(raw > upper));
         self.seq_low += f64::from(u8::from(raw < lower));
+        self.rejected.add(&self.logs);
     }
 
     /// Adds the sums of other sequences.
@@ -253,6 +238,8 @@ impl Tally {
             (&mut self.low, other.low),
             (&mut self.seq_high, other.seq_high),
             (&mut self.seq_low, other.seq_low),
+            (&mut self.filled, other.filled),
+            (&mut self.outside, other.outside),
         ];
         for (own, other) in pairs {
             *own += other;
@@ -265,6 +252,7 @@ impl Tally {
         }
         self.log_ppl_range.merge(&other.log_ppl_range);
         self.sum_range.merge(&other.sum_range);
+        self.rejected.merge(&other.rejected);
     }
 
     /// The metrics by verl's names, without the `rollout_corr/` in front.
@@ -319,6 +307,15 @@ impl Tally {
             ("rollout_is_seq_fraction_high", self.seq_high / sequences),
             ("rollout_is_seq_fraction_low", self.seq_low / sequences),
         ];
-        list.map(|(name, value)| (name.to_owned(), value)).to_vec()
+        let mut all = list.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        if self.settings.threshold.lower.is_some() {
+            all.push(("rollout_is_oob_ratio".to_owned(), self.outside / tokens));
+        }
+        if self.settings.batch_normalised {
+            let mean = if token { weights.first / tokens } else { means.first / self.filled };
+            all.push(("rollout_is_batch_norm_factor".to_owned(), if mean > TINY { mean } else { 1.0 }));
+        }
+        self.rejected.metrics(&mut all);
+        all
     }
 }

@@ -1,0 +1,270 @@
+//! The order of the questions, and the answer.
+
+use super::evidence::{Evidence, FEW, LEAST, REALISTIC};
+use super::known::{Known, percent, text};
+use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN};
+use crate::measure::Measured;
+
+/// What was decided, and on which ground.
+#[derive(Clone, Debug)]
+pub(super) struct Decision {
+    pub(super) action: Action,
+    pub(super) ground: Ground,
+    pub(super) says: String,
+    pub(super) sure: String,
+    pub(super) idle: String,
+    pub(super) because: Vec<String>,
+}
+
+/// The question that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ground {
+    Silent,
+    NoInterval,
+    Fresh,
+    Stale,
+    Ceiling,
+    NoBias,
+    Bias,
+    Undecided,
+    Undecidable,
+}
+
+/// Asks in order; the first answer stands.
+pub(super) fn decide(measured: &Measured) -> Decision {
+    let known = |name: &str| Known::of(measured, name);
+    let facts = &measured.facts;
+    let evidence = Evidence::new(measured);
+    let contested = known("contested_drift");
+    if known("zero_signal").value == 1.0 {
+        return Decision {
+            action: Action::NoSignal,
+            ground: Ground::Silent,
+            says: "no signal: nothing to correct".to_owned(),
+            sure: "certain: it is a count".to_owned(),
+            idle: "Every update on such batches is wasted work.".to_owned(),
+            because: vec!["Every advantage in the dump is zero, so no loss has a gradient.".to_owned()],
+        };
+    }
+    if facts.folds < 2 {
+        let more = (LEAST as u64).saturating_sub(facts.lanes as u64).max(1);
+        let why = format!(
+            "All {} trajectories are of one group or there is but one, so that nothing can be said of noise.",
+            facts.lanes
+        );
+        return asking(more, Ground::NoInterval, "Unknown.".to_owned(), vec![why]);
+    }
+    let idle = cost(measured, &evidence);
+    // Bias that is there and matters is no fresh data, however little the policy has moved.
+    if contested.high < INERT && !evidence.matters() {
+        let why = format!(
+            "Where the advantage lives, the ratio of everything before a step has a typical log of {}, below {INERT}: \
+             each such ratio is close to one (C1 fails).",
+            contested.text()
+        );
+        return Decision {
+            action: Action::CorrectionWasted,
+            ground: Ground::Fresh,
+            says: "correction wasted: the data is fresh".to_owned(),
+            sure: format!("sure: the whole 95% interval lies below {INERT}"),
+            idle,
+            because: vec![why],
+        };
+    }
+    if let Some(why) = stale(measured) {
+        return Decision {
+            action: Action::ReduceReuse,
+            ground: Ground::Stale,
+            says: "reduce reuse: the data is too stale to correct".to_owned(),
+            sure: "sure: drift is known far better than what it biases".to_owned(),
+            idle,
+            because: vec![why],
+        };
+    }
+    let headroom = known("headroom").value;
+    if headroom < CEILING {
+        let why = format!(
+            "Rewards of the last third of the iterations average {} of their range, so {} of it is left to gain; {} of \
+             the groups pay all of their trajectories alike.",
+            percent(1.0 - headroom),
+            percent(headroom),
+            percent(known("silent_groups").value),
+        );
+        return Decision {
+            action: Action::CorrectionWasted,
+            ground: Ground::Ceiling,
+            says: "correction wasted: rewards are near their ceiling".to_owned(),
+            sure: "as sure as the highest reward in the dump is the highest there is".to_owned(),
+            idle,
+            because: vec![why],
+        };
+    }
+    of_bias(measured, &evidence, idle)
+}
+
+/// Why the data is too stale, if it is.
+fn stale(measured: &Measured) -> Option<String> {
+    let known = |name: &str| Known::of(measured, name);
+    let (rule, steps, forecast) = (known("alpha_rule"), known("ess_step"), known("ess_forecast"));
+    if rule.high < FAINT || steps.value < THIN {
+        return Some(format!(
+            "Drift σ²T is {}: the rule licenses α = {} at most, and the step ratios alone keep {} of the batch.",
+            known("drift").text(),
+            text(rule.value),
+            percent(steps.value)
+        ));
+    }
+    (forecast.value < COLLAPSED).then(|| {
+        format!(
+            "The spread of the prefix log-ratios leaves a full correction {} of the batch. Its weights are then carried by \
+             so few trajectories that no realistic number of them would tell what the dropped ratio biases: about {} \
+             would be needed for {FEW} to carry it.",
+            forecast.percent(),
+            text(FEW / forecast.value.powi(4))
+        )
+    })
+}
+
+/// What the bias says.
+fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
+    let known = |name: &str| Known::of(measured, name);
+    let mut because = vec![format!(
+        "The dropped ratio biases a batch's estimate by Σ b = {}; a batch of {} estimates it to ±{}, and a bias matters \
+         from a quarter of that, {}.",
+        evidence.total.text(),
+        text(measured.facts.batch),
+        text(evidence.noise),
+        text(evidence.material())
+    )];
+    if evidence.support < FEW {
+        because.push(format!(
+            "About {} trajectories carry that bias; with fewer than {FEW} the interval is read {} times as wide.",
+            text(evidence.support),
+            text(evidence.reach / evidence.total.half())
+        ));
+    }
+    if evidence.matters() {
+        let (rule, floor) = (known("alpha_rule").value, known("alpha_floor").value);
+        let alpha = (rule.min(floor).min(STRONGEST) * 100.0).round() / 100.0;
+        because.push(if rule.min(floor) > STRONGEST {
+            format!(
+                "α = {}: drift would allow {} and the ESS floor {}, but credit that is routed back costs a variance that \
+                 weights do not show, and beyond {STRONGEST} it costs more than it repairs.",
+                text(alpha),
+                text(rule),
+                text(floor)
+            )
+        } else {
+            format!(
+                "α = {}: drift allows {} at most, the ESS floor {}.",
+                text(alpha),
+                text(rule),
+                text(floor)
+            )
+        });
+        return Decision {
+            action: Action::ShortWarmup { alpha },
+            ground: Ground::Bias,
+            says: format!("short warmup at α ≈ {}, then plain PPO", text(alpha)),
+            sure: "sure that the bias is there and matters; a warmup gains where that bias is what holds the run back"
+                .to_owned(),
+            idle,
+            because,
+        };
+    }
+    if evidence.idle() {
+        return Decision {
+            action: Action::CorrectionWasted,
+            ground: Ground::NoBias,
+            says: "correction wasted: drift is there, and its bias does not matter".to_owned(),
+            sure: format!(
+                "sure: with 95% the bias is at most {} of a batch's noise",
+                percent((evidence.total.value.abs() + evidence.reach) / evidence.noise)
+            ),
+            idle,
+            because,
+        };
+    }
+    let needed = evidence.needed();
+    if needed > REALISTIC {
+        because.push(format!(
+            "To settle it would take about {} trajectories in all, more than a run can give before it has become another. \
+             Less reuse narrows the interval faster than more data does.",
+            text(needed)
+        ));
+        return Decision {
+            action: Action::ReduceReuse,
+            ground: Ground::Undecidable,
+            says: "reduce reuse: no realistic amount of data would tell".to_owned(),
+            sure: "sure that this data cannot tell; whether a correction would pay is open".to_owned(),
+            idle,
+            because,
+        };
+    }
+    let more = evidence.missing();
+    because.push(format!(
+        "The interval does not settle it. It narrows with the root of the data, so about {more} more trajectories would."
+    ));
+    asking(more, Ground::Undecided, idle, because)
+}
+
+fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Decision {
+    Decision {
+        action: Action::NotEnoughData { more },
+        ground,
+        says: format!("not enough data: need about {more} more trajectories"),
+        sure: "open: the data at hand does not decide".to_owned(),
+        idle,
+        because,
+    }
+}
+
+/// What it costs to do nothing: a bias of x noises turns a squared error of 1 into 1 + x², as fewer trajectories would.
+fn cost(measured: &Measured, evidence: &Evidence) -> String {
+    let ratio = Known::of(measured, "bias_to_noise").value.abs();
+    let worst = (evidence.total.value.abs() + evidence.reach) / evidence.noise;
+    let lost = |ratio: f64| percent(1.0 - 1.0 / (1.0 + ratio * ratio));
+    if !ratio.is_finite() {
+        return "Unknown.".to_owned();
+    }
+    if !worst.is_finite() {
+        return format!(
+            "A bias of {} of a batch's noise: as if {} of each batch were lost.",
+            text(ratio),
+            lost(ratio)
+        );
+    }
+    format!(
+        "A bias of {} of a batch's noise, as if {} of each batch were lost; at worst {} and {}.",
+        text(ratio),
+        lost(ratio),
+        text(worst),
+        lost(worst)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use crate::measure::{Measure, Settings};
+    use crate::schema::Field;
+    use crate::trajectory::{Came, Chunk, Record};
+
+    fn judged(advantage: f64) -> Verdict {
+        let (mut chunk, mut record) = (Chunk::default(), Record::default());
+        record.fill(Field::OldLogProb, Came::Many).extend([-1.0, -2.0]);
+        record.fill(Field::NewLogProb, Came::Many).extend([-0.5, -1.0]);
+        record.fill(Field::Advantage, Came::One).push(advantage);
+        chunk.push(&record, None).unwrap();
+        let mut measure = Measure::new(Settings::default());
+        measure.add(&chunk);
+        Verdict::new(&measure.finish())
+    }
+
+    #[test]
+    fn one_trajectory_settles_nothing() {
+        assert_eq!(judged(1.0).action, Action::NotEnoughData { more: 63 });
+        assert_eq!(judged(0.0).action, Action::NoSignal);
+    }
+}

@@ -1,0 +1,111 @@
+//! The verdict: what to do, how sure that is, what to set, and the numbers that say so.
+//!
+//! Owns the decision and its thresholds; knows nothing of how the numbers were measured. `docs/advise.md` tells the
+//! same story in prose, and the calibration study says how often it is right.
+//!
+//! | file | what belongs there |
+//! |---|---|
+//! | `decide.rs` | the order of the questions, and the answer |
+//! | `evidence.rs` | what the data knows of the bias, and how much data would decide |
+//! | `further.rs` | what else a reader should know |
+//! | `trainers.rs` | the answer in the settings of TRL and verl |
+//! | `known.rs` | numbers with intervals, in words |
+
+mod decide;
+mod evidence;
+mod further;
+mod known;
+mod trainers;
+
+pub use evidence::{FEW, MATERIAL, REALISTIC};
+pub use trainers::{Advised, Trainer};
+
+use crate::measure::Measured;
+use serde::Serialize;
+
+/// C1: where the rms prefix log-ratio is below this at the steps that carry the advantage, prefix ratios stay within a
+/// tenth of one and there is nothing to correct.
+pub const INERT: f64 = 0.1;
+
+/// Where the rule licenses less than this, the data is too stale for a correction to rescue.
+pub const FAINT: f64 = 0.1;
+
+/// Where the step ratios alone leave less than this of the batch, PPO's own estimate has collapsed too.
+pub const THIN: f64 = 0.5;
+
+/// Where the spread of the prefix log-ratios foretells less than this of the batch for a full correction, its weights
+/// have tails that no realistic number of trajectories shows.
+pub const COLLAPSED: f64 = 0.1;
+
+/// Where less than this of the range of rewards is left above their mean, there is little for a correction to win.
+pub const CEILING: f64 = 0.1;
+
+/// The strongest correction that is ever advised. Routed credit costs a variance that grows with T² and that no weight
+/// shows: the paper's best strengths lie about here, and in the calibration study 0.5 loses where 0.1 wins.
+pub const STRONGEST: f64 = 0.1;
+
+/// A mean ratio this far from one shows that the update was fitted to the very steps in the dump.
+pub const FITTED: f64 = 0.005;
+
+/// C3: a batch that holds no reward this often can trap a run.
+pub const SCARCE: f64 = 0.05;
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Action {
+    /// A correction would add variance and repair nothing.
+    CorrectionWasted,
+    /// Correct the first iterations at this strength, then hand over to PPO.
+    ShortWarmup {
+        /// The strength.
+        alpha: f64,
+    },
+    /// The data is too stale: update less often on each batch.
+    ReduceReuse,
+    /// The data cannot tell.
+    NotEnoughData {
+        /// Trajectories that are missing, about.
+        more: u64,
+    },
+    /// No advantage differs from zero: there is nothing to estimate.
+    NoSignal,
+}
+
+/// The verdict with its reasons, each of which names its number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What to do.
+    pub action: Action,
+    /// The same in a sentence.
+    pub says: String,
+    /// How sure that is.
+    pub sure: String,
+    /// What it costs to do nothing.
+    pub idle: String,
+    /// What to set, in the words of each trainer.
+    pub set: Vec<Advised>,
+    /// Why, the deciding reason first.
+    pub because: Vec<String>,
+}
+
+impl Verdict {
+    /// Decides.
+    ///
+    /// Paper: `tab:conditions`, `sec:disc`
+    #[must_use]
+    pub fn new(measured: &Measured) -> Self {
+        let decision = decide::decide(measured);
+        let set = Trainer::ALL.map(|trainer| trainer.advise(&decision)).to_vec();
+        let mut because = decision.because;
+        because.extend(further::lines(measured));
+        Self {
+            action: decision.action,
+            says: decision.says,
+            sure: decision.sure,
+            idle: decision.idle,
+            set,
+            because,
+        }
+    }
+}

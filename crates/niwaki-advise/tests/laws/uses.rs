@@ -1,0 +1,88 @@
+//! Dumps as trainers write them: batches used several times, tokens without a score, numbers that JSON does not know.
+
+use crate::layouts::{fixture, read};
+use crate::support::number;
+use niwaki_advise::measure::Measured;
+use niwaki_advise::schema::Naming;
+use niwaki_advise::trajectory::Against;
+use niwaki_advise::verl::{Settings, Tally};
+use std::fs;
+use std::path::PathBuf;
+
+fn written(text: &str, against: Against) -> Result<Measured, niwaki_advise::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let file: PathBuf = folder.path().join("dump.jsonl");
+    fs::write(&file, text).unwrap();
+    read(&[file], Naming::default(), against)
+}
+
+#[test]
+fn the_last_use_of_a_batch_counts_and_earlier_ones_do_not() {
+    // Batch 0 was used three times, batch 1 twice; the policy moves on with every use.
+    let line = |iteration: usize, age: usize, lane: usize| {
+        let new = -1.0 - 0.1 * age as f64 - 0.01 * lane as f64;
+        format!(
+            "{{\"iteration\": {iteration}, \"use\": {age}, \"group\": {lane}, \"old_log_prob\": [-1, -1], \
+             \"new_log_prob\": [{new}, {new}], \"reward\": {lane}}}\n"
+        )
+    };
+    let mut all = String::new();
+    for (iteration, uses) in [(0, 3), (1, 2)] {
+        for age in 0..uses {
+            (0..4).for_each(|lane| all += &line(iteration, age, lane));
+        }
+    }
+    let last: String =
+        [(0, 2), (1, 1)].iter().flat_map(|&(i, age)| (0..4).map(move |lane| line(i, age, lane))).collect();
+    let (came, expected) = (written(&all, Against::Old).unwrap(), written(&last, Against::Old).unwrap());
+    assert_eq!((came.facts.trajectories, came.facts.earlier_uses, expected.facts.earlier_uses), (8, 12, 0));
+    assert_eq!(format!("{:?}", came.numbers), format!("{:?}", expected.numbers));
+}
+
+#[test]
+fn words_of_python_stand_at_masked_steps_alone() {
+    let good = "{\"old_log_prob\": [-1, NaN, -2], \"new_log_prob\": [-1, -Infinity, -2], \"mask\": [1, 0, 1], \
+                \"advantage\": 1, \"note\": \"NaN is \\\" text\"}\n";
+    let plain = "{\"old_log_prob\": [-1, -2], \"new_log_prob\": [-1, -2], \"advantage\": 1}\n";
+    let (came, expected) =
+        (written(&good.repeat(2), Against::Old).unwrap(), written(&plain.repeat(2), Against::Old).unwrap());
+    assert_eq!(format!("{:?}", came.numbers), format!("{:?}", expected.numbers));
+    let refused = written(&good.replace("[1, 0, 1]", "[1, 1, 1]"), Against::Old).unwrap_err().to_string();
+    assert!(
+        refused.ends_with("old_log_prob[1] is NaN; every value at a step of the policy must be finite"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn tokens_without_a_score_are_left_out_and_counted() {
+    let line = "{\"old_log_prob\": [-1, -2, -3], \"new_log_prob\": [-1.1, -2.1, -2.9], \"advantage\": 1, \
+                \"sampling_per_token_logps\": [-1.2, NaN, -3.3]}\n";
+    let old = written(&line.repeat(2), Against::Old).unwrap();
+    assert_eq!((old.facts.steps, old.facts.unscored_steps), (6, 2));
+    let mut tally = Tally::new(Settings::default());
+    (0..2).for_each(|_| tally.add(&[-1.0, -3.0], &[-1.2, -3.3]));
+    assert_eq!(old.verl, tally.metrics());
+    // Held against the engine itself, such a step is no step.
+    let engine = written(&line.repeat(2), Against::Behaviour).unwrap();
+    assert_eq!((engine.facts.steps, engine.facts.unscored_steps), (4, 2));
+}
+
+#[test]
+fn without_old_log_probs_the_current_policy_is_compared_with_the_engine() {
+    let line = "{\"log_probs\": [-1.1, -2.1], \"advantage\": 1, \"rollout_log_probs\": [-1.2, -2.5]}\n";
+    let came = written(&line.repeat(2), Against::Old).unwrap();
+    let mut tally = Tally::new(Settings::default());
+    (0..2).for_each(|_| tally.add(&[-1.1, -2.1], &[-1.2, -2.5]));
+    assert_eq!(came.verl, tally.metrics());
+    // Mean of −ℓ: ℓ is 0.1 and 0.4.
+    assert!((number(&came, "kl_k1") + 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn one_value_per_trajectory_may_stand_in_a_column() {
+    let came = read(&[fixture("columns.npz")], Naming::default(), Against::Old).unwrap();
+    let facts = &came.facts;
+    assert_eq!((facts.trajectories, facts.steps, facts.iterations, facts.groups), (6, 15, 2, 4));
+    assert!((number(&came, "kl_k1") - 0.1).abs() < 1e-12);
+}

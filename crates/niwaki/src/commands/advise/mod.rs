@@ -1,0 +1,225 @@
+//! `niwaki advise`: what the log-probs of any run say about stale data.
+
+mod given;
+mod watch;
+
+use crate::{output, terminal};
+use anyhow::{Context, anyhow, bail};
+use clap::ValueEnum;
+use given::Given;
+use niwaki_advise::gate::Gate;
+use niwaki_advise::measure::Settings;
+use niwaki_advise::schema::{Field, Naming};
+use niwaki_advise::series::{Runs, named as run_name};
+use niwaki_advise::trajectory::Against;
+use niwaki_advise::{Advice, Comparison, Error, Fault, Question, advise, verl};
+use niwaki_correction::Clip;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit code of a condition that was met.
+const FAILED: u8 = 1;
+
+/// Tell whether stale data costs a run its signal.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// Dumps, .jsonl, .npz or .parquet, folders of them, or - for standard input. Files whose names differ in digits alone
+    /// are one run, in order; any others are runs that are set side by side.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Take all files as one run, whatever they are called.
+    #[arg(long, conflicts_with = "apart")]
+    run: bool,
+    /// Take every file as a run of its own.
+    #[arg(long)]
+    apart: bool,
+    /// Look again whenever the files have grown, every SECONDS, until Ctrl-C.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2")]
+    watch: Option<f64>,
+    /// Read a field under a name of your own, e.g. new_log_prob=lp; may be repeated.
+    #[arg(long, value_name = "FIELD=NAME")]
+    map: Vec<String>,
+    /// Clip range of the trainer, [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values.
+    #[arg(long, num_args = 1..=2, value_name = "EPS", default_values_t = [0.2])]
+    clip: Vec<f64>,
+    /// Trajectories per update [default: the mean of the dump's iterations].
+    #[arg(long, value_name = "N")]
+    batch: Option<u64>,
+    /// Effective sample size that a correction must keep.
+    #[arg(long, default_value_t = 0.9, value_name = "SHARE")]
+    ess_floor: f64,
+    /// What the current policy is held against: the policy that sampled as the trainer computes it, or as the sampling
+    /// engine did.
+    #[arg(long, value_enum, default_value_t = Reference::Old)]
+    against: Reference,
+    /// Level of verl's weights in the rollout_corr metrics: token or sequence.
+    #[arg(long, default_value = "token", value_name = "LEVEL")]
+    rollout_is: verl::Level,
+    /// Upper bound of verl's weights in the rollout_corr metrics, or a band as verl writes it, e.g. 0.5_2.0.
+    #[arg(long, default_value = "2.0", value_name = "BOUND")]
+    rollout_is_threshold: verl::Threshold,
+    /// Also give verl's rollout_is_batch_norm_factor.
+    #[arg(long)]
+    rollout_is_batch_normalize: bool,
+    /// Also give verl's rollout_rs metrics, for these ways to reject, e.g. token_k1,seq_mean_k3.
+    #[arg(long, value_name = "WAYS", requires = "rollout_rs_threshold")]
+    rollout_rs: Option<String>,
+    /// Thresholds of those, one for all or one for each, as verl writes them, e.g. 0.5_2.0,0.01.
+    #[arg(long, value_name = "BOUNDS", requires = "rollout_rs")]
+    rollout_rs_threshold: Option<String>,
+    /// Exit with code 1 where a number meets a condition, e.g. 'ess<0.3'; may be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    fail_on: Vec<Gate>,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Also write a page with plots, and all numbers as JSON, into this folder.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reference {
+    /// old_log_prob.
+    Old,
+    /// behaviour_log_prob.
+    Behaviour,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Verdict, reasons and a table of numbers.
+    Text,
+    /// Everything measured, full precision.
+    Json,
+}
+
+const HELP: &str = "\
+A dump has one record per trajectory with the log-probs of its steps under the policy that sampled (old_log_prob) and
+under the policy as it is now (new_log_prob), and an advantage or a reward; the names of TRL and verl are understood.
+docs/advise.md has the schema, the meaning of every number and recipes for exporting.";
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let question = self.question()?;
+        let given = Given::new(&self.files, self.runs())?;
+        match self.watch {
+            Some(seconds) => watch::follow(&self, &given, &question, seconds),
+            None => self.show(&given.runs()?, &question),
+        }
+    }
+
+    /// Reads all runs, prints and writes what they say.
+    fn show(&self, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<ExitCode> {
+        let mut advices = Vec::with_capacity(runs.len());
+        for files in runs {
+            advices.push(self.read(files, question.clone())?);
+        }
+        let mut code = ExitCode::SUCCESS;
+        let several = advices.len() > 1;
+        for advice in &advices {
+            for (gate, value) in advice.met(&self.fail_on) {
+                let of = if several { format!("{}: ", run_name(&advice.files)) } else { String::new() };
+                terminal::warn(&format!("failed: {of}{gate} ({value})"));
+                code = ExitCode::from(FAILED);
+            }
+        }
+        let (text, json, page) = if let [advice] = &advices[..] {
+            (advice.text(terminal::width()), advice.json()?, advice.page(output::made()))
+        } else {
+            let together = Comparison { runs: advices };
+            (together.text(terminal::width()), together.json()?, together.page(output::made()))
+        };
+        match self.format {
+            Format::Text => {
+                for files in runs.iter().filter(|files| files.len() > 1) {
+                    terminal::say(&format!("joined as one run: {}", run_name(files)));
+                }
+                terminal::say(text.trim_end());
+            }
+            Format::Json => terminal::say(&json),
+        }
+        if let Some(folder) = &self.out {
+            let path = folder.join("index.html");
+            output::write_whole(&folder.join("advise.json"), &json)?;
+            output::write_whole(&path, &page.to_html())?;
+            if self.format == Format::Text {
+                terminal::say(&format!("\nreport: {}", path.display()));
+            }
+        }
+        Ok(code)
+    }
+
+    fn read(&self, files: &[PathBuf], question: Question) -> anyhow::Result<Advice> {
+        let bar = terminal::Bar::default();
+        let mut begun = false;
+        let advice = advise(files, question, &mut |bytes, done| {
+            if !std::mem::replace(&mut begun, true) {
+                bar.begin(terminal::progress(bytes, "reading"));
+            }
+            bar.at(done);
+        });
+        bar.end();
+        advice.map_err(named)
+    }
+
+    fn runs(&self) -> Runs {
+        match (self.run, self.apart) {
+            (true, _) => Runs::Joined,
+            (_, true) => Runs::Apart,
+            _ => Runs::ByName,
+        }
+    }
+
+    fn question(&self) -> anyhow::Result<Question> {
+        let rejection = match (&self.rollout_rs, &self.rollout_rs_threshold) {
+            (Some(ways), Some(bounds)) => {
+                verl::Rejection::parse(ways, bounds).map_err(|why| anyhow!("--rollout-rs {ways}: {why}"))?
+            }
+            _ => verl::Rejection::default(),
+        };
+        let settings = Settings {
+            clip: super::clip(&self.clip)?.unwrap_or(Clip::PPO),
+            ess_floor: self.ess_floor,
+            batch: self.batch.map(|batch| batch as f64),
+            verl: verl::Settings {
+                level: self.rollout_is,
+                threshold: self.rollout_is_threshold,
+                batch_normalised: self.rollout_is_batch_normalize,
+                rejection,
+            },
+        };
+        let against = match self.against {
+            Reference::Old => Against::Old,
+            Reference::Behaviour => Against::Behaviour,
+        };
+        Ok(Question { settings, naming: self.naming()?, against, growing: self.watch.is_some() })
+    }
+
+    fn naming(&self) -> anyhow::Result<Naming> {
+        let mut naming = Naming::default();
+        for pair in &self.map {
+            let Some((field, name)) = pair.split_once('=') else {
+                bail!("--map {pair}: write FIELD=NAME, e.g. new_log_prob=lp");
+            };
+            let field: Field = field.parse().map_err(anyhow::Error::msg).context("--map")?;
+            naming = naming.with(field, name);
+        }
+        Ok(naming)
+    }
+}
+
+/// A refusal with the flag that mends it.
+fn named(error: Error) -> anyhow::Error {
+    match &error {
+        Error::Setting { name, value, why } => anyhow!("--{} {value} {why}", name.replace('_', "-")),
+        Error::Row { fault: Fault::Missing { field, near: Some(near) }, .. } => {
+            anyhow!("{error}: give --map {field}={near}")
+        }
+        Error::Row { fault: Fault::Missing { field, near: None }, .. } if field.names().len() > 1 => {
+            anyhow!("{error}; give --map {field}=NAME to read it under another name")
+        }
+        _ => error.into(),
+    }
+}
