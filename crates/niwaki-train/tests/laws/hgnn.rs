@@ -115,7 +115,7 @@ fn labels_alone_are_learned() {
         assert_eq!((alone.zero_signal, all.zero_signal), (0.75, 0.75));
     }
     assert!(alone.iter().all(|record| record.gradient_norm > 0.0), "every group has a label");
-    let mut refused = super::with("dual", &[]).spec;
+    let mut refused = with("dual", &[]).spec;
     refused.advantage.kind = niwaki_train::spec::AdvantageKind::Best;
     refused.update.minibatches = 2;
     assert!(
