@@ -45,7 +45,8 @@ fn texts_are_scored_as_each_alone_and_end_where_they_end() {
         // The first text takes the last choice, which ends nothing, as often as it can.
         uniforms[..HORIZON].fill(0.999_999);
         let instances: Vec<u32> = (0..lanes as u32 / 2).map(|group| group % 3).collect();
-        let request = DrawRequest { lanes, instances: &instances, how: Draw::Sampled(&uniforms), score: true };
+        let request =
+            DrawRequest { lanes, instances: &instances, how: Draw::Sampled(&uniforms), score: true };
         policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout).unwrap();
         engine.forward().unwrap();
         // In the order of their tokens: what the model ends with, then letters.
