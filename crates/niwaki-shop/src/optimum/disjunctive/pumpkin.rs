@@ -361,7 +361,7 @@ mod tests {
         let limits = Limits::new(Duration::from_secs(60), 1);
         for lane in 0..150 {
             let shop = small(lane);
-            let ours = solve(&Shop::from(&shop), limits, &mut |_| {});
+            let ours = solve(&Shop::from(&shop), None, limits, &mut |_| {});
             let theirs = alone(&shop, Maxima::Soft, 60.0);
             assert!(ours.proven && theirs.proven, "{lane}");
             assert_eq!(ours.upper, theirs.upper, "{lane}");
@@ -378,7 +378,7 @@ mod tests {
                     Instance::Flexible(shop) => shop,
                     other => panic!("{} is not a job shop", other.kind()),
                 };
-                let ours = solve(&Shop::from(&shop), limits, &mut |_| {});
+                let ours = solve(&Shop::from(&shop), None, limits, &mut |_| {});
                 let theirs = alone(&shop, Maxima::Soft, 60.0);
                 assert!(ours.proven && theirs.proven, "{} {index}", task.name());
                 assert_eq!(ours.upper, theirs.upper, "{} {index}", task.name());
