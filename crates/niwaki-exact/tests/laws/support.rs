@@ -52,6 +52,5 @@ pub(crate) fn assert_near(what: &str, came: &[f64], expected: &[f64], tolerance:
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     let off: Vec<f64> = came.iter().zip(expected).map(|(came, expected)| came - expected).collect();
     let (off, size) = (norm(&off), norm(came).max(norm(expected)));
-    // The floor is the rounding of sums that cancel, as those of exact advantages do.
-    assert!(off <= tolerance * size + 1e-15, "{what}: off by {off:e} of {size:e}");
+    assert!(off <= tolerance * size + 1e-17, "{what}: off by {off:e} of {size:e}");
 }

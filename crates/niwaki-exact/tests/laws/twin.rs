@@ -135,10 +135,17 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 let near = |field: &str, came: f64, expected: f64| {
                     assert_near(&format!("{what}: {field}"), &[came], &[expected], loose * 1e-12);
                 };
-                near("mean", came.mean, twin.mean);
+                // Means that cancel to nothing beside their terms, as those of exact advantages alone do, have no digits to compare.
+                let nothing = 1e-15 * twin.variance.sqrt();
+                let is_nothing = |means: &[f64]| means.iter().all(|mean| mean.abs() <= nothing);
+                if is_nothing(&[twin.mean]) && is_nothing(&twin.mean_at) {
+                    assert!(is_nothing(&[came.mean]) && is_nothing(&came.mean_at), "{what}: {came:?}");
+                } else {
+                    near("mean", came.mean, twin.mean);
+                    assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, loose * 1e-12);
+                }
                 near("variance", came.variance, twin.variance);
                 near("ess", came.ess, twin.ess);
-                assert_near(&format!("{what}: mean at"), &came.mean_at, &twin.mean_at, loose * 1e-12);
                 let gradient = pair.gradient(&surrogate, &mut workspace).unwrap();
                 assert_near(&format!("{what}: gradient"), &gradient, &twin.gradient, loose * 1e-11);
                 let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
