@@ -7,6 +7,7 @@ dispatcher.py freeze RUNS         copies RUNS/dispatcher.env here and writes the
 """
 
 import csv
+import itertools
 import math
 import pathlib
 import statistics
@@ -65,15 +66,13 @@ def setting(cell):
 
 
 def dials(medians, aims):
-    """A cell for each aim, nearest in log; no cell twice; rates never fall from one to the next, ties go to the smaller rate."""
-    chosen, least = [], 0.0
-    for aim in aims:
-        allowed = {cell: value for cell, value in medians.items() if setting(cell)[0] >= least and cell not in chosen}
-        cell = nearest(dict(sorted(allowed.items(), key=lambda item: setting(item[0])[0])), aim, far)
+    """A cell for each aim, chosen together: the least sum of distances in log; rates never fall from one to the next, ties go to the smaller rates."""
+    rising = (cells for cells in itertools.permutations(medians, len(aims)) if [setting(cell)[0] for cell in cells] == sorted(setting(cell)[0] for cell in cells))
+    apart = lambda cells: sum(far(medians[cell], aim) for cell, aim in zip(cells, aims))
+    chosen = min(rising, key=lambda cells: (apart(cells), [setting(cell)[0] for cell in cells]))
+    for cell, aim in zip(chosen, aims):
         if far(medians[cell], aim) > math.log(3.0):
             print(f"  {cell} drifts by {medians[cell]:.3g}: more than three times from {aim}")
-        chosen.append(cell)
-        least = setting(cell)[0]
     return chosen
 
 
