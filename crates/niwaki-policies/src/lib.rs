@@ -11,12 +11,14 @@
 //! | `graph.rs` | what the neural policies over graphs share: inputs, outputs, sampling |
 //! | `hgnn.rs` | the heterogeneous graph network of Song and others |
 //! | `dual.rs` | a graph network for quality, whose actor reads numbers of each pair |
+//! | `decoding.rs` | the ways in which a trained policy seeks a schedule: greedy, many starts, samples, a beam |
 //! | `dispatch.rs` | the best schedule that a policy over graphs finds for one instance |
 //! | `pointer/` | the pointer transformer over candidates with features |
 //! | `tabular.rs` | one logit per prefix and token, in f64, without a tape |
 
 mod bag;
 mod causal;
+mod decoding;
 mod dispatch;
 mod dual;
 mod error;
@@ -30,14 +32,13 @@ mod token;
 
 pub use bag::BagShape;
 pub use causal::CausalShape;
+pub use decoding::{Decoded, Decoding};
 pub use dispatch::dispatch;
 pub use dual::DualShape;
 pub use error::Error;
 pub use graph::{GraphPolicy, GraphScratch};
 pub use hgnn::HgnnShape;
-pub use pointer::{
-    Decoded, Decoding, Observed, PointerPolicy, PointerScratch, PointerShape, Sampler, decode,
-};
+pub use pointer::{Observed, PointerPolicy, PointerScratch, PointerShape, Sampler, decode};
 pub use policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 pub use rollout::{Rollout, RolloutShape};
 pub use tabular::{Pull, Tabular};

@@ -1,55 +1,17 @@
 //! The best schedule that a trained pointer finds for one instance.
 //!
-//! Every way builds whole constructions from the same log-probabilities: the likeliest choice at each step (greedy), the
-//! same from every open first choice (many starts), choices by chance (samples), and the `beam` likeliest beginnings
-//! side by side. The construction with the fewest late jobs wins, then the one with the least makespan, then the one
+//! The construction with the fewest late jobs wins, then the one with the least makespan, then the one
 //! that was tried first. This file must not know training.
 
 use super::program::PointerPolicy;
 use super::sampler::Sampler;
 use crate::Error;
-use crate::token::{by_chance, likeliest};
+use crate::decoding::{Beam, Choice, Decoded, Decoding};
 use niwaki_nn::{Engine, Graph, Value};
-use niwaki_shop::Schedule;
-use niwaki_stream::{Key, Stream};
-use niwaki_tasks::{Building, Construction, Outcome};
+use niwaki_tasks::{Building, Construction};
 
 /// Constructions that are decoded together.
 const BATCH: usize = 256;
-
-/// How a schedule is sought; greedy always is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Decoding {
-    /// Constructions drawn by chance.
-    pub samples: usize,
-    /// Width of the beam; 0 for none.
-    pub beam: usize,
-    /// Whether greedy begins at every open first choice too.
-    pub multistart: bool,
-    /// Seed of the samples.
-    pub seed: u64,
-}
-
-/// The best construction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
-    /// Its schedule.
-    pub schedule: Schedule,
-    /// How it turned out.
-    pub outcome: Outcome,
-    /// The way that found it first: `greedy`, `multistart`, `samples` or `beam`.
-    pub way: &'static str,
-    /// Constructions that were tried.
-    pub tried: usize,
-}
-
-/// How one construction chooses.
-enum Choice {
-    Likeliest,
-    /// The likeliest after a given first choice.
-    From(i32),
-    Chance(Box<Stream>),
-}
 
 /// Decodes an instance of a task with the parameters of the first member of an engine; `engine` makes an engine with one
 /// member for a program and its outputs, `tick` is told of the steps of constructions as they are taken, in all
@@ -72,17 +34,10 @@ pub fn decode<E: Engine<Scalar = f32>>(
     task.describe(instance as usize, &mut features);
     let mut open = vec![0; task.candidates()];
     first.open(0, &mut open);
-    let mut ways: Vec<(&'static str, Choice)> = vec![("greedy", Choice::Likeliest)];
-    if how.multistart {
-        let starts = (0..).zip(&open).filter(|(_, open)| **open == 1);
-        ways.extend(starts.map(|(start, _)| ("multistart", Choice::From(start))));
-    }
-    let stream = |sample: usize| Key::new(how.seed, "decode").lane(sample as u64).open();
-    ways.extend((0..how.samples).map(|sample| ("samples", Choice::Chance(Box::new(stream(sample))))));
+    let starts = (0..).zip(&open).filter(|(_, open)| **open == 1);
+    let mut ways = how.ways(starts.map(|(start, _)| start));
     let mut search = Search { policy, parameters, task, instance, features, engine, tick };
-    // Worse than anything, until greedy is done.
-    let worst = Outcome { makespan: u32::MAX, late: u32::MAX, violation: u64::MAX };
-    let mut best = Decoded { schedule: Schedule::default(), outcome: worst, way: "greedy", tried: 0 };
+    let mut best = Decoded::nothing();
     let mut keep = |found: Decoded| {
         let tried = best.tried + found.tried;
         let rank = |decoded: &Decoded| (decoded.outcome.late, decoded.outcome.makespan);
@@ -148,11 +103,7 @@ impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> S
             let (log_probs, _) = self.look(&mut sampler, building.as_ref(), &choices)?;
             let lanes = log_probs.chunks_exact(self.task.candidates());
             for ((choice, (_, way)), log_probs) in choices.iter_mut().zip(ways.iter_mut()).zip(lanes) {
-                *choice = match way {
-                    Choice::From(start) if step == 0 => *start,
-                    Choice::Likeliest | Choice::From(_) => likeliest(log_probs) as i32,
-                    Choice::Chance(stream) => by_chance(log_probs, stream.uniform()) as i32,
-                };
+                *choice = way.take(step, log_probs);
             }
             building.choose(&choices)?;
             (self.tick)(ways.len());
@@ -167,34 +118,21 @@ impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> S
     fn beam(&mut self, width: usize, keep: &mut dyn FnMut(Decoded)) -> Result<(), Error> {
         let (candidates, horizon) = (self.task.candidates(), self.task.horizon());
         let mut sampler = self.sampler(width)?;
-        let mut beginnings: Vec<(f64, Vec<i32>)> = vec![(0.0, Vec::new())];
+        let mut beam = Beam::new(width);
         for step in 0..horizon {
-            // Rows that no beginning needs yet repeat the first one.
-            let row = |lane: usize| &beginnings[if lane < beginnings.len() { lane } else { 0 }].1;
-            let building = self.rebuild(width, step, |lane, at| row(lane)[at])?;
+            let building = self.rebuild(width, step, |lane, at| beam.row(lane)[at])?;
             let last: Vec<i32> =
-                (0..width).map(|lane| row(lane).last().copied().unwrap_or(candidates as i32)).collect();
+                (0..width).map(|lane| beam.row(lane).last().copied().unwrap_or(candidates as i32)).collect();
             let (log_probs, open) = self.look(&mut sampler, building.as_ref(), &last)?;
-            let mut longer: Vec<(f64, usize, i32)> = Vec::new();
-            for (lane, (score, _)) in beginnings.iter().enumerate() {
+            beam.lengthen(|lane| {
                 let row = lane * candidates..(lane + 1) * candidates;
                 let choices = (0..).zip(&log_probs[row.clone()]).zip(&open[row]);
-                longer.extend(
-                    choices
-                        .filter(|(_, open)| **open == 1)
-                        .map(|((choice, &log_prob), _)| (score + f64::from(log_prob), lane, choice)),
-                );
-            }
-            longer.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-            longer.truncate(width);
-            beginnings = longer
-                .into_iter()
-                .map(|(score, lane, choice)| (score, [&beginnings[lane].1[..], &[choice]].concat()))
-                .collect();
+                choices.filter(|(_, open)| **open == 1).map(|((choice, &log_prob), _)| (choice, log_prob))
+            });
             (self.tick)(width);
         }
-        let building = self.rebuild(beginnings.len(), horizon, |lane, at| beginnings[lane].1[at])?;
-        for lane in 0..beginnings.len() {
+        let building = self.rebuild(beam.len(), horizon, |lane, at| beam.row(lane)[at])?;
+        for lane in 0..beam.len() {
             keep(finished(building.as_ref(), lane, "beam"));
         }
         Ok(())

@@ -14,7 +14,7 @@ mod play;
 mod program;
 mod sampler;
 
-pub use decode::{Decoded, Decoding, decode};
+pub use decode::decode;
 pub use play::PointerScratch;
 pub use program::{PointerPolicy, PointerShape};
 pub use sampler::{Observed, Sampler};
