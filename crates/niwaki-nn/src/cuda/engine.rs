@@ -186,6 +186,7 @@ impl Cuda {
                 kernels: &self.kernels,
                 precision: self.options.precision,
                 hopper: self.hopper,
+                multiprocessors: self.device.multiprocessors as usize,
             },
             alone: &self.alone,
             flat: Flat {

@@ -14,6 +14,9 @@ const COMMON: &str = include_str!("kernels/common.cu");
 /// What kernels with a thread per entry share.
 pub(crate) const ENTRIES: &str = include_str!("kernels/entries.cu");
 
+/// Products of a warp on the tensor cores; it has the constant `TENSOR_SPLIT`.
+pub(crate) const PRODUCTS: &str = include_str!("kernels/products.cu");
+
 /// What attention to few keys and pointers share on the tensor cores, and its constants.
 pub(crate) const TENSOR: &str = include_str!("kernels/tensor.cu");
 pub(crate) const TENSOR_CONSTANTS: &[&str] = &["TENSOR_HEADS", "TENSOR_DEPTH", "TENSOR_KEYS", "TENSOR_SPLIT"];

@@ -44,13 +44,13 @@ pub use concat::Concat;
 pub use embed::Embed;
 pub use gather::Gather;
 pub use linear::Linear;
-pub(crate) use linear::Weights;
+pub(crate) use linear::{Perceptron, Weights};
 pub use mul::Mul;
 pub use norm::{LayerNorm, RmsNorm};
 pub use pairs::Pairs;
 pub use pick::{Pick, log_softmax};
+pub(crate) use point::picked_by;
 pub use point::{Point, PointAt};
-pub(crate) use point::{made_of, picked_by};
 pub use pool::{Pool, Pooling};
 pub use reshape::Reshape;
 pub use rope::{Rope, Rotary};
@@ -287,6 +287,16 @@ ops! {
     around: Around(Around),
     pairs: Pairs(Pairs),
     reshape: Reshape(Reshape),
+}
+
+/// The value that an op's operands may be made of within that op: by a device that does a pointer's queries, or all layers
+/// of a perceptron, in one kernel.
+pub(crate) fn made_of(graph: &Graph, outputs: &[Value], op: &Op) -> Option<Value> {
+    match op {
+        Op::Point(PointAt { point, .. }) => point::queries_of(graph, outputs, point),
+        Op::Linear(last) => Perceptron::ending_with(graph, outputs, last).map(|found| found.input()),
+        _ => None,
+    }
 }
 
 impl Op {

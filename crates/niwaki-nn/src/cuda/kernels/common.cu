@@ -32,6 +32,15 @@ __device__ __forceinline__ float activate(int kind, float z, float& slope) {
   }
 }
 
+// An activation's derivative from what is kept of it: itself for GELU and SiLU, the output for the others.
+__device__ __forceinline__ float slope_from(int kind, float kept) {
+  if (kind == RELU_) return kept > 0.f ? 1.f : 0.f;
+  if (kind == TANH_) return 1.f - kept * kept;
+  if (kind == ELU_) return kept > 0.f ? 1.f : kept + 1.f;
+  if (kind == SIGMOID_) return kept * (1.f - kept);
+  return kept;
+}
+
 __device__ __forceinline__ float warp_sum(float x) {
 #pragma unroll
   for (int hop = 16; hop; hop >>= 1) x += __shfl_xor_sync(~0u, x, hop);

@@ -25,15 +25,7 @@ extern "C" __global__ void finish(int kind, const float* z, long z_pitch, const 
   out[r * out_pitch + c] = x;
 }
 
-// dz (+)= dout * activation', the derivative from `kept`: itself for GELU and SiLU, from the output for the others.
-__device__ __forceinline__ float slope_from(int kind, float kept) {
-  if (kind == RELU_) return kept > 0.f ? 1.f : 0.f;
-  if (kind == TANH_) return 1.f - kept * kept;
-  if (kind == ELU_) return kept > 0.f ? 1.f : kept + 1.f;
-  if (kind == SIGMOID_) return kept * (1.f - kept);
-  return kept;
-}
-
+// dz (+)= dout * activation'.
 extern "C" __global__ void activate_backward(int kind, const float* dout, const float* kept, float* dz, int add,
                                              int rows, int width) {
   ENTRY

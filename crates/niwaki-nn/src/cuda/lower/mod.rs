@@ -18,7 +18,7 @@ use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::ops::{folded, summed_embeddings};
+use crate::ops::{Op, Perceptron, folded, summed_embeddings};
 use crate::plan::{Backward, Plan};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -81,6 +81,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) precision: Precision,
     /// Whether the tensor cores' own kernels may be used.
     pub(crate) hopper: bool,
+    pub(crate) multiprocessors: usize,
 }
 
 /// The rows of a value that a launch works on.
@@ -112,8 +113,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     pub(crate) totalled: Vec<bool>,
-    /// Ops that a pointer does in its own kernels.
+    /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
     folded: Vec<bool>,
+    /// Perceptrons that one kernel computes, by position of their last layer.
+    pub(crate) perceptrons: Vec<Option<Perceptron>>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     pub(crate) summed: Vec<Option<Value>>,
 }
@@ -129,6 +132,19 @@ pub(crate) struct Lowered {
 
 impl<'a> Lowering<'a> {
     fn new(tools: Tools<'a>, addresses: &Addresses, row: Option<usize>) -> Self {
+        let (graph, outputs) = (tools.graph, tools.plan.outputs());
+        let perceptrons: Vec<Option<Perceptron>> = graph
+            .ops()
+            .iter()
+            .map(|op| match op {
+                Op::Linear(last) if tools.hopper && row.is_none() => {
+                    Perceptron::ending_with(graph, outputs, last)
+                }
+                _ => None,
+            })
+            .collect();
+        let mut folded = folded(graph, outputs);
+        perceptrons.iter().flatten().flat_map(Perceptron::inner).for_each(|position| folded[position] = true);
         Self {
             tools,
             addresses: addresses.clone(),
@@ -141,8 +157,9 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
-            folded: folded(tools.graph, tools.plan.outputs()),
-            summed: summed_embeddings(tools.graph, tools.plan),
+            folded,
+            perceptrons,
+            summed: summed_embeddings(graph, tools.plan),
         }
     }
 
@@ -194,7 +211,7 @@ impl<'a> Lowering<'a> {
         choosing: Choosing,
         uniforms: u64,
     ) -> Result<Lowered> {
-        let mut lowering = Self { rows_together: true, ..Self::new(tools, addresses, None) };
+        let mut lowering = Self { rows_together: true, ..Self::new(tools, addresses, Some(0)) };
         let Shape { rows, width } = lowering.shape(choosing.logits);
         for row in 0..rows {
             lowering.row = Some(row);

@@ -4,7 +4,7 @@
 use super::{Attend, Attention, Visible};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
-use crate::cuda::kernels::{File, SHARED_LIMIT, TENSOR, TENSOR_CONSTANTS, Unit};
+use crate::cuda::kernels::{File, PRODUCTS, SHARED_LIMIT, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Value};
@@ -23,7 +23,7 @@ const SMALL_UNIT: Unit = Unit::plain(SMALL_KERNELS);
 
 const FEW_KERNELS: &File = &File {
     name: "attention-few",
-    source: &[TENSOR, include_str!("few.cu")],
+    source: &[PRODUCTS, TENSOR, include_str!("few.cu")],
     constants: TENSOR_CONSTANTS,
     kernels: &[("attention_few_forward", SHARED_LIMIT), ("attention_few_backward", SHARED_LIMIT)],
 };

@@ -23,6 +23,10 @@ pub(super) const CASES: &[Case] = &[
     ("linear tied to an embedding", tied),
     ("perceptron", |g| perceptron(g, 128, 512)),
     ("perceptron, odd tiles", |g| perceptron(g, 68, 132)),
+    ("perceptron of three layers", |g| three_layers(g, [8, 128, 8], Activation::Elu)),
+    ("perceptron of three layers, many inputs", |g| three_layers(g, [32, 128, 8], Activation::Elu)),
+    ("perceptron of three layers, most inputs", |g| three_layers(g, [64, 64, 5], Activation::Sigmoid)),
+    ("perceptron of three layers, few", |g| three_layers(g, [3, 64, 1], Activation::Tanh)),
 ];
 
 fn linear(g: &mut Graph, from: usize, to: usize, activation: Activation, bias: bool) -> Result<Vec<Value>> {
@@ -60,4 +64,29 @@ fn perceptron(g: &mut Graph, width: usize, hidden: usize) -> Result<Vec<Value>> 
     let down = matrix(g, "down", hidden, width)?;
     let down_bias = g.param("down.bias", &[width], Init::Linear { fan_in: hidden })?;
     Ok(vec![g.linear_onto(x, raised, down, Some(down_bias))?])
+}
+
+fn three_layers(
+    g: &mut Graph,
+    [inner, hidden, outer]: [usize; 3],
+    activation: Activation,
+) -> Result<Vec<Value>> {
+    // More rows than a block takes, and not a multiple of it.
+    let x = grown(g, "x", 45, inner)?;
+    let mut perceive = |name: &str, from: Value, to: usize| {
+        let mut layer = |place: usize, from: Value, to: usize, activation: Activation| {
+            let width = g.shape(from).width;
+            let weight = matrix(g, &format!("{name}.{place}"), width, to)?;
+            let bias = g.param(&format!("{name}.{place}.bias"), &[to], Init::Linear { fan_in: width })?;
+            g.linear(from, weight, Some(bias), activation)
+        };
+        let first = layer(0, from, hidden, activation)?;
+        let second = layer(1, first, hidden, activation)?;
+        layer(2, second, to, Activation::None)
+    };
+    // The input is read twice, so that cotangents add up, and one perceptron reads the other's result.
+    let once = perceive("once", x, outer)?;
+    let twice = perceive("twice", x, outer)?;
+    let after = perceive("after", once, outer)?;
+    Ok(vec![twice, after])
 }

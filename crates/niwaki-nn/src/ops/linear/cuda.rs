@@ -1,4 +1,4 @@
-//! `linear`, the op that costs. Three ways to multiply:
+//! `linear`, the op that costs. Three ways to multiply (and for perceptrons of three layers another, [`cuda_perceptron`]):
 //!
 //! - *narrow*: up to 8 outputs (a head), a warp per row, everything of its backward pass in one reading;
 //! - *Hopper*: our tensor-core product with GELU or its derivative fused in, where the device is one and the precision
@@ -6,7 +6,7 @@
 //! - *library*: cuBLASLt batched over members, bias and residual in its epilogue, other activations in a kernel after
 //!   it. All weight gradients go here.
 
-use super::{Linear, cases};
+use super::{Linear, Perceptron, cases, cuda_perceptron};
 use crate::Result;
 use crate::cuda::Precision;
 use crate::cuda::blas::{Onto, Operand, Places};
@@ -50,15 +50,23 @@ impl OnCuda for Linear {
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         let tensor_cores = program.hopper && program.precision != Precision::F32;
-        Ok(std::iter::once(UNIT).chain(tensor_cores.then_some(HOPPER)).collect())
+        let perceptron = Perceptron::ending_with(program.graph, program.outputs, self);
+        let perceptron = perceptron.and_then(|perceptron| cuda_perceptron::unit(program, &perceptron));
+        Ok(std::iter::once(UNIT).chain(tensor_cores.then_some(HOPPER)).chain(perceptron).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
-        to.linear_forward(self, at)
+        match to.perceptrons[at] {
+            Some(perceptron) => to.perceptron_forward(&perceptron),
+            None => to.linear_forward(self, at),
+        }
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
-        to.linear_backward(self, step)
+        match to.perceptrons[step.op] {
+            Some(perceptron) => to.perceptron_backward(&perceptron),
+            None => to.linear_backward(self, step),
+        }
     }
 }
 

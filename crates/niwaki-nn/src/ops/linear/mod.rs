@@ -1,6 +1,7 @@
 //! `linear`, the op that costs.
 //!
-//! `weights` lays a member's weights out for the CPU, once for all blocks; `cuda` chooses among three ways to multiply.
+//! `weights` lays a member's weights out for the CPU, once for all blocks; `cuda` chooses among three ways to multiply, and
+//! `cuda_perceptron` does three layers at once.
 
 #[cfg(feature = "cuda")]
 mod cases;
@@ -9,10 +10,14 @@ mod cpu;
 mod cuda;
 #[cfg(feature = "cuda")]
 mod cuda_backward;
+#[cfg(feature = "cuda")]
+mod cuda_perceptron;
 #[cfg(test)]
 mod law;
+mod perceptron;
 mod weights;
 
+pub(crate) use perceptron::Perceptron;
 pub(crate) use weights::Weights;
 
 use super::{Activation, Operation, Reads, Rows};

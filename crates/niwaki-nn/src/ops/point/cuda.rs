@@ -3,7 +3,7 @@
 use super::{Point, PointAt, picked_by, query_makers};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
-use crate::cuda::kernels::{File, SHARED_LIMIT, TENSOR, Unit};
+use crate::cuda::kernels::{File, PRODUCTS, SHARED_LIMIT, TENSOR, Unit};
 use crate::cuda::lower::{Lowering, Partial, Program, SCALAR};
 use crate::cuda::tape::{Arguments, arguments};
 use crate::graph::{Graph, Index, Shape, Value};
@@ -17,7 +17,7 @@ use crate::{Error, Init, Result};
 /// the query joins its glimpse, and whether choices are picked.
 const KERNELS: &File = &File {
     name: "point",
-    source: &[TENSOR, include_str!("kernel.cu")],
+    source: &[PRODUCTS, TENSOR, include_str!("kernel.cu")],
     constants: &[
         "TENSOR_HEADS",
         "TENSOR_DEPTH",

@@ -82,9 +82,8 @@ pub(crate) fn picked_by(graph: &Graph, outputs: &[Value], of: &Op) -> Option<(us
     (alone && pick.logits == *output && pick.mask == Some(point.open)).then_some((next, *pick))
 }
 
-/// The value that an op's operands may be made of within that op.
-pub(crate) fn made_of(graph: &Graph, outputs: &[Value], op: &Op) -> Option<Value> {
-    let Op::Point(PointAt { point, .. }) = op else { return None };
+/// The value that a pointer's queries are made of, where a device may make them itself.
+pub(crate) fn queries_of(graph: &Graph, outputs: &[Value], point: &Point) -> Option<Value> {
     let [_, gather] = query_makers(graph, outputs, point)?;
     match &graph.ops()[gather] {
         Op::Gather(gather) => Some(gather.input),

@@ -3,7 +3,7 @@
 use super::{AttendTree, TreeAttention};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, grown};
-use crate::cuda::kernels::{File, TENSOR, TENSOR_CONSTANTS, Unit};
+use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 const KERNELS: &File = &File {
     name: "tree-attention",
-    source: &[TENSOR, include_str!("kernel.cu")],
+    source: &[PRODUCTS, TENSOR, include_str!("kernel.cu")],
     constants: TENSOR_CONSTANTS,
     kernels: &[
         ("tree_ways", 0),
