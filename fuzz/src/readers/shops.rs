@@ -9,7 +9,10 @@ use niwaki_shop::plan::Plan;
 use niwaki_shop::planning::{self, Method, Problem};
 use niwaki_shop::rules::Dispatcher;
 use niwaki_shop::{Instance, Limits, Placed, Schedule, verify};
+use std::io::{Cursor, Write as _};
 use std::time::Duration;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
 
 /// Operations of a shop that is also scheduled.
 const SMALL: usize = 40;
@@ -45,6 +48,15 @@ pub(super) fn readers() -> Vec<Reader> {
         factor: 400,
         share,
     };
+    let spreadsheet = |name, folders: &[&str], endings: &[&str], read: Read| Reader {
+        name,
+        seeds: seeds(name, folders, endings),
+        read,
+        // What archives unpack to is limited by itself, not by their size.
+        floor: 256 * MEGABYTE,
+        factor: 400,
+        share: 1,
+    };
     vec![
         shop("shop.txt", &["txt"], Box::new(|bytes, _| any_shop(bytes, TEXTS)), 8),
         shop("shop.fjs", &["fjs"], Box::new(|bytes, _| any_shop(bytes, &[Format::Fjs])), 30),
@@ -53,6 +65,13 @@ pub(super) fn readers() -> Vec<Reader> {
         shop("bounds.csv", &["csv"], Box::new(|bytes, _| text(bytes).is_some_and(bounds)), 30),
         planned("plan.csv", &["csv"], Box::new(|bytes, at| opened(bytes, at, "case.csv")), 1),
         planned("plan.json", &["json"], Box::new(|bytes, at| opened(bytes, at, "case.json")), 1),
+        spreadsheet(
+            "plan.xlsx",
+            &["crates/niwaki-shop/tests"],
+            &["xlsx"],
+            Box::new(|bytes, at| opened(bytes, at, "case.xlsx")),
+        ),
+        spreadsheet("plan.sheet", &[], &["xml"], Box::new(|bytes, at| opened(&book(bytes), at, "case.xlsx"))),
         Reader {
             seeds: seeds("plan.schedule", &[], &["csv", "json"]),
             ..planned("plan.schedule", &[], plan_schedule(), 60)
@@ -113,6 +132,26 @@ fn opened(bytes: &[u8], folder: &std::path::Path, name: &str) -> bool {
         Problem::Plan(plan) => planned(plan, is_scheduled(bytes)),
     }
     true
+}
+
+/// A workbook whose only sheet holds the input: its checksums are right, so that the change reaches the cells.
+fn book(sheet: &[u8]) -> Vec<u8> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let members: [(&str, &[u8]); 4] = [
+        ("xl/workbook.xml", b"<workbook><sheets><sheet name=\"operations\" r:id=\"a\"/></sheets></workbook>"),
+        ("xl/_rels/workbook.xml.rels", b"<r><Relationship Id=\"a\" Target=\"sheet.xml\"/></r>"),
+        (
+            "xl/sharedStrings.xml",
+            b"<sst><si><t>job</t></si><si><t>machine</t></si><si><t>time</t></si></sst>",
+        ),
+        ("xl/sheet.xml", sheet),
+    ];
+    for (name, content) in members {
+        let kept = archive.start_file(name, stored).is_ok() && archive.write_all(content).is_ok();
+        assert!(kept, "memory takes what is written to it");
+    }
+    archive.finish().map_or_else(|_| Vec::new(), Cursor::into_inner)
 }
 
 /// A plan comes back from both of its layouts, and a schedule of a small one passes its checker.

@@ -17,8 +17,16 @@ import time
 from ortools.sat.python import cp_model
 
 
-def places(machine, work, interruptible, horizon):
-    """All (start, end) of an operation on a machine's calendar."""
+def whole_starts(machine, work, horizon):
+    """When an operation that nothing may interrupt can start; one that takes no time, whenever it likes."""
+    if work == 0:
+        return cp_model.Domain(0, horizon)
+    closed = [[a - work + 1, b - 1] for a, b in machine["closed"]]
+    return cp_model.Domain.FromIntervals(closed).complement().intersection_with(cp_model.Domain(0, horizon - work))
+
+
+def places(machine, work, horizon):
+    """All (start, end) of an operation that may pause while its machine is closed."""
     closed = [False] * (horizon + 1)
     for a, b in machine["closed"]:
         for t in range(a, min(b, horizon + 1)):
@@ -32,10 +40,7 @@ def places(machine, work, interruptible, horizon):
             continue
         left, now = work, start
         while left and now < horizon:
-            if closed[now]:
-                if not interruptible:
-                    break
-            else:
+            if not closed[now]:
                 left -= 1
             now += 1
         if left == 0:
@@ -60,7 +65,7 @@ def build(shop):
             about = machines[machine]
             model.Add(start >= about["available"]).OnlyEnforceIf(here)
             if about["closed"] and operation["interruptible"]:
-                allowed = places(about, work, True, horizon)
+                allowed = places(about, work, horizon)
                 until = dict(allowed)
                 local = model.NewIntVarFromDomain(cp_model.Domain.FromValues([one for one, _ in allowed]), "")
                 local_end = model.NewIntVar(0, horizon, "")
@@ -70,8 +75,7 @@ def build(shop):
                 size = model.NewIntVar(0, horizon, "")
             else:
                 if about["closed"]:
-                    allowed = [one for one, _ in places(about, work, False, horizon)]
-                    model.AddLinearExpressionInDomain(start, cp_model.Domain.FromValues(allowed)).OnlyEnforceIf(here)
+                    model.AddLinearExpressionInDomain(start, whole_starts(about, work, horizon)).OnlyEnforceIf(here)
                 size = work
             interval = model.NewOptionalIntervalVar(start, size, end, here, "")
             on[machine].append((number, here, interval))
@@ -87,7 +91,12 @@ def build(shop):
     setup_terms = []
     for machine, list_ in enumerate(on):
         about = machines[machine]
-        model.AddNoOverlap([interval for _, _, interval in list_])
+        intervals = [interval for _, _, interval in list_]
+        here = [operations[number] for number, _, _ in list_]
+        if not any(one["interruptible"] or 0 in dict(one["modes"]).values() for one in here):
+            # What nothing may interrupt does not overlap closed times; said so, it counts for loads as well.
+            intervals += [model.NewFixedSizeIntervalVar(a, b - a, "") for a, b in about["closed"] if a < horizon]
+        model.AddNoOverlap(intervals)
         if about["setups"] is None:
             continue
         table = about["setups"]

@@ -1,7 +1,7 @@
 """One table: `niwaki solve`, CP-SAT and PyJobShop's CP-SAT on the same shops, with one thread and the same CPU seconds each.
 
     python3 -m venv peers && peers/bin/pip install ortools pyjobshop
-    peers/bin/python planner.py --niwaki NIWAKI --data DATA --out rows.csv [--seconds 1,10] [--only NAME,...] [--ours-only]
+    peers/bin/python planner.py --niwaki NIWAKI --data DATA --out rows.csv [--seconds 1,10] [--only NAME,...] [--solvers niwaki,...]
 
 DATA holds `jsp` and `fjsp` with a `bounds.csv` each (name,jobs,machines,lb,ub,source). Classes: large job shops (makespan), large
 flexible job shops (makespan), and drawn job shops with due dates (weighted tardiness), alone, with setups between families,
@@ -88,7 +88,9 @@ def drawn(kind, jobs, machines):
         shop["horizon"] += 30 * len(shop["operations"])
         for machine in shop["machines"]:
             machine["setups"] = table
-        families = [draw.randrange(4) for _ in range(jobs)]
+        # Every family has a job: a setup for a family that nothing belongs to is refused as a slip.
+        families = [job % 4 for job in range(jobs)]
+        draw.shuffle(families)
         for operation in shop["operations"]:
             operation["family"] = families[operation["job"]]
     if kind == "calendars":
@@ -286,7 +288,7 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--seconds", default="1,10")
     parser.add_argument("--only", default="")
-    parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--solvers", default=",".join(SOLVERS))
     parser.add_argument("--one", nargs=3, metavar=("SOLVER", "SHOP", "SECONDS"), help="one peer on one shop, as the table calls it")
     parser.add_argument("--table", nargs="*", metavar="CSV", help="print the table of these rows and nothing else")
     given = parser.parse_args()
@@ -307,7 +309,7 @@ def main():
             described = f"{folder}/shop.json"
             with open(described, "w") as out:
                 json.dump(shop, out)
-            for solver in SOLVERS[: 1 if given.ours_only else None]:
+            for solver in given.solvers.split(","):
                 for seconds in budgets:
                     if solver == "niwaki":
                         answer = ours(given.niwaki, path, seconds, threads)

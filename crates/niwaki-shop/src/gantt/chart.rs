@@ -63,7 +63,7 @@ svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,
 .bar{stroke:var(--paper);stroke-width:.75}.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
 .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
 .end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
-.bound-text{fill:var(--good)}.closed{fill:var(--hair);fill-opacity:.75}.setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
+.bound-text{fill:var(--good)}.closed{fill:var(--hair);fill-opacity:.75}.pause{fill:var(--hair);fill-opacity:.8;pointer-events:none}.setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
 .window{fill:none;stroke-width:1.5}.due{stroke:var(--ink);stroke-width:.6}.late{stroke:var(--bad);stroke-width:1.8}.overdue{stroke:var(--bad);stroke-width:3}.late-text{fill:var(--bad);font-weight:600}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
 
 /// Draws a schedule as SVG.
@@ -168,7 +168,7 @@ impl<'a> Drawing<'a> {
     /// Room for one job in the legend.
     fn swatch(&self) -> f64 {
         let longest = self.options.details.jobs.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        SWATCH.max(28.0 + DIGIT * longest.min(28) as f64)
+        SWATCH.max(34.0 + DIGIT * longest.min(28) as f64)
     }
 
     pub(super) fn job_name(&self, job: u32) -> String {
@@ -287,6 +287,7 @@ impl<'a> Drawing<'a> {
                 here.end,
                 here.end - here.start
             ));
+            self.pauses(here, top, height);
             let digits = self.job_name(here.job);
             if let Some((due, end)) = self.overdue(here.job).filter(|&(_, end)| end == here.end) {
                 self.put(&format!(
@@ -304,6 +305,19 @@ impl<'a> Drawing<'a> {
                     top + height / 2.0 + 4.0
                 ));
             }
+        }
+    }
+
+    /// The closed times within an operation, during which it rests.
+    fn pauses(&mut self, here: Placed, top: f64, height: f64) {
+        let closed = self.options.details.closed.get(here.machine as usize).cloned().unwrap_or_default();
+        for (from, to) in closed.into_iter().filter(|&(from, to)| from < here.end && to > here.start) {
+            let (left, right) =
+                (self.x(f64::from(from.max(here.start))), self.x(f64::from(to.min(here.end))));
+            self.put(&format!(
+                "<rect class=\"pause\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\"/>",
+                right - left
+            ));
         }
     }
 

@@ -1,15 +1,19 @@
 //! Exact search over small shops: every list of operations and modes, depth first, without those that cannot become better.
 //!
 //! A list is built from its front; each operation starts as early as it can, but not before the one placed last. The best
-//! schedule's own list, sorted by start, is among these, as long as starting earlier never costs anything: so longest waits
-//! and earliness are left to others. A branch ends where its bound reaches the best known, or where the same operations
-//! were placed before and nothing about that was worse: machines free no later in the same families, successors ready no
-//! later, no more spent.
+//! schedule's own list, sorted by start, is among these, as long as starting earlier never costs anything: so earliness is
+//! left to others. A branch ends where its bound reaches the best known, or where the same operations were placed before and
+//! nothing about that was worse: machines free no later in the same families, successors ready no later, no more spent.
+//!
+//! A longest wait lets what is placed already start later. So in shops that have some, a part of a list is placed as a whole,
+//! as early as its own waits allow; more operations can only push it back, which keeps bounds honest. Parts are compared
+//! where no wait leads out of them, since nothing pushes them any more; and lists that put the same operations in the same
+//! order on every machine are looked at once.
 
-use super::list::{Flat, List};
+use super::list::{Flat, Link, List, Pass};
 use super::{Measure, Shop};
 use crate::Limits;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// The most operations of a shop that is searched exactly.
@@ -17,6 +21,9 @@ const OPERATIONS: usize = 40;
 
 /// Places that are looked at before the search gives up.
 const NODES: u32 = 40_000;
+
+/// Rounds in which longest waits may push a part of a list until the search gives up.
+const ROUNDS: usize = 1000;
 
 /// How an exact search ended.
 pub(super) struct Outcome {
@@ -28,8 +35,7 @@ pub(super) struct Outcome {
 
 /// Looks for lists below `upper` (violation, then the sums of the objective); nothing where this search does not apply.
 pub(super) fn search(flat: &Flat<'_>, upper: &[u64], limits: Limits, began: Instant) -> Option<Outcome> {
-    let waits = flat.shop.precedences().iter().any(|link| link.max.is_some());
-    if flat.count() > OPERATIONS || waits || flat.shop.objective().counts(Measure::Earliness) {
+    if flat.count() > OPERATIONS || flat.shop.objective().counts(Measure::Earliness) {
         return None;
     }
     let known = if upper[0] == 0 { upper[1..].to_vec() } else { vec![u64::MAX; upper.len() - 1] };
@@ -40,6 +46,8 @@ pub(super) fn search(flat: &Flat<'_>, upper: &[u64], limits: Limits, began: Inst
         best: known,
         better: None,
         seen: HashMap::new(),
+        orders: HashSet::new(),
+        pass: Pass::default(),
         nodes: 0,
         limits,
         began,
@@ -51,7 +59,8 @@ pub(super) fn search(flat: &Flat<'_>, upper: &[u64], limits: Limits, began: Inst
         let mode = flat.modes[one].iter().position(|mode| mode.0 == here.machine).unwrap_or(0);
         search.list.order.push(one as u32);
         search.list.mode[one] = mode as u32;
-        state.place(flat, one, here.machine as usize, here.start, here.end);
+        state.now = here.start;
+        state.place(flat, one, here.machine as usize, here.end);
     }
     let complete = search.extend(&state);
     Some(Outcome { better: search.better, complete })
@@ -101,7 +110,7 @@ impl Spent {
 struct State {
     /// The operations that are placed, as bits.
     placed: u64,
-    /// When the one placed last starts.
+    /// When the one placed last starts; 0 where longest waits may push it.
     now: u32,
     /// When each machine is free, and its family.
     free: Vec<u32>,
@@ -136,11 +145,10 @@ impl State {
         self.placed >> one & 1 == 1
     }
 
-    fn place(&mut self, flat: &Flat<'_>, one: usize, machine: usize, start: u32, end: u32) {
+    fn place(&mut self, flat: &Flat<'_>, one: usize, machine: usize, end: u32) {
         let setup = flat.shop.setups().time(machine, self.family[machine], flat.family(one as u32));
         self.spent.setups += u64::from(setup);
         self.placed |= 1 << one;
-        self.now = start;
         self.free[machine] = end;
         self.family[machine] = flat.family(one as u32);
         for link in &flat.after[one] {
@@ -177,6 +185,9 @@ struct Branch<'a> {
     best: Vec<u64>,
     better: Option<List>,
     seen: HashMap<Key, Vec<Vec<u64>>>,
+    /// Orders on machines that were looked at, in shops with longest waits.
+    orders: HashSet<Vec<u32>>,
+    pass: Pass,
     nodes: u32,
     limits: Limits,
     began: Instant,
@@ -222,11 +233,18 @@ impl Branch<'_> {
         }
         next.sort_unstable();
         for (start, end, one, mode, machine) in next {
-            let mut after = state.clone();
-            after.place(self.flat, one, machine, start, end);
             self.list.order.push(one as u32);
             self.list.mode[one] = mode as u32;
-            let complete = self.extend(&after);
+            let complete = if !self.flat.bounded.is_empty() {
+                self.extend_pushed()
+            } else if end <= self.flat.latest[one] {
+                let mut after = state.clone();
+                after.now = start;
+                after.place(self.flat, one, machine, end);
+                self.extend(&after)
+            } else {
+                true
+            };
             self.list.order.pop();
             if !complete {
                 return false;
@@ -235,8 +253,52 @@ impl Branch<'_> {
         true
     }
 
+    /// Places the list so far as a whole, since its longest waits may push what was placed before, and goes on from there;
+    /// false if that had to be given up.
+    fn extend_pushed(&mut self) -> bool {
+        let flat = self.flat;
+        if !self.orders.insert(self.orders_so_far()) {
+            return true;
+        }
+        if flat.run_part(&self.list, &mut self.pass, ROUNDS).is_none() {
+            return false;
+        }
+        let mut state = State::new(flat);
+        for &one in &self.list.order {
+            let index = one as usize;
+            let end = self.pass.end[index];
+            if end > flat.latest[index] {
+                return true;
+            }
+            state.place(flat, index, flat.machine(&self.list, one) as usize, end);
+        }
+        let too_long = |&(before, link): &(u32, Link)| {
+            let latest = self.pass.end[before as usize].saturating_add(link.max);
+            state.has(link.other as usize) && self.pass.start[link.other as usize] > latest
+        };
+        if flat.bounded.iter().any(too_long) {
+            return true;
+        }
+        self.extend(&state)
+    }
+
+    /// The operations of every machine in order, with their modes; two lists that agree in it are one schedule.
+    fn orders_so_far(&self) -> Vec<u32> {
+        let mut placed: Vec<(u32, usize, u32)> = Vec::with_capacity(self.list.order.len());
+        for (place, &one) in self.list.order.iter().enumerate() {
+            placed.push((self.flat.machine(&self.list, one), place, one));
+        }
+        placed.sort_unstable();
+        placed.into_iter().flat_map(|(machine, _, one)| [machine, one]).collect()
+    }
+
     /// Whether the same operations were placed before, and nothing about it was worse.
     fn is_dominated(&mut self, state: &State) -> bool {
+        let leads_out =
+            |&(before, link): &(u32, Link)| state.has(before as usize) && !state.has(link.other as usize);
+        if self.flat.bounded.iter().any(leads_out) {
+            return false;
+        }
         let numbers = state.numbers();
         let no_worse = |one: &[u64], other: &[u64]| one.iter().zip(other).all(|(one, other)| one <= other);
         let known = self.seen.entry((state.placed, state.family.clone())).or_default();

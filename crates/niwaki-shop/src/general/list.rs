@@ -31,7 +31,7 @@ pub(super) struct Flat<'a> {
     pub(super) before: Vec<Vec<Link>>,
     pub(super) after: Vec<Vec<Link>>,
     /// Precedences with a longest wait.
-    bounded: Vec<(u32, Link)>,
+    pub(super) bounded: Vec<(u32, Link)>,
     calendars: Vec<&'a Calendar>,
     setups: Option<&'a Setups>,
     right_shift: bool,
@@ -149,22 +149,37 @@ impl<'a> Flat<'a> {
         for values in [&mut pass.start, &mut pass.end, &mut pass.held_by, &mut pass.machine_before] {
             values.resize(count, 0);
         }
-        pass.hold.clear();
-        if self.bounded.is_empty() {
-            self.place_all(list, pass);
-        } else {
-            pass.hold.resize(count, 0);
-            for _ in 0..ROUNDS {
-                self.place_all(list, pass);
-                if !self.push_back(list, pass) {
-                    break;
-                }
-            }
-        }
+        self.settle(list, pass, ROUNDS);
         if self.right_shift {
             self.shift_right(list, pass);
         }
         self.sum_up(pass);
+    }
+
+    /// Places the operations of a list that is not whole yet; nothing if longest waits still push after so many rounds.
+    pub(super) fn run_part(&self, list: &List, pass: &mut Pass, rounds: usize) -> Option<()> {
+        for values in [&mut pass.start, &mut pass.end, &mut pass.held_by, &mut pass.machine_before] {
+            values.clear();
+            values.resize(self.count(), 0);
+        }
+        self.settle(list, pass, rounds).then_some(())
+    }
+
+    /// Places operations until no longest wait pushes any more; whether that is so after so many rounds.
+    fn settle(&self, list: &List, pass: &mut Pass, rounds: usize) -> bool {
+        pass.hold.clear();
+        if self.bounded.is_empty() {
+            self.place_all(list, pass);
+            return true;
+        }
+        pass.hold.resize(self.count(), 0);
+        for _ in 0..rounds {
+            self.place_all(list, pass);
+            if !self.push_back(list, pass) {
+                return true;
+            }
+        }
+        false
     }
 
     fn place_all(&self, list: &List, pass: &mut Pass) {

@@ -9,7 +9,10 @@ use super::list::{Flat, List, Pass};
 use super::{Shop, Verification, verify};
 use crate::optimum;
 use crate::{Error, Limits, Result, Schedule};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long the schedule is looked for that comes nearest to what no schedule keeps.
+const NEAREST: Duration = Duration::from_millis(500);
 
 /// What is known before the search.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +102,8 @@ pub fn solve(
         if !complete || exact.as_ref().is_none_or(|exact| exact.better.is_none()) && pass.cost[0] > 0 {
             let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
             let left = limits.within(limits.time.saturating_sub(began.elapsed()));
+            // No schedule keeps everything: the nearest one is looked for only to say what it breaks.
+            let left = if complete { left.within(left.time.min(NEAREST)) } else { left };
             let annealed = anneal(&flat, &list, &enough, left, threads, &mut told);
             take_if_better(&flat, annealed, &mut list, &mut pass);
         }

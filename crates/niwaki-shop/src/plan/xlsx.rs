@@ -2,7 +2,7 @@
 //!
 //! A reader of our own over `zip`, which is here for other archives: the public readers lay a sheet out as one rectangle, so
 //! that a single cell in the last corner takes gigabytes, and bring ten crates for old formats. Here a cell costs what it
-//! holds, members are unpacked up to a limit, and formulas count by the values that were saved with them.
+//! holds, members are unpacked and cells are counted up to a limit, and formulas count by the values that were saved with them.
 
 mod styles;
 mod xml;
@@ -16,7 +16,11 @@ use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
 /// The most bytes of all members together, unpacked.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 64 << 20;
+
+/// The most cells of all sheets together, those that are empty before others of their row among them, and the most texts that
+/// cells share: a few bytes of an archive could stand for gigabytes of them.
+const CELLS: usize = 2_000_000;
 
 /// The most columns of a sheet.
 const COLUMNS: usize = 64;
@@ -59,6 +63,7 @@ impl Plan {
 struct Book<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
     left: u64,
+    cells: usize,
     strings: Vec<String>,
     meanings: Vec<Meaning>,
     from_1904: bool,
@@ -68,12 +73,22 @@ fn broken(what: impl std::fmt::Display) -> Error {
     Error::Instance(format!("expected a spreadsheet (.xlsx): {what}"))
 }
 
+fn too_many(what: &str) -> Error {
+    broken(format!("expected at most {CELLS} {what}"))
+}
+
 impl<'a> Book<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self> {
         let archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
-        let mut book =
-            Self { archive, left: LARGEST, strings: Vec::new(), meanings: Vec::new(), from_1904: false };
-        book.strings = strings(&book.member("xl/sharedStrings.xml")?.unwrap_or_default());
+        let mut book = Self {
+            archive,
+            left: LARGEST,
+            cells: 0,
+            strings: Vec::new(),
+            meanings: Vec::new(),
+            from_1904: false,
+        };
+        book.strings = strings(&book.member("xl/sharedStrings.xml")?.unwrap_or_default())?;
         book.meanings = meanings(&book.member("xl/styles.xml")?.unwrap_or_default());
         Ok(book)
     }
@@ -87,7 +102,7 @@ impl<'a> Book<'a> {
         self.left = self
             .left
             .checked_sub(bytes.len() as u64)
-            .ok_or_else(|| broken("it unpacks to more than 256 MB"))?;
+            .ok_or_else(|| broken("it unpacks to more than 64 MB"))?;
         String::from_utf8(bytes).map(Some).map_err(|_| broken(format!("{name} is not in UTF-8")))
     }
 
@@ -135,6 +150,7 @@ impl<'a> Book<'a> {
                     "row" => {
                         number = element.get("r").and_then(|row| row.parse().ok()).unwrap_or(number + 1);
                         column = 0;
+                        rows.pop_if(|(_, cells)| cells.is_empty());
                         rows.push((number, Vec::new()));
                     }
                     "c" => {
@@ -171,13 +187,17 @@ impl<'a> Book<'a> {
                         return Err(Error::Instance(what));
                     }
                     let Some((_, cells)) = rows.last_mut() else { continue };
+                    self.cells += column.saturating_sub(cells.len());
+                    if self.cells > CELLS {
+                        return Err(too_many(&format!("cells up to sheet `{name}`, row {number}")));
+                    }
                     cells.resize(cells.len().max(column), String::new());
                     cells[column - 1] = text;
                 }
                 Event::End(_) => {}
             }
         }
-        rows.retain(|(_, cells)| !cells.is_empty());
+        rows.pop_if(|(_, cells)| cells.is_empty());
         Ok(rows)
     }
 
@@ -221,11 +241,12 @@ fn column_of(place: &str) -> Option<usize> {
 }
 
 /// The texts that cells share, by number.
-fn strings(text: &str) -> Vec<String> {
+fn strings(text: &str) -> Result<Vec<String>> {
     let (mut strings, mut open, mut reading) = (Vec::<String>::new(), false, false);
     for event in Scanner::new(text) {
         match event {
             Event::Begin(element) => match element.name {
+                "si" if strings.len() == CELLS => return Err(too_many("texts that cells share")),
                 "si" => strings.push(String::new()),
                 "t" => open = true,
                 "rPh" => reading = true,
@@ -241,7 +262,7 @@ fn strings(text: &str) -> Vec<String> {
             _ => {}
         }
     }
-    strings
+    Ok(strings)
 }
 
 #[cfg(test)]

@@ -1,18 +1,22 @@
-//! Tabu search for job shops without a choice of machines: an operation of a critical block goes to the block's front or end,
-//! or the front or end goes inside; moves are estimated, not computed.
+//! Tabu search over machine orders: an operation of a critical block goes to the block's front or end, or the front or end goes
+//! inside, or a critical operation goes to another machine; moves are estimated, not computed.
 //!
 //! A move is estimated by the longest paths through the operations that change places, from the paths to and from their
 //! neighbours, and no further than to the best estimate so far; only the move that is made is computed, and only where
 //! paths can change. That makes a step cost one pass over the operations whatever the number of candidates.
 //!
 //! Methods: the neighbourhood N6 of Balas and Vazacopoulos (1998) with the inner moves of Zhang, Li, Guan and Rao (2007);
-//! starts by insertion (`insertion.rs`); a small population whose members are relinked (`elite.rs`).
+//! other machines as in Mastrolilli and Gambardella (2000; `machines.rs`); starts by insertion (`insertion.rs`); a small
+//! population whose members are relinked (`elite.rs`).
 
 mod elite;
+mod machines;
 mod neighbourhood;
 
 use self::elite::Elite;
-use self::neighbourhood::{Block, Move};
+use self::machines::{Reassignment, Slot};
+use self::neighbourhood::{Block, Shift};
+use super::balance::balanced;
 use super::graph::Sequences;
 use super::insertion::insert_all;
 use super::orders::{Lengths, Orders, Routes};
@@ -21,6 +25,13 @@ use niwaki_stream::{Key, Stream};
 
 /// The most operations for which a start by insertion is tried: its time grows with their square.
 const INSERTED_UP_TO: usize = 3000;
+
+/// A change of the orders.
+#[derive(Clone, Copy)]
+enum Move {
+    Shift(Shift),
+    Reassign(Reassignment),
+}
 
 /// The search.
 pub(super) struct Blocks<'a> {
@@ -33,6 +44,8 @@ pub(super) struct Blocks<'a> {
     local: Orders,
     /// Until when an operation may not come before the job's one on its machine: `[operation, job]`.
     forbidden: Vec<u64>,
+    /// Until when an operation may not go to a machine: as [`Shop::choices`].
+    left_at: Vec<u64>,
     iteration: u64,
     improved_at: u64,
     elite: Elite,
@@ -40,6 +53,8 @@ pub(super) struct Blocks<'a> {
     critical: Vec<u32>,
     block: Block,
     moves: Vec<Move>,
+    /// The operations of each machine in order, where machines can be chosen.
+    slots: Vec<Vec<Slot>>,
     marked: Vec<u64>,
     stamp: u64,
     taken: Vec<u32>,
@@ -52,12 +67,14 @@ impl<'a> Blocks<'a> {
         let count = shop.operations();
         let routes = Routes::new(shop);
         let mut paths = Lengths::new(count);
-        let mut now = Orders::new(&routes, &start.lists);
+        let mut now = Orders::new(shop, &routes, start);
         now.sort(&routes);
         paths.compute_all(&routes, &mut now);
         Self {
             shop,
             forbidden: vec![0; count * routes.jobs],
+            left_at: vec![0; shop.choices.len()],
+            slots: (0..routes.machines).map(|_| Vec::new()).collect(),
             routes,
             best: now.clone(),
             local: now.clone(),
@@ -86,10 +103,9 @@ impl<'a> Blocks<'a> {
     pub(super) fn best(&self) -> Sequences {
         let mut lists = vec![Vec::new(); self.routes.machines];
         for &operation in &self.best.order {
-            lists[self.routes.machine[operation as usize] as usize].push(operation);
+            lists[self.best.machine[operation as usize] as usize].push(operation);
         }
-        let choice = (0..self.shop.operations()).map(|one| self.shop.choices_of(one).start as u32).collect();
-        Sequences { lists, choice }
+        Sequences { lists, choice: self.best.choice.clone() }
     }
 
     /// Makes up to `iterations` moves, fewer if `target` is reached.
@@ -112,7 +128,14 @@ impl<'a> Blocks<'a> {
         if self.routes.count() > INSERTED_UP_TO {
             return;
         }
-        let inserted = insert_all(&self.routes, 0, &mut self.stream);
+        let mut inserted = self.inserted(0);
+        if self.shop.is_flexible() {
+            let given = balanced(self.shop, &mut self.stream);
+            let other = insert_all(self.shop, &self.routes, Some(&given), 0, &mut self.stream);
+            if other.makespan < inserted.makespan {
+                inserted = other;
+            }
+        }
         if inserted.makespan < self.now.makespan {
             self.now = inserted;
             self.paths.compute_all(&self.routes, &mut self.now);
@@ -121,12 +144,16 @@ impl<'a> Blocks<'a> {
         }
     }
 
+    /// A start by insertion.
+    fn inserted(&mut self, noise: u64) -> Orders {
+        insert_all(self.shop, &self.routes, None, noise, &mut self.stream)
+    }
+
     /// One move; false if the critical path leaves none.
     fn step(&mut self) -> bool {
         self.find_critical_path();
         let Some(chosen) = self.choose() else { return false };
-        self.forbid(chosen);
-        self.apply(chosen);
+        self.make(chosen);
         if self.now.makespan < self.local.makespan {
             self.local.clone_from(&self.now);
             self.improved_at = self.iteration;
@@ -137,8 +164,19 @@ impl<'a> Blocks<'a> {
         true
     }
 
-    /// The operations that a move crosses, first to last, without the one that moves.
-    fn crossed(&self, one: Move) -> impl Iterator<Item = u32> + '_ {
+    /// Makes a move, and forbids the way back.
+    fn make(&mut self, chosen: Move) {
+        match chosen {
+            Move::Shift(one) => {
+                self.forbid(one);
+                self.apply(one);
+            }
+            Move::Reassign(one) => self.reassign(one),
+        }
+    }
+
+    /// The operations that a shift crosses, first to last, without the one that moves.
+    fn crossed(&self, one: Shift) -> impl Iterator<Item = u32> + '_ {
         let (from, to) = if one.forward {
             (self.now.after[one.first as usize], one.last)
         } else {
@@ -160,16 +198,16 @@ impl<'a> Blocks<'a> {
         before as usize * self.routes.jobs + self.routes.job[after as usize] as usize
     }
 
-    /// Whether the move brings back an order that was given up lately.
-    fn is_forbidden(&self, one: Move) -> bool {
+    /// Whether the shift brings back an order that was given up lately.
+    fn is_forbidden(&self, one: Shift) -> bool {
         self.crossed(one).any(|other| {
             let arc = if one.forward { self.arc(other, one.first) } else { self.arc(one.last, other) };
             self.forbidden[arc] > self.iteration
         })
     }
 
-    /// Forbids the orders that the move gives up.
-    fn forbid(&mut self, one: Move) {
+    /// Forbids the orders that the shift gives up.
+    fn forbid(&mut self, one: Shift) {
         let (jobs, machines) = (self.routes.jobs, self.routes.machines.max(1));
         let least = (10 + jobs / machines) as u64;
         let span = if jobs <= 2 * machines { 2 * least / 5 } else { least / 2 };
@@ -184,7 +222,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Changes the machine order and the topological order, and computes what can change.
-    fn apply(&mut self, one: Move) {
+    fn apply(&mut self, one: Shift) {
         let (from, to) =
             (self.paths.rank[one.first as usize] as usize, self.paths.rank[one.last as usize] as usize);
         self.stamp += 1;

@@ -1,4 +1,4 @@
-//! A complete solution as machine sequences, with longest paths from the start and to the end.
+//! A complete solution as machine sequences, and when each operation can start.
 
 use super::shop::{NONE, Shop};
 use crate::{Placed, Schedule};
@@ -12,21 +12,14 @@ pub(crate) struct Sequences {
     pub(super) choice: Vec<u32>,
 }
 
-/// Longest paths of a [`Sequences`].
+/// Longest paths to each operation of a [`Sequences`].
 #[derive(Default)]
 pub(super) struct Paths {
     /// Earliest start of each operation.
-    pub(super) head: Vec<u32>,
-    /// Longest path from each operation's end to the end of all.
-    pub(super) tail: Vec<u32>,
-    pub(super) time: Vec<u32>,
-    pub(super) machine_before: Vec<u32>,
-    pub(super) machine_after: Vec<u32>,
-    /// A topological order, and each operation's place in it.
-    pub(super) order: Vec<u32>,
-    pub(super) rank: Vec<u32>,
-    /// The latest end of all operations up to each place of the order.
-    pub(super) end_up_to: Vec<u32>,
+    head: Vec<u32>,
+    time: Vec<u32>,
+    /// A topological order.
+    order: Vec<u32>,
     pub(super) makespan: u32,
     missing: Vec<u8>,
 }
@@ -35,26 +28,23 @@ impl Paths {
     /// Computes everything; false if the sequences contradict the routes.
     pub(super) fn compute(&mut self, shop: &Shop, sequences: &Sequences) -> bool {
         let count = shop.operations();
-        for list in [&mut self.head, &mut self.tail, &mut self.time] {
+        for list in [&mut self.head, &mut self.time] {
             list.clear();
             list.resize(count, 0);
         }
-        for list in [&mut self.machine_before, &mut self.machine_after] {
-            list.clear();
-            list.resize(count, NONE);
-        }
+        let (mut machine_before, mut machine_after) = (vec![NONE; count], vec![NONE; count]);
         for list in &sequences.lists {
             for pair in list.windows(2) {
-                self.machine_before[pair[1] as usize] = pair[0];
-                self.machine_after[pair[0] as usize] = pair[1];
+                machine_before[pair[1] as usize] = pair[0];
+                machine_after[pair[0] as usize] = pair[1];
             }
         }
         self.missing.clear();
         self.order.clear();
         for operation in 0..count {
             self.time[operation] = shop.choices[sequences.choice[operation] as usize].time;
-            let missing = u8::from(shop.job_before[operation] != NONE)
-                + u8::from(self.machine_before[operation] != NONE);
+            let missing =
+                u8::from(shop.job_before[operation] != NONE) + u8::from(machine_before[operation] != NONE);
             self.missing.push(missing);
             if missing == 0 {
                 self.order.push(operation as u32);
@@ -62,16 +52,12 @@ impl Paths {
         }
         let mut next = 0;
         self.makespan = 0;
-        self.end_up_to.clear();
-        self.rank.resize(count, 0);
         while next < self.order.len() {
             let operation = self.order[next] as usize;
-            self.rank[operation] = next as u32;
             next += 1;
             let end = self.head[operation] + self.time[operation];
             self.makespan = self.makespan.max(end);
-            self.end_up_to.push(self.makespan);
-            let (job, machine) = (shop.job_after[operation], self.machine_after[operation]);
+            let (job, machine) = (shop.job_after[operation], machine_after[operation]);
             if job != NONE {
                 self.reach(job, end + shop.rest(job as usize));
             }
@@ -79,23 +65,7 @@ impl Paths {
                 self.reach(machine, end);
             }
         }
-        if self.order.len() < count {
-            return false;
-        }
-        for &operation in self.order.iter().rev() {
-            let operation = operation as usize;
-            let (job, machine) = (shop.job_after[operation], self.machine_after[operation]);
-            let mut tail = 0;
-            if job != NONE {
-                let job = job as usize;
-                tail = self.tail[job] + self.time[job] + shop.rest(job);
-            }
-            if machine != NONE {
-                tail = tail.max(self.tail[machine as usize] + self.time[machine as usize]);
-            }
-            self.tail[operation] = tail;
-        }
-        true
+        self.order.len() == count
     }
 
     fn reach(&mut self, operation: u32, time: u32) {

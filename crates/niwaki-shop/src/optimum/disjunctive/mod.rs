@@ -1,7 +1,6 @@
 //! Job shops, flexible or not, with or without rests: one solver.
 //!
-//! A dispatching rule gives the first schedule and a tabu search shortens it ([`tabu`]; [`blocks`] where no operation has a
-//! choice of machines, from a start by [`insertion`]); bounds that ignore the
+//! A dispatching rule or [`insertion`] gives the first schedule and a tabu search shortens it ([`blocks`]); bounds that ignore the
 //! order on machines ([`relaxation`]) and on all machines but one give the first lower bound. What is left between
 //! the two is closed by the learning engine over the disjunctive model ([`model`]), which either finds a schedule
 //! of a given length or proves that there is none. The two searches take turns, and each helps the other.
@@ -18,6 +17,7 @@
 //! | `flexible` 1, 2, `windows` 0, 1, 2, 4, 5, 7, la29, la38, ta02, abz8: open after 20 s, about 2 s of them on the core; then Pumpkin for 10 s, about 1 s on the core | 0 of 12 | 0 of 12; one shorter schedule (abz8, 732 to 716) |
 //! | `windows` 2, la38: open after 20 s on the core, then Pumpkin for 10 s on the core | 0 of 2 | 0 of 2 |
 
+mod balance;
 mod blocks;
 mod budget;
 mod edge_finding;
@@ -31,7 +31,6 @@ mod relaxation;
 mod shop;
 mod solve;
 mod start;
-mod tabu;
 
 pub(super) use shop::Shop;
 pub(super) use solve::{solve, solve_within_windows};

@@ -3,14 +3,13 @@
 //! "Nobody", the number of operations, stands where an operation has no neighbour; nobody takes no time, so that longest
 //! paths need no case for it.
 
-use super::shop::{NONE, Shop};
+use super::graph::Sequences;
+use super::shop::{Choice, NONE, Shop};
 
-/// What no order changes: routes, times and rests, laid out flat; each list has an entry for nobody.
+/// What no move changes: routes and rests, laid out flat; each list has an entry for nobody.
 pub(super) struct Routes {
     pub(super) machines: usize,
     pub(super) jobs: usize,
-    pub(super) time: Vec<u32>,
-    pub(super) machine: Vec<u32>,
     pub(super) job: Vec<u32>,
     /// The operation before and after each one in its job.
     pub(super) before: Vec<u32>,
@@ -22,15 +21,13 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// The routes of a shop whose operations have one machine each.
+    /// The routes of a shop.
     pub(super) fn new(shop: &Shop) -> Self {
         let nobody = shop.operations() as u32;
         let linked = |other: u32| if other == NONE { nobody } else { other };
         let mut routes = Self {
             machines: shop.machines,
             jobs: shop.jobs(),
-            time: Vec::new(),
-            machine: Vec::new(),
             job: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
@@ -39,9 +36,6 @@ impl Routes {
         };
         for job in 0..shop.jobs() {
             for one in shop.job(job) {
-                let choice = shop.choices[shop.choices_of(one).start];
-                routes.time.push(choice.time);
-                routes.machine.push(choice.machine);
                 routes.job.push(job as u32);
                 routes.before.push(linked(shop.job_before[one]));
                 routes.after.push(linked(shop.job_after[one]));
@@ -49,16 +43,15 @@ impl Routes {
             }
             routes.last.extend(shop.job(job).last().map(|one| one as u32));
         }
-        for list in [&mut routes.time, &mut routes.machine, &mut routes.job, &mut routes.rest] {
-            list.push(0);
-        }
+        routes.job.push(0);
+        routes.rest.push(0);
         routes.before.push(nobody);
         routes.after.push(nobody);
         routes
     }
 
     pub(super) const fn count(&self) -> usize {
-        self.time.len() - 1
+        self.job.len() - 1
     }
 
     pub(super) const fn nobody(&self) -> u32 {
@@ -77,9 +70,13 @@ impl Routes {
     }
 }
 
-/// The order of operations on every machine.
+/// The machine of every operation, and the order of operations on every machine.
 #[derive(Clone)]
 pub(super) struct Orders {
+    /// The chosen alternative of each operation, as an index into [`Shop::choices`], with its machine and its time.
+    pub(super) choice: Vec<u32>,
+    pub(super) machine: Vec<u32>,
+    pub(super) time: Vec<u32>,
     /// The operation before and after each one on its machine.
     pub(super) before: Vec<u32>,
     pub(super) after: Vec<u32>,
@@ -89,22 +86,46 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// No machine has an order yet.
-    pub(super) fn empty(routes: &Routes) -> Self {
+    /// Every operation where it is quickest, and no machine has an order yet.
+    pub(super) fn empty(shop: &Shop, routes: &Routes) -> Self {
         let nobody = vec![routes.nobody(); routes.count() + 1];
-        Self { before: nobody.clone(), after: nobody, order: Vec::new(), makespan: 0 }
+        let mut orders = Self {
+            choice: vec![0; routes.count()],
+            machine: vec![0; routes.count() + 1],
+            time: vec![0; routes.count() + 1],
+            before: nobody.clone(),
+            after: nobody,
+            order: Vec::new(),
+            makespan: 0,
+        };
+        for one in 0..routes.count() {
+            let quickest = shop.choices_of(one).min_by_key(|&choice| shop.choices[choice].time);
+            orders.assign(shop, one as u32, quickest.unwrap_or(0) as u32);
+        }
+        orders
     }
 
-    /// The orders of these lists; they are not sorted yet.
-    pub(super) fn new(routes: &Routes, lists: &[Vec<u32>]) -> Self {
-        let mut orders = Self::empty(routes);
-        for list in lists {
+    /// The orders of sequences; they are not sorted yet.
+    pub(super) fn new(shop: &Shop, routes: &Routes, sequences: &Sequences) -> Self {
+        let mut orders = Self::empty(shop, routes);
+        for (one, &choice) in sequences.choice.iter().enumerate() {
+            orders.assign(shop, one as u32, choice);
+        }
+        for list in &sequences.lists {
             for pair in list.windows(2) {
                 orders.before[pair[1] as usize] = pair[0];
                 orders.after[pair[0] as usize] = pair[1];
             }
         }
         orders
+    }
+
+    /// Chooses an alternative for an operation that no order holds.
+    pub(super) fn assign(&mut self, shop: &Shop, one: u32, choice: u32) {
+        let Choice { machine, time } = shop.choices[choice as usize];
+        self.choice[one as usize] = choice;
+        self.machine[one as usize] = machine;
+        self.time[one as usize] = time;
     }
 
     pub(super) fn unlink(&mut self, one: u32) {
@@ -152,7 +173,7 @@ impl Orders {
         let mut last = vec![nobody; routes.machines];
         self.order.clear();
         for one in operations {
-            let before = std::mem::replace(&mut last[routes.machine[one as usize] as usize], one);
+            let before = std::mem::replace(&mut last[self.machine[one as usize] as usize], one);
             self.link(one, before, nobody);
             self.order.push(one);
         }
@@ -172,8 +193,8 @@ impl Lengths {
     }
 
     /// An operation's earliest start.
-    pub(super) fn head(&self, routes: &Routes, one: u32) -> u32 {
-        self.end[one as usize] - routes.time[one as usize]
+    pub(super) fn head(&self, now: &Orders, one: u32) -> u32 {
+        self.end[one as usize] - now.time[one as usize]
     }
 
     /// When an operation can start as far as its job is concerned.
@@ -200,12 +221,12 @@ impl Lengths {
         for &one in &now.order[from..] {
             let one = one as usize;
             let start = self.ready(routes, one).max(self.end[now.before[one] as usize]);
-            self.end[one] = start + routes.time[one];
+            self.end[one] = start + now.time[one];
         }
         for &one in now.order[..to].iter().rev() {
             let one = one as usize;
             let rest = self.remains(routes, one).max(self.out[now.after[one] as usize]);
-            self.out[one] = rest + routes.time[one];
+            self.out[one] = rest + now.time[one];
         }
         now.makespan = routes.last.iter().map(|&one| self.end[one as usize]).max().unwrap_or(0);
     }

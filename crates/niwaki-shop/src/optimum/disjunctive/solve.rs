@@ -6,7 +6,6 @@ use super::model::{Maxima, Model};
 use super::relaxation::Relaxation;
 use super::shop::Shop;
 use super::start::{better, one_after_another};
-use super::tabu::Tabu;
 use crate::Schedule;
 use crate::optimum::bounds::one_machine;
 use crate::optimum::clock::Clock;
@@ -17,8 +16,8 @@ use crate::optimum::result::{Bounds, Limits, Optimum, Watch};
 /// than a move and proofs are out of reach.
 const EVEN_UP_TO: u64 = 100 * 100;
 
-/// Estimated moves for each exact one.
-const ESTIMATED: u64 = 60;
+/// Moves for each conflict of the exact search: they cost so much less.
+const MOVES: u64 = 60;
 
 /// The most operations for the exact search: beyond, a conflict costs as much as thousands of moves and proves nothing.
 const EXACT_OPERATIONS: usize = 500;
@@ -81,7 +80,7 @@ pub(in crate::optimum) fn solve(
     let clock = Clock::start(own_share(limits));
     let relaxation = Relaxation::new(shop);
     let lower = relaxation.lower.max(machine_bound(shop, &relaxation));
-    let mut local = Local::new(shop, better(shop, &relaxation.tails, given), limits.seed);
+    let mut local = Blocks::new(shop, &better(shop, &relaxation.tails, given), limits.seed);
     let mut known = Known::new(lower, best_schedule(shop, &local.best()), watch);
 
     let mut moves = 30;
@@ -144,55 +143,14 @@ fn own_share(limits: Limits) -> Limits {
     limits.within(limits.time.mul_f64(share))
 }
 
-/// The local search that suits the shop: exact moves where operations have a choice of machines, estimated moves, of which
-/// many more can be made, where the order alone is open.
-enum Local<'a> {
-    Exact(Box<Tabu<'a>>),
-    Estimated(Box<Blocks<'a>>),
-}
-
-impl<'a> Local<'a> {
-    fn new(shop: &'a Shop, start: Sequences, seed: u64) -> Self {
-        if shop.is_flexible() {
-            Self::Exact(Box::new(Tabu::new(shop, start, seed)))
-        } else {
-            Self::Estimated(Box::new(Blocks::new(shop, &start, seed)))
-        }
-    }
-
-    const fn best_makespan(&self) -> u32 {
-        match self {
-            Self::Exact(search) => search.best_makespan(),
-            Self::Estimated(search) => search.best_makespan(),
-        }
-    }
-
-    fn best(&self) -> Sequences {
-        match self {
-            Self::Exact(search) => search.best().clone(),
-            Self::Estimated(search) => search.best(),
-        }
-    }
-
-    fn run(&mut self, moves: u64, target: u32) {
-        match self {
-            Self::Exact(search) => {
-                search.run(moves, target);
-            }
-            // Estimated moves cost so much less that the two searches share the time evenly only if it makes more of them.
-            Self::Estimated(search) => search.run(ESTIMATED * moves, target),
-        }
-    }
-}
-
 /// Some moves of the local search, with a look at the clock now and then.
-fn local_turn(local: &mut Local<'_>, moves: u64, target: u32, operations: usize, clock: &Clock) {
+fn local_turn(local: &mut Blocks<'_>, moves: u64, target: u32, operations: usize, clock: &Clock) {
     let mut left = moves;
     // A move's cost grows with the number of operations.
     let slice = (6400 / operations).clamp(1, 64) as u64;
     while left > 0 && local.best_makespan() > target && !clock.is_over() {
         let now = left.min(slice);
-        local.run(now, target);
+        local.run(MOVES * now, target);
         left -= now;
     }
 }

@@ -7,10 +7,16 @@ use zip::{CompressionMethod, ZipWriter};
 
 /// A workbook of these sheets: names and what stands in `sheetData`.
 fn book(sheets: &[(&str, &str)]) -> Vec<u8> {
+    let texts = ["job", "machine", "time", "A &amp; B", "m"];
+    book_with(sheets, &texts.map(|text| format!("<si><t>{text}</t></si>")).concat())
+}
+
+/// The same with these texts that cells share.
+fn book_with(sheets: &[(&str, &str)], texts: &str) -> Vec<u8> {
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
-    let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    let packed = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     let mut put = |name: &str, text: &str| {
-        archive.start_file(name, stored).unwrap();
+        archive.start_file(name, packed).unwrap();
         archive.write_all(text.as_bytes()).unwrap();
     };
     let (mut list, mut links) = (String::new(), String::new());
@@ -24,8 +30,6 @@ fn book(sheets: &[(&str, &str)]) -> Vec<u8> {
     }
     put("xl/workbook.xml", &format!("<workbook><sheets>{list}</sheets></workbook>"));
     put("xl/_rels/workbook.xml.rels", &format!("<Relationships>{links}</Relationships>"));
-    let texts =
-        ["job", "machine", "time", "A &amp; B", "m"].map(|text| format!("<si><t>{text}</t></si>")).concat();
     put("xl/sharedStrings.xml", &format!("<sst>{texts}</sst>"));
     archive.finish().unwrap().into_inner()
 }
@@ -66,6 +70,22 @@ fn mistakes_are_one_line() {
     let two = refusal(&book(&[("one", &row("")), ("two", &row(""))]));
     assert!(two.starts_with("sheets `one` and `two`: expected names of tables (settings, jobs"), "{two}");
     assert!(refusal(&book(&[])).contains("expected a table of operations"));
+}
+
+#[test]
+fn bombs_are_one_line() {
+    let refusal = |bytes: &[u8]| {
+        assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+        Plan::read_xlsx(bytes).unwrap_err().to_string()
+    };
+    // 40,000 rows with one cell in the last column each: 2,560,000 cells.
+    let wide = "<row><c r=\"BL1\"><v>1</v></c></row>".repeat(40_000);
+    let line = refusal(&book(&[("operations", &wide)]));
+    assert!(line.contains("expected at most 2000000 cells up to sheet `operations`, row 31251"), "{line}");
+    let line = refusal(&book_with(&[], &"<si/>".repeat(CELLS + 1)));
+    assert!(line.ends_with("expected at most 2000000 texts that cells share"), "{line}");
+    let line = refusal(&book(&[("notes", &" ".repeat(LARGEST as usize))]));
+    assert!(line.ends_with("it unpacks to more than 64 MB"), "{line}");
 }
 
 #[test]

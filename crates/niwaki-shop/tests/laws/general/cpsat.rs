@@ -61,7 +61,7 @@ fn optima_equal_cpsat() {
             output.read_line(&mut line).unwrap();
             let answer: Value =
                 serde_json::from_str(&line).expect("an answer in JSON: is `ortools` installed?");
-            // Longest waits are not for the exact part, and the annealing does not know when it is done: it is told.
+            // Where the exact part gives up, the annealing does not know when it is done: it is told.
             ENOUGH.store(false, Ordering::Relaxed);
             let mut told = |progress: &Progress<'_>| {
                 let reached = hard && progress.violation == 0 && json!(progress.values) == answer["values"];

@@ -8,7 +8,11 @@ use draw::Features;
 use niwaki_shop::general::{Measure, Objective, Past, Shop, solve, verify};
 use niwaki_shop::{Limits, Placed, Schedule};
 use niwaki_stream::Key;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Raised once a search has told twice how far it is.
+static SEEN: AtomicBool = AtomicBool::new(false);
 
 const LIMITS: Limits = Limits::new(Duration::from_secs(20), 1);
 
@@ -50,6 +54,40 @@ fn each_feature_reaches_the_enumerated_optimum() {
 fn mixtures_reach_the_enumerated_optimum() {
     agrees(Features::ALL, "3*tardiness + setup-time, makespan", 7, 12);
     agrees(Features::ALL, "makespan + flow-time", 8, 12);
+}
+
+/// The same with deadlines, latest ends and longest waits, not all of which can be kept.
+#[test]
+fn longest_waits_reach_the_enumerated_optimum() {
+    let plain = Features::default();
+    let rows = [
+        (Features { waits: true, dates: true, ..plain }, "max-tardiness, makespan"),
+        (Features { windows: true, dates: true, ..plain }, "flow-time"),
+        (Features { calendars: true, setups: true, waits: true, ..plain }, "makespan + setup-time"),
+        (Features { modes: true, waits: true, calendars: true, ..plain }, "makespan"),
+    ];
+    let (mut possible, mut impossible) = (0, 0);
+    for (row, (features, objective)) in rows.into_iter().enumerate() {
+        for index in 0..12 {
+            let mut stream = Key::new(14 + row as u64, "laws/general").iteration(index).open();
+            let shop = draw::shop(&mut stream, features, 3, objective);
+            let shop = draw::harden(&mut stream, &shop);
+            let limits = LIMITS.within(Duration::from_secs(20));
+            let found = solve(&shop, limits, 1, Past::default(), &mut |_| {});
+            if let Some(optimum) = slow::optimum_within_waits(&shop) {
+                let found = found.unwrap();
+                assert_eq!(found.verdict.values, optimum, "{objective}, instance {index}: {shop:?}");
+                assert!(found.proven(), "{objective}, instance {index}: {shop:?}");
+                possible += 1;
+            } else {
+                let line = found.unwrap_err().to_string();
+                let said = line.contains("there is no schedule") || line.contains("cannot end before");
+                assert!(said, "{objective}, instance {index}: {line}");
+                impossible += 1;
+            }
+        }
+    }
+    assert!(possible > 30 && impossible > 0, "{possible} possible, {impossible} not");
 }
 
 /// Moves parts of a correct schedule about; the two checkers must agree on every result.
@@ -115,12 +153,17 @@ fn what_has_started_stays() {
 fn one_seed_gives_one_schedule() {
     let mut stream = Key::new(12, "laws/general").open();
     let shop = draw::shop(&mut stream, Features::ALL, 12, "tardiness, makespan");
-    // The bound of the second sum is never reached here, so the time alone ends the search; each cycle is whole.
+    // The bound of the second sum is never reached here; the search is stopped after its first whole cycle, however slow
+    // the machine is.
     let run = |threads| {
         let mut seen = Vec::new();
-        let mut watch = |progress: &niwaki_shop::general::Progress<'_>| seen.push(progress.values.to_vec());
-        solve(&shop, LIMITS.within(Duration::from_millis(400)), threads, Past::default(), &mut watch)
-            .unwrap();
+        let mut watch = |progress: &niwaki_shop::general::Progress<'_>| {
+            seen.push(progress.values.to_vec());
+            SEEN.store(seen.len() > 1, Ordering::Relaxed);
+        };
+        SEEN.store(false, Ordering::Relaxed);
+        let limits = LIMITS.within(Duration::from_secs(600)).stopped_by(&SEEN);
+        solve(&shop, limits, threads, Past::default(), &mut watch).unwrap();
         seen.truncate(2);
         seen
     };

@@ -109,10 +109,86 @@ pub(crate) fn optimum(shop: &Shop) -> Vec<u64> {
     search.best.unwrap()
 }
 
+/// The same where waits may have a longest length, and nothing if no schedule keeps every date and wait.
+pub(crate) fn optimum_within_waits(shop: &Shop) -> Option<Vec<u64>> {
+    let mut search = Search { shop, placed: Vec::new(), best: None };
+    search.extend_pushed();
+    search.best
+}
+
 struct Search<'a> {
     shop: &'a Shop,
     placed: Vec<(usize, Placed)>,
     best: Option<Vec<u64>>,
+}
+
+/// No schedule of a drawn shop that keeps its dates ends later.
+const LATE: u32 = 120;
+
+impl Search<'_> {
+    /// All lists and modes; times follow once a list is whole.
+    fn extend_pushed(&mut self) {
+        if self.placed.len() == self.shop.operations() {
+            let Some(schedule) = self.pushed() else { return };
+            if let Some(values) = judge(self.shop, &schedule)
+                && self.best.as_ref().is_none_or(|best| &values < best)
+            {
+                self.best = Some(values);
+            }
+            return;
+        }
+        for number in 0..self.shop.operations() {
+            let has = |one: u32| self.placed.iter().any(|(known, _)| *known == one as usize);
+            let mut waits = self.shop.precedences().iter().filter(|link| link.after as usize == number);
+            if has(number as u32) || !waits.all(|link| has(link.before)) {
+                continue;
+            }
+            let (job, op) = self.shop.place_of(number);
+            for mode in self.shop.operation(number).modes.clone() {
+                let here = Placed { job: job as u32, op: op as u32, machine: mode.machine, start: 0, end: 0 };
+                self.placed.push((number, here));
+                self.extend_pushed();
+                self.placed.pop();
+            }
+        }
+    }
+
+    /// The earliest schedule of the list: whatever is too early, or lets another one wait too long, starts one unit later, until
+    /// nothing does.
+    fn pushed(&self) -> Option<Schedule> {
+        let mut placed = self.placed.clone();
+        loop {
+            let mut late = vec![false; placed.len()];
+            for (index, (number, here)) in placed.iter().enumerate() {
+                let time =
+                    self.shop.operation(*number).modes.iter().find(|mode| mode.machine == here.machine)?.time;
+                // What stands before it on its machine, where that is, and what it follows.
+                let one = Search { shop: self.shop, placed: placed[..index].to_vec(), best: None };
+                let of =
+                    |one: u32| placed.iter().find(|(known, _)| *known == one as usize).map(|(_, here)| *here);
+                let before = self.shop.precedences().iter().filter(|link| link.after as usize == *number);
+                let ready =
+                    before.filter_map(|link| Some(of(link.before)?.end + link.min)).max().unwrap_or(0);
+                late[index] = one.place(*number, here.machine, time, ready.max(here.start)) != *here;
+                let after = self.shop.precedences().iter().filter(|link| link.before as usize == *number);
+                for link in after {
+                    let wait = of(link.after)?.start.saturating_sub(here.end);
+                    late[index] |= link.max.is_some_and(|max| wait > max);
+                }
+            }
+            let Some(index) = late.iter().position(|&late| late) else { break };
+            let (number, here) = placed[index];
+            let time =
+                self.shop.operation(number).modes.iter().find(|mode| mode.machine == here.machine)?.time;
+            let alone = Search { shop: self.shop, placed: Vec::new(), best: None };
+            let from = here.start + u32::from(here.end > 0);
+            placed[index].1 = alone.place(number, here.machine, time, from);
+            if placed[index].1.start > LATE {
+                return None;
+            }
+        }
+        Some(Schedule { operations: placed.into_iter().map(|(_, here)| here).collect() })
+    }
 }
 
 impl Search<'_> {

@@ -1,6 +1,7 @@
 //! A small population: the best of each descent, and new starts between two of them.
 
 use super::Blocks;
+use crate::optimum::disjunctive::balance::{balanced, rebalance};
 use crate::optimum::disjunctive::insertion::insert_all;
 use crate::optimum::disjunctive::orders::Orders;
 
@@ -58,14 +59,15 @@ impl Blocks<'_> {
         let makespan = self.now.makespan;
         let count = self.routes.count();
         let middle = (0..count)
-            .map(|one| self.paths.end[one] - self.routes.time[one] + makespan - self.paths.out[one])
+            .map(|one| self.paths.end[one] - self.now.time[one] + makespan - self.paths.out[one])
             .collect();
         self.elite.take(&self.now, middle);
         let mut keys: Vec<(u64, u32)> = Vec::with_capacity(count);
         let members = self.elite.members.len();
         if members < KEPT / 2 {
             if count <= super::INSERTED_UP_TO && self.stream.below(2) == 0 {
-                self.now = insert_all(&self.routes, 8, &mut self.stream);
+                let given = self.shop.is_flexible().then(|| balanced(self.shop, &mut self.stream));
+                self.now = insert_all(self.shop, &self.routes, given.as_deref(), 8, &mut self.stream);
             } else {
                 self.scatter(&mut keys);
                 self.now.follow(&self.routes, keys.iter().map(|&(_, one)| one));
@@ -75,11 +77,21 @@ impl Blocks<'_> {
             let other = (one + 1 + self.stream.below(members as u64 - 1) as usize) % members;
             // Both grow along every job, so any mixture of an operation's two times does.
             let share = 5 + self.stream.below(7);
-            let (one, other) = (&self.elite.members[one].middle, &self.elite.members[other].middle);
-            keys.extend((0..count).map(|operation| {
-                let mixed = share * u64::from(one[operation]) + (16 - share) * u64::from(other[operation]);
-                (mixed, operation as u32)
-            }));
+            let (one, other) = (&self.elite.members[one], &self.elite.members[other]);
+            let mut chosen: Vec<u32> = Vec::with_capacity(count);
+            for operation in 0..count {
+                let (ours, theirs) = (one.orders.choice[operation], other.orders.choice[operation]);
+                let taken = if ours == theirs || self.stream.below(16) < share { ours } else { theirs };
+                chosen.push(taken);
+                let (ours, theirs) = (u64::from(one.middle[operation]), u64::from(other.middle[operation]));
+                keys.push((share * ours + (16 - share) * theirs, operation as u32));
+            }
+            if self.shop.is_flexible() {
+                rebalance(self.shop, &mut chosen, &mut self.stream);
+            }
+            for (operation, &choice) in chosen.iter().enumerate() {
+                self.now.assign(self.shop, operation as u32, choice);
+            }
             keys.sort_unstable();
             self.now.follow(&self.routes, keys.iter().map(|&(_, one)| one));
         }
@@ -95,7 +107,7 @@ impl Blocks<'_> {
         for job in 0..self.routes.jobs {
             let mut least = 0;
             for one in self.routes.of_job(job) {
-                let head = self.paths.head(&self.routes, one as u32);
+                let head = self.paths.head(&self.now, one as u32);
                 least = (u64::from(head) + self.stream.below(noise)).max(least);
                 keys.push((least, one as u32));
             }

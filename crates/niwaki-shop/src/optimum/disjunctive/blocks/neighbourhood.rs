@@ -1,10 +1,10 @@
 //! The critical path, the moves of its blocks, and what they would come to.
 
-use super::Blocks;
+use super::{Blocks, Move};
 
 /// Takes the operation `first` right after `last`, or `last` right before `first`; they are on one machine in this order.
 #[derive(Clone, Copy)]
-pub(super) struct Move {
+pub(super) struct Shift {
     pub(super) first: u32,
     pub(super) last: u32,
     pub(super) forward: bool,
@@ -83,9 +83,9 @@ impl Block {
 }
 
 /// The best of the moves that were looked at.
-struct Choice {
+pub(super) struct Choice {
     best: Option<Move>,
-    estimate: u32,
+    pub(super) estimate: u32,
     ties: u64,
 }
 
@@ -114,7 +114,7 @@ impl Blocks<'_> {
         while at != nobody {
             self.critical.push(at);
             let index = at as usize;
-            let head = paths.head(routes, at);
+            let head = paths.head(&self.now, at);
             let (job, machine) = (routes.before[index], self.now.before[index]);
             let by_job = job != nobody && paths.ready(routes, index) == head;
             let by_machine = machine != nobody && paths.end[machine as usize] == head;
@@ -147,6 +147,9 @@ impl Blocks<'_> {
             }
             from = to + 1;
         }
+        if self.shop.is_flexible() {
+            self.consider_machines(&mut choice);
+        }
         match choice.best {
             None if !self.moves.is_empty() => {
                 Some(self.moves[self.stream.below(self.moves.len() as u64) as usize])
@@ -164,7 +167,7 @@ impl Blocks<'_> {
         for &one in &self.critical[from..=to] {
             let index = one as usize;
             operations.push(one);
-            time.push(self.routes.time[index]);
+            time.push(self.now.time[index]);
             ready.push(self.paths.ready(&self.routes, index));
             remains.push(self.paths.remains(&self.routes, index));
             ends.push(0);
@@ -204,7 +207,7 @@ impl Blocks<'_> {
             next == nobody || {
                 let (far, near) = (paths.out[v], self.block.remains[from]);
                 let n = next as usize;
-                far > near || (far == near && next != last && routes.time[n] + routes.rest[n] > 0)
+                far > near || (far == near && next != last && self.now.time[n] + routes.rest[n] > 0)
             }
         } else {
             let previous = routes.before[v];
@@ -213,14 +216,14 @@ impl Blocks<'_> {
                 far > near
                     || (far == near
                         && previous != first
-                        && routes.time[previous as usize] + routes.rest[v] > 0)
+                        && self.now.time[previous as usize] + routes.rest[v] > 0)
             }
         };
         if !clear {
             return;
         }
-        let one = Move { first, last, forward };
-        self.moves.push(one);
+        let one = Shift { first, last, forward };
+        self.moves.push(Move::Shift(one));
         let around = (paths.end[self.now.before[u] as usize], paths.out[self.now.after[v] as usize]);
         let estimate = if forward {
             self.block.forward(from, to, around, choice.estimate)
@@ -231,6 +234,11 @@ impl Blocks<'_> {
         if estimate >= self.best.makespan && self.is_forbidden(one) {
             return;
         }
+        self.prefer(Move::Shift(one), estimate, choice);
+    }
+
+    /// Takes a move whose estimate is not above that of the best one so far.
+    pub(super) fn prefer(&mut self, one: Move, estimate: u32, choice: &mut Choice) {
         if estimate < choice.estimate {
             *choice = Choice { best: Some(one), estimate, ties: 1 };
         } else {
