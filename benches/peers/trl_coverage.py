@@ -135,7 +135,7 @@ def run(seed, folder):
 def advise(niwaki, file):
     said = subprocess.run([niwaki, "advise", str(file), "--json"], capture_output=True, text=True, check=True).stdout
     found = json.loads(said)
-    return found["verdict"]["action"]["kind"], {number["name"]: number for number in found["numbers"]}
+    return found["verdict"]["action"]["kind"], {number["name"]: number for number in found["measured"]["numbers"]}
 
 
 def main():
