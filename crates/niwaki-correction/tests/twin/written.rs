@@ -64,17 +64,19 @@ impl Case {
         masses.iter().map(|&(step, mass)| mass * values[step]).sum::<f64>() / mass
     }
 
-    fn covariance(&self, step: usize) -> f64 {
-        (self.advantage[step] - self.mean(&self.advantage))
-            * (self.log_prob[step] - self.mean(&self.log_prob))
+    /// What each step adds to the covariance of advantage and log-prob.
+    fn covariances(&self) -> Vec<f64> {
+        let (advantage, log_prob) = (self.mean(&self.advantage), self.mean(&self.log_prob));
+        let steps = self.advantage.iter().zip(&self.log_prob);
+        steps.map(|(own, log)| (own - advantage) * (log - log_prob)).collect()
     }
 
     /// Whether so much of the mass lies above a step's score that it is not among the first `share`.
-    fn among_first(&self, share: f64, step: usize, score: impl Fn(usize) -> f64) -> bool {
+    fn among_first(&self, share: f64, step: usize, score: &[f64]) -> bool {
         let masses = self.masses();
         let all: f64 = masses.iter().map(|(_, mass)| mass).sum();
         let above: f64 =
-            masses.iter().filter(|(other, _)| score(*other) > score(step)).map(|(_, mass)| mass).sum();
+            masses.iter().filter(|(other, _)| score[*other] > score[step]).map(|(_, mass)| mass).sum();
         let own = masses.iter().find(|(other, _)| *other == step).map_or(0.0, |(_, mass)| *mass);
         above == 0.0 || above + own <= share * all
     }
@@ -103,18 +105,28 @@ impl Case {
             Mean::Trajectories => row.len().min(1) as f64,
         };
         let total: f64 = rows.iter().enumerate().map(|(lane, row)| self.weight(lane) * part(row)).sum();
+        let covariances =
+            if surrogate.correction.name().ends_with("-cov") { self.covariances() } else { Vec::new() };
         let mut objective = 0.0;
         for (lane, row) in rows.iter().enumerate().filter(|(_, row)| !row.is_empty()) {
             let lane_now =
                 Lane { case: self, row, now: self.ell(row, live), stop: self.ell(row, &self.log_prob) };
             let scale = self.weight(lane) * part(row) / (row.len() as f64 * total);
-            objective +=
-                scale * (0..row.len()).map(|t| self.written_term(surrogate, &lane_now, t, live)).sum::<f64>();
+            objective += scale
+                * (0..row.len())
+                    .map(|t| self.written_term(surrogate, &lane_now, t, (live, &covariances)))
+                    .sum::<f64>();
         }
         objective
     }
 
-    fn written_term(&self, surrogate: &Surrogate, lane: &Lane<'_>, t: usize, live: &[f64]) -> f64 {
+    fn written_term(
+        &self,
+        surrogate: &Surrogate,
+        lane: &Lane<'_>,
+        t: usize,
+        (live, covariances): (&[f64], &[f64]),
+    ) -> f64 {
         let name = surrogate.correction.name();
         let value = |index: usize| surrogate.correction.values()[index];
         let (advantage, step, count) = (lane.advantage(t), lane.row[t], lane.row.len() as f64);
@@ -167,7 +179,7 @@ impl Case {
                 let eligible = |step: usize| {
                     let ratio = (self.log_prob[step] - self.rollout[step]).exp();
                     let live = bounds.is_none_or(|bounds| bounds.term(ratio, self.advantage[step]).1);
-                    live && value(1) < self.covariance(step) && self.covariance(step) < value(2)
+                    live && value(1) < covariances[step] && covariances[step] < value(2)
                 };
                 let masses = self.masses();
                 let all: f64 = masses.iter().map(|(_, mass)| mass).sum();
@@ -179,7 +191,7 @@ impl Case {
                 kept * lane.ppo(surrogate, t)
             }
             "kl-cov" => {
-                let chosen = self.among_first(value(0), step, |other| self.covariance(other));
+                let chosen = self.among_first(value(0), step, covariances);
                 now.exp() * advantage - if chosen { value(1) * now.abs() } else { 0.0 }
             }
             "dro" => advantage * (1.0 + now - stop) - 0.5 * value(0) * now * now,
