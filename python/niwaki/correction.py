@@ -61,6 +61,8 @@ class Rule:
     growing_clip: bool = False
     dual: float = math.inf
     ess_floor: float | None = None
+    written: str | None = None
+    """A member that is written out step by step, by name; the other fields then say nothing."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,122 @@ class Correction:
         return cls._of("mean-k1", low, high)
 
     @classmethod
+    def sequence_k2(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose k2, half the squared log-ratio, sums to more than `most`."""
+        return cls._of("sequence-k2", most)
+
+    @classmethod
+    def sequence_k3(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose k3, ratio − 1 − log-ratio, sums to more than `most`."""
+        return cls._of("sequence-k3", most)
+
+    @classmethod
+    def mean_k2(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose mean k2 exceeds `most`."""
+        return cls._of("mean-k2", most)
+
+    @classmethod
+    def mean_k3(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose mean k3 exceeds `most`."""
+        return cls._of("mean-k3", most)
+
+    @classmethod
+    def max_k2(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose largest k2 exceeds `most`."""
+        return cls._of("max-k2", most)
+
+    @classmethod
+    def max_k3(cls, most: float = 0.1) -> Correction:
+        """Drops sequences whose largest k3 exceeds `most`."""
+        return cls._of("max-k3", most)
+
+    @classmethod
+    def sequence_clamp(cls, low: float = 0.0, high: float = 3.0) -> Correction:
+        """Importance sampling per sequence, truncated from both sides, as a constant weight."""
+        return cls._of("sequence-clamp", low, high)
+
+    @classmethod
+    def normalised_token_tis(cls, high: float = 2.0) -> Correction:
+        """Token TIS with its weights divided by their mean over the batch."""
+        return cls._of("normalised-token-tis", high)
+
+    @classmethod
+    def normalised_sequence_tis(cls, high: float = 2.0) -> Correction:
+        """Sequence TIS with its weights divided by their mean over the batch's sequences."""
+        return cls._of("normalised-sequence-tis", high)
+
+    @classmethod
+    def sapo(cls, gain: float = 1.0, loss: float = 1.05) -> Correction:
+        """SAPO: a soft gate around a ratio of one in place of the clip."""
+        return cls._of("sapo", gain, loss)
+
+    @classmethod
+    def vespo(
+        cls, k_gain: float = 2.0, rate_gain: float = 3.0, k_loss: float = 3.0, rate_loss: float = 2.0
+    ) -> Correction:
+        """VESPO: a gamma-shaped constant weight of the sequence's ratio."""
+        return cls._of("vespo", k_gain, rate_gain, k_loss, rate_loss)
+
+    @classmethod
+    def gmpo(cls, low: float = 0.4, high: float = 0.4) -> Correction:
+        """GMPO: the geometric mean of a sequence's ratios, each clipped in logs first."""
+        return cls._of("gmpo", low, high)
+
+    @classmethod
+    def dppo_tv(cls, low: float = 0.2, high: float = 0.2, cap: float = 3.0) -> Correction:
+        """DPPO: drops steps whose probability moved too far, weighs the others by min(ratio, cap)."""
+        return cls._of("dppo-tv", low, high, cap)
+
+    @classmethod
+    def dppo_kl(cls, low: float = 0.2, high: float = 0.2, cap: float = 3.0) -> Correction:
+        """DPPO by the KL of "this action or another"."""
+        return cls._of("dppo-kl", low, high, cap)
+
+    @classmethod
+    def clip_cov(cls, share: float = 0.0002, low: float = 1.0, high: float = 5.0) -> Correction:
+        """Clip-Cov: PPO less a share of the steps of high covariance, on average over which."""
+        return cls._of("clip-cov", share, low, high)
+
+    @classmethod
+    def kl_cov(cls, share: float = 0.0002, beta: float = 1.0) -> Correction:
+        """KL-Cov: PPO without a clip that holds back the share of steps of the highest covariance."""
+        return cls._of("kl-cov", share, beta)
+
+    @classmethod
+    def dro(cls, beta: float) -> Correction:
+        """DRO: the plain policy gradient with a penalty on the squared log-ratio."""
+        return cls._of("dro", beta)
+
+    @classmethod
+    def kl_penalty(cls, beta: float) -> Correction:
+        """PPO less beta times k3 of a reference policy."""
+        return cls._of("kl-penalty", beta)
+
+    @classmethod
+    def kl_corrected(cls, beta: float) -> Correction:
+        """PPO less beta times the ratio times k3 of a reference policy."""
+        return cls._of("kl-corrected", beta)
+
+    @classmethod
+    def off_policy_mask(cls, most: float = 0.5) -> Correction:
+        """PPO that drops the losses of sequences whose mean log-ratio has fallen by more than `most`."""
+        return cls._of("off-policy-mask", most)
+
+    @classmethod
+    def top_entropy(cls, share: float = 0.2) -> Correction:
+        """PPO at the share of steps with the highest entropy only; `evaluate` needs `entropies`."""
+        return cls._of("top-entropy", share)
+
+    def for_autodiff(self) -> Correction:
+        """The member itself, where an array library can differentiate it; a ValueError where it is written out."""
+        if self.rule.written is None:
+            return self
+        raise ValueError(
+            f"correction '{self.name}' is written out step by step and has no differentiable twin; take its cotangent from "
+            "niwaki.correction.evaluate, −(logprobs · cotangent).sum() is a loss with that gradient"
+        )
+
+    @classmethod
     def _of(cls, member: str, *values: float) -> Correction:
         return cls.parse(f"{member}:{','.join(repr(float(value)) for value in values)}")
 
@@ -318,6 +436,8 @@ class _Batch:
     mask: np.ndarray | None
     behaviour_logprobs: np.ndarray | None
     weights: np.ndarray | None
+    reference_logprobs: np.ndarray | None
+    entropies: np.ndarray | None
     densities: bool
 
 
@@ -334,6 +454,8 @@ def evaluate(
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Any = None,
     weights: Any = None,
+    reference_logprobs: Any = None,
+    entropies: Any = None,
     densities: bool = False,
 ) -> Evaluation:
     """Objective, exact cotangent, channels and diagnostics of a batch.
@@ -345,6 +467,8 @@ def evaluate(
         mask: as `logprobs`; False at steps that the policy did not take (padding, tool outputs).
         behaviour_logprobs: as `logprobs`: those of the engine that sampled, for members that weigh from outside.
         weights: `[trajectories]`, how much each counts.
+        reference_logprobs: as `logprobs`: those of the policy that a penalty holds on to (the old one, where none is given).
+        entropies: as `logprobs`: of the current policy at each step, for `top-entropy`.
 
     Args:
         correction: a name (`"tempered:0.1"`) or a `Correction`.
@@ -361,6 +485,7 @@ def evaluate(
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     values = {"logprobs": logprobs, "old_logprobs": old_logprobs, "advantages": advantages}
     values |= {"mask": mask, "behaviour_logprobs": behaviour_logprobs, "weights": weights}
+    values |= {"reference_logprobs": reference_logprobs, "entropies": entropies}
     batch, back = _batch(values, offsets, bool(densities))
     surrogate = _native.Surrogate(member, clip_range(clip), bool(routing), mean == "trajectories")
     run = surrogate.evaluate_f32 if batch.logprobs.dtype == np.float32 else surrogate.evaluate_f64
@@ -416,7 +541,7 @@ def _batch(values: dict[str, Any], offsets: Any, densities: bool) -> tuple[_Batc
     if found["logprobs"].size == 0:
         raise ValueError(f"logprobs is empty (shape {shape}): there is nothing to evaluate")
     horizon, bounds, lanes = _rows(shape, offsets)
-    for name in ("old_logprobs", "advantages", "behaviour_logprobs"):
+    for name in ("old_logprobs", "advantages", "behaviour_logprobs", "reference_logprobs", "entropies"):
         if name in found:
             found[name] = _shaped(name, found[name], shape, lanes, bounds)
     if "weights" in found and found["weights"].shape != (lanes,):
@@ -435,6 +560,8 @@ def _batch(values: dict[str, Any], offsets: Any, densities: bool) -> tuple[_Batc
         mask=None if mask is None else mask.reshape(-1),
         behaviour_logprobs=flat.get("behaviour_logprobs"),
         weights=flat.get("weights"),
+        reference_logprobs=flat.get("reference_logprobs"),
+        entropies=flat.get("entropies"),
         densities=densities,
     )
     if lists and bounds is not None:

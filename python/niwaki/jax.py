@@ -95,7 +95,7 @@ def surrogate(
     """
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
-    member, edges = Correction.parse(correction), clip_range(clip)
+    member, edges = Correction.parse(correction).for_autodiff(), clip_range(clip)
     rule = member.rule
     new = _logprobs(logprobs)
     old = _like(new, "old_logprobs", old_logprobs)

@@ -165,7 +165,7 @@ _OPS = Ops(
 @torch.compiler.assume_constant_result
 def _member(correction: str | Correction) -> Correction:
     """The member that was asked for; compiled code keeps it as it is."""
-    return Correction.parse(correction)
+    return Correction.parse(correction).for_autodiff()
 
 
 def surrogate(

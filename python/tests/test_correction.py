@@ -34,9 +34,12 @@ def test_tempered_by_hand():
 
 
 WRITTEN = {"tempered": "tempered:0.3", "truncated": "truncated:2", "clipped": "clipped:0.5,0.3"}
+WRITTEN |= {"dro": "dro:0.5", "kl-penalty": "kl-penalty:0.5", "kl-corrected": "kl-corrected:0.5"}
 ALL = [WRITTEN.get(member.name, member.name) for member in correction.members()]
 # Weighing members and the adaptive strength carry constants of the batch that a difference quotient would move.
 SMOOTH = [text for text in ALL if Correction.parse(text).rule.form != "weigh" and text != "adaptive"]
+# Score steps and masks of the batch, likewise; the kernel's own laws hold their gradients.
+SMOOTH = [text for text in SMOOTH if Correction.parse(text).rule.written in (None, "sapo:1,1.05", "gmpo:0.4,0.4", "kl-corrected:0.5")]
 
 
 @pytest.mark.parametrize("text", SMOOTH)
@@ -111,6 +114,27 @@ def test_names_constructors_and_members_agree():
         "token-k3:0.1": Correction.token_k3(),
         "sequence-k1:0.5,2": Correction.sequence_k1(),
         "mean-k1:0.5,2": Correction.mean_k1(),
+        "sequence-k2:0.1": Correction.sequence_k2(),
+        "sequence-k3:0.1": Correction.sequence_k3(),
+        "mean-k2:0.1": Correction.mean_k2(),
+        "mean-k3:0.1": Correction.mean_k3(),
+        "max-k2:0.1": Correction.max_k2(),
+        "max-k3:0.1": Correction.max_k3(),
+        "sequence-clamp:0,3": Correction.sequence_clamp(),
+        "normalised-token-tis:2": Correction.normalised_token_tis(),
+        "normalised-sequence-tis:2": Correction.normalised_sequence_tis(),
+        "sapo:1,1.05": Correction.sapo(),
+        "vespo:2,3,3,2": Correction.vespo(),
+        "gmpo:0.4,0.4": Correction.gmpo(),
+        "dppo-tv:0.2,0.2,3": Correction.dppo_tv(),
+        "dppo-kl:0.2,0.2,3": Correction.dppo_kl(),
+        "clip-cov:0.0002,1,5": Correction.clip_cov(),
+        "kl-cov:0.0002,1": Correction.kl_cov(),
+        "dro:0.5": Correction.dro(0.5),
+        "kl-penalty:0.5": Correction.kl_penalty(0.5),
+        "kl-corrected:0.5": Correction.kl_corrected(0.5),
+        "off-policy-mask:0.5": Correction.off_policy_mask(),
+        "top-entropy:0.2": Correction.top_entropy(),
     }
     for text, built in written.items():
         assert Correction.parse(text) == built and str(built) == text
@@ -127,12 +151,15 @@ def test_an_adaptive_member_says_the_strength_it_took():
 
 def test_a_rule_of_ones_own():
     new, old, advantages = draw(8, 6)
+    entropies = -old
     for text in ALL:
         member = Correction.parse(text)
         same = Correction.custom("mine", member.rule)
-        assert evaluate(new, old, advantages, correction=same).objective == (
-            evaluate(new, old, advantages, correction=member).objective
+        assert evaluate(new, old, advantages, correction=same, entropies=entropies).objective == (
+            evaluate(new, old, advantages, correction=member, entropies=entropies).objective
         ), text
+    with pytest.raises(ValueError, match="'top-entropy' needs entropies"):
+        evaluate(new, old, advantages, correction="top-entropy")
     refused = [
         (("ppo", Rule()), "a member of the family has that name"),
         (("a b", Rule()), "one word"),

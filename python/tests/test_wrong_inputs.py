@@ -60,6 +60,12 @@ BEHAVIOUR = {"behaviour_logprobs": OLD}
 # entry → (call, good arguments, the arrays among them, faults that are none there, in all of them or in one)
 ENTRIES = {
     "correction.evaluate": (correction.evaluate, BATCH | BEHAVIOUR | {"weights": np.ones(4)}, None, ()),
+    "correction.evaluate, written out": (
+        lambda **arguments: correction.evaluate(**arguments, correction="top-entropy:0.5"),
+        BATCH | {"reference_logprobs": OLD, "entropies": -OLD},
+        None,
+        (),
+    ),
     # A sampler that scored no token says so by what is no number; the token is left out and counted.
     "advise.Advisor.update": (
         live, BATCH | BEHAVIOUR | {"weights": np.ones(4)}, None, (("behaviour_logprobs", "not a number"),),

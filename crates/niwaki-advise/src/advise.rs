@@ -51,7 +51,7 @@ pub fn advise(
     let Question { settings, naming, against, growing } = question;
     check(&settings)?;
     let mut dump = Dump::open(files, naming, against, growing)?;
-    let (names, bytes) = (dump.names(), dump.bytes());
+    let (names, bytes, trainer) = (dump.names(), dump.bytes(), dump.trainer());
     watch(bytes, 0);
     let mut measure = Measure::new(settings);
     dump.prepare(|done| watch(bytes, done))?;
@@ -63,7 +63,7 @@ pub fn advise(
         return Err(Error::Empty { files: names });
     }
     let measured = measure.finish();
-    let verdict = Verdict::new(&measured);
+    let verdict = Verdict::new(&measured).in_the_words_of(trainer);
     Ok(Advice { files: files.to_vec(), settings, measured, verdict })
 }
 

@@ -1,7 +1,7 @@
 //! The page: verdict, plots and every number, in one file.
 
 use crate::measure::{Measured, PositionRow, REACHED};
-use crate::text::{facts, number_table};
+use crate::text::{facts, formulas, number_table};
 use crate::verdict::{Action, Verdict};
 use niwaki_page::{
     Axis, Callout, Cell, Column, Figure, Format, LineChart, Made, Page, Section, Series, Table, Tile, Tone,
@@ -38,7 +38,11 @@ pub fn page(title: &str, measured: &Measured, verdict: &Verdict, clip: (f64, f64
     }
     page.section(ratios(measured, clip))
         .section(strengths(measured, verdict))
-        .section(Section::new("Every number").table(number_table(measured)))
+        .section(
+            Section::new("Every number")
+                .table(number_table(measured))
+                .folded("How each number is made", formulas(measured)),
+        )
         .section(verl(measured))
         .made(made)
 }

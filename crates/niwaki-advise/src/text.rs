@@ -41,6 +41,7 @@ const ORDER: &[(&str, &[&str])] = &[
             "zero_reward_batches",
             "chance_of_none",
             "headroom",
+            "headroom_ahead",
         ],
     ),
     (
@@ -79,6 +80,65 @@ pub fn number_table(measured: &Measured) -> Table {
         }
     }
     table
+}
+
+/// How each number is made, as points of a list: `ℓ` is a step's log-ratio, `r` its ratio, `L` and `R = e^L` those of all steps
+/// before it, `A` the advantage, N the batch and T the mean length.
+const FORMULAS: &[(&str, &str)] = &[
+    ("drift", "mean over positions of Var ℓ, by the trajectories that reach them, times T"),
+    ("step_variance", "mean over positions of Var ℓ"),
+    ("kl_k1", "mean of −ℓ"),
+    ("kl_k3", "mean of r − 1 − ℓ"),
+    ("mean_ratio", "mean of r"),
+    ("chi2_step", "mean of r² − 1"),
+    ("chi2_sequence", "mean over trajectories of (Π r)² − 1"),
+    ("ess", "(Σ R)² / (n Σ R²) over all steps"),
+    ("ess_forecast", "exp(−Var L)"),
+    ("ess_step", "(Σ r)² / (n Σ r²)"),
+    ("ess_sequence", "(Σ w)² / (n Σ w²) with w = Π r of each trajectory"),
+    ("prefix_ess", "least (Σ R)² / (n Σ R²) of a position that a tenth of the trajectories reach"),
+    ("clip_fraction", "share of steps with A > 0 and r > 1 + ε, or A < 0 and r < 1 − ε"),
+    ("outside_clip", "share of steps with r < 1 − ε or r > 1 + ε"),
+    ("bias_total", "Σ over positions of b = mean of (R − 1) r A, by the trajectories that reach them"),
+    ("bias_to_noise", "Σ b over the standard deviation of Σ r A, times √N"),
+    ("bias_support", "(Σ d²)² / Σ d⁴ of what each trajectory adds to Σ b"),
+    ("dose", "Σ |b|"),
+    ("rollout_dose", "Σ |mean of (R − 1) A|"),
+    ("contested_drift", "mean over positions of rms L, by rms A times the trajectories that reach them"),
+    ("lateness", "mean over positions of t / (longest − 1), with the same weights"),
+    ("mean_advantage", "mean of A"),
+    ("advantage_carry", "mean of A times the next A, over mean A²"),
+    ("constant_advantage", "share of trajectories with one A throughout"),
+    ("zero_signal", "share of trajectories with A = 0 throughout"),
+    ("alpha_rule", "min(1, 1/σ²T)"),
+    ("alpha_floor", "largest α with (Σ R^α)² / (n Σ R^2α) at least the ESS floor"),
+    ("alpha_error", "the α of 0, 0.1, …, 1 with the least squared bias plus variance / N"),
+    ("error_ratio", "that least squared error over the one at α = 0"),
+    ("signal", "S of the paper's eq:dominance with r A for the content, over the estimate's spread"),
+    ("cost", "V of eq:dominance, over that spread squared"),
+    ("alpha_star", "S N / 2 V"),
+    ("peak", "S² N / 4 V"),
+    ("collapse_horizon", "ln 10 / σ²"),
+    ("batch_over_horizon_squared", "N / T²"),
+    ("zero_reward_batches", "iterations whose rewards are all zero, over all"),
+    ("silent_batches", "iterations whose rewards are all alike, over all"),
+    ("silent_groups", "groups whose advantages are all zero, over all"),
+    ("chance_of_none", "(1 − share of rewarded trajectories)^N at the scarcest iteration"),
+    ("headroom", "(highest − mean reward of the last third) / (highest − lowest)"),
+    ("headroom_ahead", "headroom · (headroom / the same of the first third)³, the factor at most 1"),
+];
+
+/// How each number is made, with its interval.
+#[must_use]
+pub fn formulas(measured: &Measured) -> Vec<String> {
+    let point = |number: &Number| {
+        let formula =
+            FORMULAS.iter().find(|(name, _)| *name == number.name).map_or("", |(_, formula)| *formula);
+        let interval = interval(number);
+        let interval = if interval.is_empty() { interval } else { format!(" (95%: {interval})") };
+        format!("`{}` = {}{interval}: {formula}", number.name, Format::significant(3).text(number.value))
+    };
+    measured.numbers.iter().map(point).collect()
 }
 
 fn interval(number: &Number) -> String {
@@ -160,6 +220,8 @@ mod tests {
     fn every_number_in_the_summary_exists() {
         let shown: Vec<&str> = ORDER.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         assert!(shown.iter().all(|name| NAMES.contains(name)));
+        let told: Vec<&str> = FORMULAS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(told, NAMES, "every number has its formula, in order");
     }
 
     #[test]

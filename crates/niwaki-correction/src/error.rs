@@ -50,6 +50,18 @@ pub enum Error {
         /// The upper width.
         high: f64,
     },
+    /// A loss that needs what the batch does not have.
+    Missing {
+        /// The loss.
+        loss: &'static str,
+        /// The array.
+        what: &'static str,
+    },
+    /// Losses that cannot be joined with a plus.
+    Join {
+        /// The first part that is no weight from outside.
+        part: String,
+    },
     /// A custom rule that cannot be had.
     Custom {
         /// The name that was given to it.
@@ -82,6 +94,13 @@ impl fmt::Display for Error {
             Self::Clip { low, high } => {
                 write!(f, "clip {low} {high}: the lower width lies in [0, 1], the upper one is not negative")
             }
+            Self::Missing { loss, what } => {
+                write!(f, "loss '{loss}' needs {what}, which the batch does not have")
+            }
+            Self::Join { part } => write!(
+                f,
+                "a plus joins weights from outside, such as token-tis:2+mean-k1; '{part}' is none, write it alone"
+            ),
             Self::Custom { name, why } => write!(f, "custom loss '{name}': {why}"),
         }
     }

@@ -167,13 +167,16 @@ fn at_the_rollout_policy_every_member_has_ppos_own_channel() {
 
 #[test]
 fn f32_follows_f64() {
+    // What is dropped at a bound, or chosen by rank, may fall on the other side in single precision.
+    const CHOOSY: [&str; 8] =
+        ["mis", "-k", "dppo", "-cov", "off-policy", "top-entropy", "kl-cov", "gmpo:0.1"];
     let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<_>>();
     for seed in 0..10 {
         let case = Case::draw(seed);
         let offsets = case.offsets.clone();
         let [log_prob, rollout, advantage] =
             [&case.log_prob, &case.rollout, &case.advantage].map(|x| narrow(x));
-        for loss in losses().filter(|loss| !loss.contains("mis") && !loss.contains("-k")) {
+        for loss in losses().filter(|loss| !CHOOSY.iter().any(|part| loss.contains(part))) {
             let surrogate: Surrogate = loss.parse::<Surrogate>().unwrap().without_clip();
             let (mut wide, mut slim) = (Workspace::default(), Workspace::default());
             let rows = Rows::ragged(&offsets);
@@ -361,5 +364,99 @@ fn the_prefix_ess_survives_ratios_beyond_the_scalars_range() {
         let batch = Batch::new(Rows::uniform(2), &current, &rollout, &[0.5, 0.5, -0.5, -0.5]);
         let diagnostics = surrogate.evaluate(&batch, &mut workspace).unwrap().diagnostics;
         assert_eq!(diagnostics.prefix_ess, [1.0, 1.0], "shift {shift}");
+    }
+}
+
+#[test]
+fn joined_weights_agree_with_the_twin_and_with_their_parts() {
+    for seed in 0..12 {
+        let case = Case::draw(seed);
+        for surrogate in switched("token-tis:1.1+mean-k1:0.95,1.05+token-k2:0.02") {
+            case.check(&surrogate);
+        }
+        // A weight joined with a mask that keeps everything is the weight.
+        for (joined, alone) in [
+            ("token-tis:1.1+mean-k1:0,inf", "token-tis:1.1"),
+            ("sequence-mis:0.7,1.3+token-k2:inf", "sequence-mis:0.7,1.3"),
+            ("normalised-token-tis:1.1+max-k3:inf", "normalised-token-tis:1.1"),
+        ] {
+            near(joined, alone, &case, 1e-13);
+        }
+    }
+    let refuse = |name: &str| name.parse::<Correction>().unwrap_err().to_string();
+    assert_eq!(
+        refuse("token-tis+ppo"),
+        "a plus joins weights from outside, such as token-tis:2+mean-k1; 'ppo' is none, write it alone"
+    );
+}
+
+/// Two losses that say the same of a batch, to a tolerance.
+fn near(one: &str, other: &str, case: &Case, tolerance: f64) {
+    for (one, other) in switched(one).iter().zip(switched(other)) {
+        let (mut first, mut second) = (Workspace::default(), Workspace::default());
+        let one_said = one.evaluate(&case.batch(), &mut first).unwrap();
+        let other_said = other.evaluate(&case.batch(), &mut second).unwrap();
+        assert!((one_said.objective - other_said.objective).abs() < tolerance, "{one:?}");
+        let pairs = one_said.cotangent.iter().zip(other_said.cotangent);
+        assert!(pairs.into_iter().all(|(a, b)| (a - b).abs() < tolerance), "{one:?} against {other:?}");
+        assert!((one_said.diagnostics.ess - other_said.diagnostics.ess).abs() < 1e-12, "{one:?}");
+        assert!((one_said.diagnostics.clip_fraction - other_said.diagnostics.clip_fraction).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn written_losses_meet_the_normal_form_where_they_should() {
+    for seed in 0..16 {
+        let case = Case::draw(seed);
+        for (one, other) in [
+            ("top-entropy:1", "ppo"),
+            ("off-policy-mask:inf", "ppo"),
+            ("kl-penalty:0", "ppo"),
+            ("kl-corrected:0", "ppo"),
+            ("sequence-clamp:0,1.2", "sequence-tis:1.2"),
+            ("sequence-k2:inf", "mean-k1:0,inf"),
+        ] {
+            near(one, other, &case, 1e-13);
+        }
+    }
+    for seed in (0..16).step_by(2) {
+        // Without an engine of its own, and without a clip.
+        let case = Case::draw(seed);
+        let unclipped = |loss: &str| loss.parse::<Surrogate>().unwrap().without_clip();
+        for (one, other) in [
+            ("dro:0", "gpg"),
+            ("gmpo:inf,inf", "gspo"),
+            ("dppo-tv:inf,inf,1.1", "token-tis:1.1"),
+            ("dppo-kl:inf,inf,1.1", "token-tis:1.1"),
+            ("vespo:0,0,0,0", "gpg"),
+            ("kl-cov:0,0", "ppo"),
+            ("clip-cov:0.1,9,9", "ppo"),
+        ] {
+            let (mut first, mut second) = (Workspace::default(), Workspace::default());
+            let one_said = unclipped(one).evaluate(&case.batch(), &mut first).unwrap().cotangent;
+            let other_said = unclipped(other).evaluate(&case.batch(), &mut second).unwrap().cotangent;
+            // VESPO holds its rate at 1e-4, which leaves as much of the ratio's distance from one.
+            let tolerance = if one.starts_with("vespo") { 1e-4 } else { 1e-13 };
+            let close = one_said.iter().zip(other_said).all(|(a, b)| (a - b).abs() < tolerance);
+            assert!(close, "{one} against {other}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn at_the_rollout_policy_every_gate_is_open() {
+    // ℓ = 0 and no penalty: the gradient of every loss that neither drops nor penalises is PPO's own.
+    for seed in (0..8).step_by(2) {
+        let case = Case::draw(seed).at_the_rollout_policy();
+        for loss in
+            ["sapo", "sapo:3,5", "vespo", "dppo-tv", "dppo-kl", "dro:0.5", "normalised-token-tis", "max-k3"]
+        {
+            let (mut first, mut second) = (Workspace::default(), Workspace::default());
+            let came =
+                loss.parse::<Surrogate>().unwrap().evaluate(&case.batch(), &mut first).unwrap().cotangent;
+            let ppo = "ppo".parse::<Surrogate>().unwrap();
+            let expected = ppo.evaluate(&case.batch(), &mut second).unwrap().cotangent;
+            assert!(came.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-15), "{loss}");
+        }
     }
 }

@@ -44,7 +44,7 @@ impl Pair<'_> {
     /// Paper: `eq:gradient-two-channels`, `eq:gradient-conditional`
     pub fn channels(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Channels, Error> {
         let (rule, reweighting, routing) = self.split(surrogate, work)?;
-        let whole = matches!(rule.reads, Reads::SequenceMean | Reads::SequenceSum);
+        let whole = rule.written.is_some() || matches!(rule.reads, Reads::SequenceMean | Reads::SequenceSum);
         let routes = surrogate.routing && rule.form != Form::Weigh;
         let at = (0..if whole { 0 } else { self.process.horizon() })
             .map(|level| {

@@ -16,7 +16,11 @@ const ROUNDING: f64 = 1e-4;
 #[pyfunction]
 pub(crate) fn parse<'py>(py: Python<'py>, text: &str) -> PyResult<(String, String, Bound<'py, PyDict>)> {
     let correction: Correction = text.parse().map_err(refuse)?;
-    Ok((correction.to_string(), correction.label(), rule::to_python(py, &correction.rule())?))
+    Ok((
+        correction.to_string(),
+        correction.label(),
+        rule::to_python(py, &correction.to_string(), &correction.rule())?,
+    ))
 }
 
 /// Refuses a rule of a user's own that is no point of the normal form, or whose name is taken.
@@ -62,6 +66,8 @@ struct Arrays<'py, F: Element> {
     mask: Option<PyReadonlyArray1<'py, bool>>,
     behaviour_logprobs: Option<PyReadonlyArray1<'py, F>>,
     weights: Option<PyReadonlyArray1<'py, F>>,
+    reference_logprobs: Option<PyReadonlyArray1<'py, F>>,
+    entropies: Option<PyReadonlyArray1<'py, F>>,
     /// Whether log-probs may be positive.
     densities: bool,
 }
@@ -117,16 +123,21 @@ impl Surrogate {
         let mask = arrays.mask.as_ref().map(|mask| mask.as_slice()).transpose()?;
         let behaviour = arrays.behaviour_logprobs.as_ref().map(|values| values.as_slice()).transpose()?;
         let weights = arrays.weights.as_ref().map(|values| values.as_slice()).transpose()?;
+        let reference = arrays.reference_logprobs.as_ref().map(|values| values.as_slice()).transpose()?;
+        let entropies = arrays.entropies.as_ref().map(|values| values.as_slice()).transpose()?;
         let mut batch = Batch::new(rows, logprobs, old, arrays.advantages.as_slice()?);
         batch = mask.map_or(batch, |mask| batch.masked(mask));
         batch = behaviour.map_or(batch, |behaviour| batch.sampled_by(behaviour));
         batch = weights.map_or(batch, |weights| batch.weighted(weights));
+        batch = reference.map_or(batch, |reference| batch.held_to(reference));
+        batch = entropies.map_or(batch, |entropies| batch.with_entropy(entropies));
         let place = Place { horizon: arrays.horizon, offsets };
         let densities = arrays.densities;
         let found = py.detach(|| {
             if !densities {
                 let named = [("logprobs", Some(logprobs)), ("old_logprobs", Some(old))];
-                for (what, values) in named.into_iter().chain([("behaviour_logprobs", behaviour)]) {
+                let others = [("behaviour_logprobs", behaviour), ("reference_logprobs", reference)];
+                for (what, values) in named.into_iter().chain(others) {
                     none_positive(what, values.unwrap_or_default(), mask, &place)?;
                 }
             }
@@ -140,7 +151,8 @@ impl Surrogate {
         let (objective, channels, rule, diagnostics) = found.map_err(PyValueError::new_err::<String>)?;
         let [cotangent, own, routed] = channels.map(|channel| PyArray1::from_vec(py, channel));
         let diagnostics = fields(py, diagnostics)?;
-        Ok((objective, cotangent, own, routed, rule::to_python(py, &rule)?, diagnostics))
+        let name = self.inner.correction.to_string();
+        Ok((objective, cotangent, own, routed, rule::to_python(py, &name, &rule)?, diagnostics))
     }
 }
 
@@ -173,6 +185,7 @@ impl Place<'_> {
             Error::Length { what, came, expected } => {
                 format!("{} has {came} values where the batch has {expected}", argument(what))
             }
+            Error::Missing { loss, what } => format!("correction '{loss}' needs {}; pass it", argument(what)),
             Error::NoSteps => "mask leaves no step of the policy in the batch".to_owned(),
             Error::Offsets => "offsets must start at 0, never fall and end at the number of steps".to_owned(),
             Error::Weights => "weights must be finite, not negative and not all zero".to_owned(),
@@ -189,6 +202,8 @@ fn argument(what: &str) -> &str {
         "advantage" => "advantages",
         "behaviour_log_prob" => "behaviour_logprobs",
         "lane_weight" => "weights",
+        "reference_log_prob" => "reference_logprobs",
+        "entropy" => "entropies",
         other => other,
     }
 }

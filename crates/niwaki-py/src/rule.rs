@@ -28,6 +28,8 @@ pub(crate) struct Fields {
     growing_clip: bool,
     dual: f64,
     ess_floor: Option<f64>,
+    /// A written-out member, by name.
+    written: Option<String>,
 }
 
 impl Given {
@@ -73,7 +75,20 @@ impl Fields {
             "weigh" => Form::Weigh,
             other => return Err(refuse("form", other, "multiply, replace or weigh")),
         };
+        let written = match &self.written {
+            None => None,
+            Some(name) => {
+                let member: Correction =
+                    name.parse().map_err(|error| PyValueError::new_err(format!("rule: written: {error}")))?;
+                let written = member.rule().written;
+                if written.is_none() {
+                    return Err(refuse("written", name, "a member that is written out, such as 'sapo'"));
+                }
+                written
+            }
+        };
         Ok(Rule {
+            written,
             reads,
             strength: self.strength,
             bound,
@@ -86,8 +101,8 @@ impl Fields {
     }
 }
 
-/// The fields of `niwaki.correction.Rule`, by name.
-pub(crate) fn to_python<'py>(py: Python<'py>, rule: &Rule) -> PyResult<pyo3::Bound<'py, PyDict>> {
+/// The fields of `niwaki.correction.Rule`, by name; a written-out loss is told by the name of its member.
+pub(crate) fn to_python<'py>(py: Python<'py>, name: &str, rule: &Rule) -> PyResult<pyo3::Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     let (reads, window) = match rule.reads {
         Reads::Prefix => ("prefix", None),
@@ -118,5 +133,6 @@ pub(crate) fn to_python<'py>(py: Python<'py>, rule: &Rule) -> PyResult<pyo3::Bou
     fields.set_item("growing_clip", rule.growing_clip)?;
     fields.set_item("dual", rule.dual)?;
     fields.set_item("ess_floor", rule.ess_floor)?;
+    fields.set_item("written", rule.written.map(|_| name))?;
     Ok(fields)
 }

@@ -28,14 +28,15 @@ pub struct LossTerms {
 impl LossTerms {
     /// Whether the member looks at the whole batch before it weighs one step.
     fn coupled(&self) -> bool {
-        let rule = self.surrogate.correction.rule();
-        rule.self_normalised || rule.ess_floor.is_some()
+        self.surrogate.correction.rule().coupled()
     }
 
     /// Whether a trajectory without an advantage has no cotangent in the policy's heads.
     #[must_use]
     pub fn needs_advantage(&self) -> bool {
-        !self.coupled() && self.entropy == 0.0 && self.reference_kl == 0.0
+        let pulls_always =
+            self.surrogate.correction.rule().written.is_some_and(|written| written.pulls_always());
+        !self.coupled() && !pulls_always && self.entropy == 0.0 && self.reference_kl == 0.0
     }
 }
 
@@ -178,10 +179,10 @@ impl<F: Real> TrainingBatch<F> {
             if !terms.coupled() {
                 return Ok(Vec::new());
             }
-            let Scores { log_prob, value, .. } = player.scores(member);
+            let Scores { log_prob, value, entropy } = player.scores(member);
             let fresh = self.fresh(terms, &self.whole(member), value);
             let batch = self.steps(&self.whole(member), log_prob, fresh.as_deref());
-            let cotangent = terms.surrogate.cotangent(&batch, &mut workspace);
+            let cotangent = terms.surrogate.cotangent(&batch.with_entropy(entropy), &mut workspace);
             cotangent.map(<[F]>::to_vec).map_err(|source| Error::Diverged { iteration, member, source })
         });
         each.collect()

@@ -115,12 +115,13 @@ const ENTRIES: &[Entry] = &[
 ];
 
 /// Numbers of the signal in batches, which have no interval.
-pub(crate) const SIGNAL: [(&str, &str); 5] = [
+pub(crate) const SIGNAL: [(&str, &str); 6] = [
     ("zero_reward_batches", "C3: share of iterations in which every reward is zero"),
     ("silent_batches", "C3: share of iterations in which all rewards are alike"),
     ("silent_groups", "C3: share of groups without a non-zero advantage"),
     ("chance_of_none", "C3: chance that a batch at the scarcest iteration's rate holds no reward"),
     ("headroom", "share of the range of rewards above their mean, last third of the iterations"),
+    ("headroom_ahead", "that share after two more dumps as long as this one, at the pace of this one"),
 ];
 
 /// The name of every number.

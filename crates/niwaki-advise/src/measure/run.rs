@@ -352,26 +352,34 @@ impl Measure {
             known.iter().filter(|rewards| of(rewards)).count() as f64 / known.len() as f64
         };
         let worst = known.iter().map(|rewards| rewards.chance_of_none(batch)).fold(f64::NAN, f64::max);
+        let (headroom, headroom_ahead) = headroom(&known);
         let values = [
             share(Rewards::all_zero),
             share(Rewards::all_alike),
             self.groups.without_signal(),
             worst,
-            headroom(&known),
+            headroom,
+            headroom_ahead,
         ];
         SIGNAL.into_iter().zip(values).map(|((name, about), value)| Number::plain(name, value, about))
     }
 }
 
-/// How much of the range of all rewards lies above the mean of the last third of the iterations.
-fn headroom(known: &[&Rewards]) -> f64 {
+/// How much of the range of all rewards lies above the mean of the last third of the iterations, and how much will after two
+/// more dumps of this length if the gap goes on closing by the same factor.
+///
+/// The middles of the first and the last third are two thirds of a dump apart, so that two dumps are three such stretches.
+fn headroom(known: &[&Rewards]) -> (f64, f64) {
     let total = |of: &[&Rewards]| {
         let mut sum = Rewards::default();
         of.iter().for_each(|rewards| sum.merge(rewards));
         sum
     };
-    let (all, last) = (total(known), total(&known[known.len() - known.len().div_ceil(3)..]));
-    (all.highest - last.mean()) / (all.highest - all.lowest)
+    let third = known.len().div_ceil(3);
+    let (all, first, last) = (total(known), total(&known[..third]), total(&known[known.len() - third..]));
+    let gap = |part: &Rewards| (all.highest - part.mean()) / (all.highest - all.lowest);
+    let pace = if known.len() < 3 { 1.0 } else { (gap(&last) / gap(&first)).min(1.0) };
+    (gap(&last), gap(&last) * pace.powi(3))
 }
 
 impl Iteration {

@@ -5,6 +5,7 @@ use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
 use crate::trajectory::{Against, Baselines, Came, Chunk, LastUses, LeftOut, Record};
+use crate::verdict::Trainer;
 use niwaki_words::nearest;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel};
@@ -24,6 +25,8 @@ pub struct Dump {
     last_uses: Option<LastUses>,
     /// Whether the last line of a file may still be on its way.
     growing: bool,
+    /// Names of the first row.
+    spoken: Vec<String>,
     current: Option<Box<dyn Records>>,
     next_file: usize,
     /// Bytes of the passes and files before the current one.
@@ -49,6 +52,7 @@ impl Dump {
             baselines: None,
             last_uses: None,
             growing,
+            spoken: Vec::new(),
             current: None,
             next_file: 0,
             behind: 0,
@@ -60,6 +64,7 @@ impl Dump {
                 dump.baselines = Some(Baselines::default());
             }
             dump.last_uses = record.age.map(|_| LastUses::default());
+            dump.spoken = dump.current.as_ref().map_or_else(Vec::new, |current| current.names());
         }
         dump.rewind();
         Ok(dump)
@@ -76,6 +81,13 @@ impl Dump {
     #[must_use]
     pub fn done(&self) -> u64 {
         self.behind + self.current.as_ref().map_or(0, |current| current.done())
+    }
+
+    /// The trainer that wrote the first row, as far as its names or the folder tell.
+    #[must_use]
+    pub fn trainer(&self) -> Option<Trainer> {
+        let folder = self.files.first().and_then(|(file, _)| file.parent());
+        Trainer::of(&self.spoken, folder)
     }
 
     /// Whether advantages are made from rewards.
@@ -216,7 +228,8 @@ impl Dump {
         };
         let fault = match fault {
             Fault::Missing { field, near: None } => {
-                let strangers = current.strangers();
+                let mut strangers = current.names();
+                strangers.retain(|name| self.naming.field(name).is_none());
                 let near = self.naming.names(field).into_iter().find_map(|name| {
                     nearest(name, strangers.iter().map(String::as_str)).map(ToOwned::to_owned)
                 });

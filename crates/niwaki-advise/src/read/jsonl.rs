@@ -94,11 +94,10 @@ impl Records for Lines {
         Place { file: shown(&self.file), unit: "line", row: Some(self.number) }
     }
 
-    fn strangers(&self) -> Vec<String> {
-        // Only asked for when a line is refused: its keys are parsed again.
+    fn names(&self) -> Vec<String> {
+        // Only asked for the first line and when one is refused: its keys are parsed again.
         let keys = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&self.line);
-        let keys = keys.unwrap_or_default().into_iter().map(|(key, _)| key);
-        keys.filter(|key| self.naming.field(key).is_none()).collect()
+        keys.unwrap_or_default().into_iter().map(|(key, _)| key).collect()
     }
 
     fn done(&self) -> u64 {

@@ -39,7 +39,7 @@ pub(super) struct Arrays {
     steps: Option<usize>,
     lanes: usize,
     row: usize,
-    strangers: Vec<String>,
+    names: Vec<String>,
 }
 
 impl Arrays {
@@ -49,18 +49,16 @@ impl Arrays {
         let mut archive =
             ZipArchive::new(BufReader::new(handle)).map_err(|error| broken(error.to_string()))?;
         let mut found: BTreeMap<Field, (usize, usize)> = BTreeMap::new();
-        let mut strangers = Vec::new();
+        let mut names = Vec::new();
         for index in 0..archive.len() {
             let member = archive.by_index_raw(index).map_err(|error| broken(error.to_string()))?;
             let name = member.name().map_err(|error| broken(error.to_string()))?;
             let name = name.trim_end_matches(".npy").to_owned();
-            match naming.field(&name) {
-                None => strangers.push(name),
-                Some((field, rank)) => {
-                    let best = found.entry(field).or_insert((rank, index));
-                    *best = (*best).min((rank, index));
-                }
+            if let Some((field, rank)) = naming.field(&name) {
+                let best = found.entry(field).or_insert((rank, index));
+                *best = (*best).min((rank, index));
             }
+            names.push(name);
         }
         let mut arrays = BTreeMap::new();
         for (&field, &(_, index)) in &found {
@@ -78,7 +76,8 @@ impl Arrays {
         let lead = leading.into_iter().find(|field| arrays.contains_key(field));
         let lead = lead.ok_or_else(|| {
             let field = Field::OldLogProb;
-            let near = niwaki_words::nearest("old_log_prob", strangers.iter().map(String::as_str));
+            let strangers = names.iter().map(String::as_str).filter(|name| naming.field(name).is_none());
+            let near = niwaki_words::nearest("old_log_prob", strangers);
             refuse(Fault::Missing { field, near: near.map(ToOwned::to_owned) })
         })?;
         let shape = arrays[&lead].shape.clone();
@@ -128,7 +127,7 @@ impl Arrays {
             return Err(refuse(Fault::Length { field, came, against: lead, expected: lanes }));
         }
         let steps = flat.then(|| shape[0]);
-        Ok(Self { file: file.to_path_buf(), size, arrays: rows, extents, steps, lanes, row: 0, strangers })
+        Ok(Self { file: file.to_path_buf(), size, arrays: rows, extents, steps, lanes, row: 0, names })
     }
 
     /// Steps of the next trajectory, where the archive says; those of all of them fill the flat arrays.
@@ -214,8 +213,8 @@ impl Records for Arrays {
         Place { file: shown(&self.file), unit: "row", row: Some((self.row as u64).saturating_sub(1)) }
     }
 
-    fn strangers(&self) -> Vec<String> {
-        self.strangers.clone()
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
     }
 
     fn done(&self) -> u64 {

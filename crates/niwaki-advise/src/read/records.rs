@@ -11,8 +11,8 @@ pub(super) trait Records: Send {
     fn next(&mut self, record: &mut Record) -> Result<bool, Error>;
     /// Where the row last read stands.
     fn place(&self) -> Place;
-    /// Names that the schema does not know, for hints.
-    fn strangers(&self) -> Vec<String>;
+    /// The names of the file, or of the row last read, those that the schema does not know included.
+    fn names(&self) -> Vec<String>;
     /// About how many bytes of the file are done.
     fn done(&self) -> u64;
 }

@@ -8,7 +8,7 @@
 //! | `decide.rs` | the order of the questions, and the answer |
 //! | `evidence.rs` | what the data knows of the bias, and how much data would decide |
 //! | `further.rs` | what else a reader should know |
-//! | `trainers.rs` | the answer in the settings of TRL and verl |
+//! | `trainers.rs` | the answer in the settings of TRL, verl and our own trainer |
 //! | `known.rs` | numbers with intervals, in words |
 
 mod decide;
@@ -37,7 +37,8 @@ pub const THIN: f64 = 0.5;
 /// have tails that no realistic number of trajectories shows.
 pub const COLLAPSED: f64 = 0.1;
 
-/// Where less than this of the range of rewards is left above their mean, there is little for a correction to win.
+/// Where less than this of the range of rewards is left above their mean, or will be left at the dump's own pace after two more
+/// such dumps, there is little for a correction to win.
 pub const CEILING: f64 = 0.1;
 
 /// The strongest correction that is ever advised. Routed credit costs a variance that grows with T² and that no weight
@@ -107,5 +108,12 @@ impl Verdict {
             set,
             because,
         }
+    }
+
+    /// The same with the settings of one trainer alone, where it is known which.
+    #[must_use]
+    pub fn in_the_words_of(mut self, trainer: Option<Trainer>) -> Self {
+        self.set.retain(|advised| trainer.is_none_or(|trainer| advised.trainer == trainer));
+        self
     }
 }

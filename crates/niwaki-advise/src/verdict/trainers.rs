@@ -1,11 +1,12 @@
 //! The answer in the settings of the trainers that people run.
 //!
-//! Names are those of TRL 1.16 (`GRPOConfig`) and verl 0.9.1; `python/tests` holds them to the installed packages.
+//! Names are those of TRL 1.16 (`GRPOConfig`), verl 0.9.1 and our own specs; `python/tests` holds them to the installed packages.
 
 use super::Action;
 use super::decide::{Decision, Ground};
 use super::known::text;
 use serde::Serialize;
+use std::path::Path;
 
 /// A trainer whose settings are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,6 +16,8 @@ pub enum Trainer {
     Trl,
     /// verl.
     Verl,
+    /// Our own.
+    Niwaki,
 }
 
 /// What to set in one trainer.
@@ -28,7 +31,21 @@ pub struct Advised {
 
 impl Trainer {
     /// Every trainer.
-    pub const ALL: [Self; 2] = [Self::Trl, Self::Verl];
+    pub const ALL: [Self; 3] = [Self::Trl, Self::Verl, Self::Niwaki];
+
+    /// The trainer whose names a dump speaks, or whose folder it lies in; none where both could be anybody's.
+    pub(crate) fn of(names: &[String], folder: Option<&Path>) -> Option<Self> {
+        let speaks = |own: &[&str]| names.iter().any(|name| own.contains(&name.as_str()));
+        if speaks(&["old_per_token_logps", "per_token_logps", "sampling_per_token_logps", "completion_mask"])
+        {
+            return Some(Self::Trl);
+        }
+        if speaks(&["response_mask", "rollout_log_probs", "token_level_scores", "token_level_rewards"]) {
+            return Some(Self::Verl);
+        }
+        // A run's folder holds the spec that it was made from.
+        folder.is_some_and(|folder| folder.join("spec.toml").is_file()).then_some(Self::Niwaki)
+    }
 
     /// Its name as its users write it.
     #[must_use]
@@ -36,6 +53,7 @@ impl Trainer {
         match self {
             Self::Trl => "TRL",
             Self::Verl => "verl",
+            Self::Niwaki => "Niwaki",
         }
     }
 
@@ -64,6 +82,10 @@ impl Trainer {
                 "for the first iterations `niwaki.verl.register(correction=\"tempered:{alpha}\")` with \
                  `actor.policy_loss.loss_mode=niwaki`, then `vanilla`; keep `actor.ppo_epochs` and `actor.clip_ratio`"
             ),
+            Self::Niwaki => format!(
+                "`warmup.correction = \"tempered:{alpha}\"` with a `warmup.iterations` of a tenth or two of the run; keep \
+                 `update.reuse` and `update.clip`"
+            ),
         }
     }
 
@@ -77,6 +99,9 @@ impl Trainer {
                 "lower `actor.ppo_epochs` (halve it and look again), or raise `actor.ppo_mini_batch_size` towards \
                  `data.train_batch_size`; a lower `actor.optim.lr` or `actor.clip_ratio` drifts less too"
             }
+            Self::Niwaki => {
+                "lower `update.reuse` (halve it and look again); a lower `optimiser.rate` or `update.clip` drifts less too"
+            }
         }
     }
 
@@ -86,6 +111,7 @@ impl Trainer {
                 "change nothing yet: dump more steps, the last use of each batch only (docs/advise.md)"
             }
             Self::Verl => "change nothing yet: dump more steps, after the actor's update (docs/advise.md)",
+            Self::Niwaki => "change nothing yet: let the run go on with `dump.every`, and look again",
         }
     }
 
@@ -97,6 +123,9 @@ impl Trainer {
             Self::Verl => {
                 "look at the rewards: raise `actor_rollout_ref.rollout.n`, or its `temperature`, until groups differ"
             }
+            Self::Niwaki => {
+                "look at the rewards: raise `rollout.lanes`, or ease the task, until trajectories differ"
+            }
         }
     }
 
@@ -104,6 +133,7 @@ impl Trainer {
         match self {
             Self::Trl => "leave the loss as it is; there is room for a higher `num_iterations`",
             Self::Verl => "leave the loss as it is; there is room for a higher `actor.ppo_epochs`",
+            Self::Niwaki => "leave the loss as it is; there is room for a higher `update.reuse`",
         }
     }
 
@@ -116,6 +146,9 @@ impl Trainer {
                 "leave the loss as it is; harder prompts, a finer reward or `algorithm.filter_groups.enable` would give \
                  more to learn from"
             }
+            Self::Niwaki => {
+                "leave the loss as it is; a harder task (a tighter deadline, a longer horizon) would give more to learn from"
+            }
         }
     }
 
@@ -125,6 +158,22 @@ impl Trainer {
             Self::Verl => {
                 "leave `actor.ppo_epochs`, `actor.clip_ratio` and `algorithm.rollout_correction` as they are"
             }
+            Self::Niwaki => "leave `update.reuse`, `update.clip` and `update.correction` as they are",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_speaks_the_words_of_its_trainer() {
+        let of = |names: &[&str]| {
+            Trainer::of(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), None)
+        };
+        assert_eq!(of(&["old_per_token_logps", "per_token_logps", "advantages"]), Some(Trainer::Trl));
+        assert_eq!(of(&["old_log_probs", "log_probs", "response_mask", "uid"]), Some(Trainer::Verl));
+        assert_eq!(of(&["old_log_prob", "new_log_prob", "advantage"]), None);
     }
 }

@@ -1,9 +1,9 @@
 //! A member with its parameters, or a rule of a user's own; names such as `clipped:0.25,1`.
 
 use super::member::MOST;
-use super::{MEMBERS, Member, Rule};
+use super::{MEMBERS, Member, Rule, Written};
 use crate::Error;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -36,6 +36,7 @@ pub struct Correction {
 enum Source {
     Member(&'static Member, [f64; MOST]),
     Custom(Rule),
+    Joined(Rule),
 }
 
 impl PartialEq for Source {
@@ -44,7 +45,9 @@ impl PartialEq for Source {
             (Self::Member(one, values), Self::Member(other, others)) => {
                 one.name == other.name && values == others
             }
-            (Self::Custom(one), Self::Custom(other)) => one == other,
+            (Self::Custom(one), Self::Custom(other)) | (Self::Joined(one), Self::Joined(other)) => {
+                one == other
+            }
             _ => false,
         }
     }
@@ -74,8 +77,8 @@ impl Correction {
         if member_called(name).is_some() {
             return Err(Error::Custom { name: name.to_owned(), why: "a member of the family has that name" });
         }
-        if name.is_empty() || name.contains([':', ',']) || name.contains(char::is_whitespace) {
-            let why = "a name is one word without colon or comma";
+        if name.is_empty() || name.contains([':', ',', '+']) || name.contains(char::is_whitespace) {
+            let why = "a name is one word without colon, comma or plus";
             return Err(Error::Custom { name: name.to_owned(), why });
         }
         rule.check().map_err(|why| Error::Custom { name: name.to_owned(), why })?;
@@ -93,7 +96,7 @@ impl Correction {
     pub fn member(&self) -> Option<&'static Member> {
         match self.source {
             Source::Member(member, _) => Some(member),
-            Source::Custom(_) => None,
+            Source::Custom(_) | Source::Joined(_) => None,
         }
     }
 
@@ -102,7 +105,7 @@ impl Correction {
     pub fn values(&self) -> &[f64] {
         match &self.source {
             Source::Member(member, values) => &values[..member.parameters.len()],
-            Source::Custom(_) => &[],
+            Source::Custom(_) | Source::Joined(_) => &[],
         }
     }
 
@@ -111,8 +114,23 @@ impl Correction {
     pub fn rule(&self) -> Rule {
         match self.source {
             Source::Member(member, values) => (member.rule)(values),
-            Source::Custom(rule) => rule,
+            Source::Custom(rule) | Source::Joined(rule) => rule,
         }
+    }
+
+    /// Several weights from outside as one: their product, under their names joined by a plus. verl's rollout correction is such
+    /// a product of one weight and any number of rejections.
+    ///
+    /// # Errors
+    /// Where a part is no weight from outside.
+    pub fn joined(parts: &[Self]) -> Result<Self, Error> {
+        if let Some(part) = parts.iter().find(|part| !part.rule().weighs()) {
+            return Err(Error::Join { part: part.to_string() });
+        }
+        let name = parts.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+        let rules: Vec<Rule> = parts.iter().map(Self::rule).collect();
+        let written = Some(Written::Product(kept_rules(&name, rules)));
+        Ok(Self { name: kept(&name), source: Source::Joined(Rule { written, ..Rule::tempered(0.0) }) })
     }
 
     /// A human label such as `Tempered α = 0.25`.
@@ -134,7 +152,11 @@ impl Correction {
     /// One sentence on what it does.
     #[must_use]
     pub fn summary(&self) -> &'static str {
-        self.member().map_or("A rule of your own.", |member| member.summary)
+        match self.source {
+            Source::Member(member, _) => member.summary,
+            Source::Custom(_) => "A rule of your own.",
+            Source::Joined(_) => "Several weights, multiplied.",
+        }
     }
 }
 
@@ -158,6 +180,9 @@ impl FromStr for Correction {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
+        if text.contains('+') {
+            return Self::joined(&text.split('+').map(str::parse).collect::<Result<Vec<_>, _>>()?);
+        }
         let (name, written) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
         let Some(member) = member_called(name) else {
             return Err(Error::UnknownName { came: name.to_owned(), nearest: nearest(name) });
@@ -176,6 +201,13 @@ fn kept(name: &str) -> &'static str {
     let name: &str = Box::leak(name.to_owned().into_boxed_str());
     names.insert(name);
     name
+}
+
+/// The rules of a joined name, kept like the name.
+fn kept_rules(name: &str, rules: Vec<Rule>) -> &'static [Rule] {
+    static RULES: Mutex<BTreeMap<&str, &[Rule]>> = Mutex::new(BTreeMap::new());
+    let mut known = RULES.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry(kept(name)).or_insert_with(|| Box::leak(rules.into_boxed_slice()))
 }
 
 /// The member of a name or of an alias; underscores are read as hyphens, as trainers write them.
@@ -226,6 +258,10 @@ mod tests {
             ("dr_grpo", "ppo"),
             ("icepop:0.5,5", "token-mis:0.5,5"),
             ("vanilla", "dual-clip:3"),
+            ("luspo", "gspo"),
+            ("geo_mean:0.2,0.2", "gmpo:0.2,0.2"),
+            ("seq_max_k3:0.1", "max-k3:0.1"),
+            ("token-tis+seq_mean_k1", "token-tis:2+mean-k1:0.5,2"),
         ] {
             assert_eq!(alias.parse::<Correction>().unwrap().to_string(), name);
         }
@@ -260,6 +296,27 @@ mod tests {
             ("token-mis:0.4,3", Correction::token_mis(0.4, 3.0)),
             ("sequence-mis:0.4,3", Correction::sequence_mis(0.4, 3.0)),
             ("cispo:0.2,0.3", Correction::cispo(0.2, 0.3)),
+            ("sequence-clamp:0.5,2", Correction::sequence_clamp(0.5, 2.0)),
+            ("normalised-token-tis:3", Correction::normalised_token_tis(3.0)),
+            ("normalised-sequence-tis:3", Correction::normalised_sequence_tis(3.0)),
+            ("sequence-k2:0.2", Correction::sequence_k2(0.2)),
+            ("sequence-k3:0.2", Correction::sequence_k3(0.2)),
+            ("mean-k2:0.2", Correction::mean_k2(0.2)),
+            ("mean-k3:0.2", Correction::mean_k3(0.2)),
+            ("max-k2:0.2", Correction::max_k2(0.2)),
+            ("max-k3:0.2", Correction::max_k3(0.2)),
+            ("sapo:1,2", Correction::sapo(1.0, 2.0)),
+            ("vespo:1,2,3,4", Correction::vespo(1.0, 2.0, 3.0, 4.0)),
+            ("gmpo:0.2,0.3", Correction::gmpo(0.2, 0.3)),
+            ("dppo-tv:0.1,0.2,3", Correction::dppo_tv(0.1, 0.2, 3.0)),
+            ("dppo-kl:0.1,0.2,3", Correction::dppo_kl(0.1, 0.2, 3.0)),
+            ("clip-cov:0.1,1,5", Correction::clip_cov(0.1, 1.0, 5.0)),
+            ("kl-cov:0.1,2", Correction::kl_cov(0.1, 2.0)),
+            ("dro:0.5", Correction::dro(0.5)),
+            ("kl-penalty:0.5", Correction::kl_penalty(0.5)),
+            ("kl-corrected:0.5", Correction::kl_corrected(0.5)),
+            ("off-policy-mask:0.5", Correction::off_policy_mask(0.5)),
+            ("top-entropy:0.5", Correction::top_entropy(0.5)),
         ] {
             assert_eq!(name.parse(), made, "{name}");
         }
@@ -279,7 +336,7 @@ mod tests {
         assert_ne!(mine, Correction::custom("mine", Rule::tempered(0.5)).unwrap());
         let refuse = |name, rule| Correction::custom(name, rule).unwrap_err().to_string();
         assert_eq!(refuse("ppo", rule), "custom loss 'ppo': a member of the family has that name");
-        assert_eq!(refuse("a b", rule), "custom loss 'a b': a name is one word without colon or comma");
+        assert_eq!(refuse("a b", rule), "custom loss 'a b': a name is one word without colon, comma or plus");
         let wrong = [
             (Rule::tempered(f64::NAN), "the strength must be finite"),
             (

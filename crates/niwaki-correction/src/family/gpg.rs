@@ -1,6 +1,6 @@
 //! GPG: the plain policy gradient.
 
-use super::{Bound, Correction, Member, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Reads, Rule};
 
 /// `w_t = 1`: the gradient `A_t ∇ log π`, without a ratio and without a clip.
 ///
@@ -14,7 +14,10 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = 1",
     parameters: &[],
     rule: |_| Rule::weighing(Reads::Step, Bound::Clamp(0.0, 0.0)),
-    aliases: &[],
+    aliases: &[Alias {
+        name: "reinforce",
+        note: "verl's bypass mode with loss_type reinforce and no rollout_is",
+    }],
     tried: &["gpg"],
 };
 

@@ -1,6 +1,6 @@
 //! GSPO, a rival: the length-normalised sequence ratio.
 
-use super::{Correction, Form, Member, Reads, Rule};
+use super::{Alias, Correction, Form, Member, Reads, Rule};
 
 /// `r̃_t = exp((1/T) Σ_i ℓ_i)` for every step of the trajectory, in place of the step's own ratio.
 ///
@@ -16,7 +16,7 @@ pub(super) static MEMBER: Member = Member {
     formula: "r̃ = exp(mean ℓ)",
     parameters: &[],
     rule: |_| Rule { reads: Reads::SequenceMean, form: Form::Replace, ..Rule::tempered(1.0) },
-    aliases: &[],
+    aliases: &[Alias { name: "luspo", note: "TRL: with the mean over steps, times the batch's mean length" }],
     tried: &["gspo"],
 };
 

@@ -4,7 +4,7 @@
 //! k2 = ℓ²/2 or k3 = e^ℓ − 1 − ℓ, and drops what exceeds a bound. Each of them is a band of ℓ. What is dropped stays in the
 //! count here; verl divides by the tokens that were kept.
 
-use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Parameter, Reads, Rule};
 use crate::Error;
 
 const BOUND: Parameter =
@@ -67,7 +67,10 @@ pub(super) static SEQUENCE_K1: Member = Member {
     formula: "w = 1[low ≤ Π1/r ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| mask(Reads::SequenceSum, -high.ln(), -low.ln()),
-    aliases: &[],
+    aliases: &[Alias {
+        name: "seq-sum-k1",
+        note: "verl's rollout_rs of that name; bounds as it writes them, LOW_HIGH",
+    }],
     tried: &["sequence-k1:0.7,1.3"],
 };
 
@@ -81,7 +84,10 @@ pub(super) static MEAN_K1: Member = Member {
     formula: "w = 1[low ≤ exp(−mean ℓ) ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| mask(Reads::SequenceMean, -high.ln(), -low.ln()),
-    aliases: &[],
+    aliases: &[Alias {
+        name: "seq-mean-k1",
+        note: "verl's rollout_rs of that name; bounds as it writes them, LOW_HIGH",
+    }],
     tried: &["mean-k1:0.95,1.05"],
 };
 

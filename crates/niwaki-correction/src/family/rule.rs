@@ -1,5 +1,7 @@
 //! The normal form that every member is a point of.
 
+use super::MOST;
+use super::written::{Shape, Written};
 use crate::{Clip, Real};
 use std::cmp::Ordering;
 
@@ -68,6 +70,8 @@ pub struct Rule {
     pub dual: f64,
     /// Lowers the strength until the normalised ESS of the batch is at least this floor.
     pub ess_floor: Option<f64>,
+    /// A loss that is written out step by step; the other fields then say nothing.
+    pub written: Option<Written>,
 }
 
 /// A correction factor, in logs, and its slope with respect to the reading.
@@ -94,6 +98,31 @@ impl Rule {
             growing_clip: false,
             dual: f64::INFINITY,
             ess_floor: None,
+            written: None,
+        }
+    }
+
+    /// A loss that is written out, at its parameters.
+    #[must_use]
+    pub const fn written(shape: &'static Shape, values: [f64; MOST]) -> Self {
+        Self { written: Some(Written::Own(shape, values)), ..Self::tempered(0.0) }
+    }
+
+    /// Whether it looks at the whole batch before it weighs one step.
+    #[must_use]
+    pub fn coupled(&self) -> bool {
+        self.self_normalised
+            || self.ess_floor.is_some()
+            || self.written.is_some_and(|written| written.coupled())
+    }
+
+    /// Whether it weighs terms from outside the clip.
+    #[must_use]
+    pub fn weighs(&self) -> bool {
+        match self.written {
+            Some(Written::Own(shape, _)) => matches!(shape.acts, super::written::Acts::Weigh(_)),
+            Some(Written::Product(_)) => true,
+            None => self.form == Form::Weigh,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Masked importance sampling per sequence.
 
-use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Parameter, Reads, Rule};
 use crate::Error;
 
 /// `w_t = Π_i r_i` where `low ≤ Π_i r_i ≤ high`, else 0, for every step, without a gradient of its own.
@@ -15,7 +15,10 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = Πr·1[low ≤ Πr ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| Rule::weighing(Reads::SequenceSum, Bound::Drop(low.ln(), high.ln())),
-    aliases: &[],
+    aliases: &[Alias {
+        name: "sequence-mask",
+        note: "TRL's mode and default; LOW and HIGH are its clip_min and clip_max",
+    }],
     tried: &["sequence-mis:0.7,1.3"],
 };
 

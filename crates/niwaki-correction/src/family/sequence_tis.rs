@@ -1,6 +1,6 @@
 //! Truncated importance sampling per sequence.
 
-use super::{Bound, Correction, Member, Parameter, Reads, Rule};
+use super::{Alias, Bound, Correction, Member, Parameter, Reads, Rule};
 use crate::Error;
 
 /// `w_t = min(Π_i r_i, high)` for every step of the trajectory, without a gradient of its own.
@@ -15,7 +15,10 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = min(Π r, high)",
     parameters: &[Parameter::HIGH],
     rule: |[high, ..]| Rule::weighing(Reads::SequenceSum, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
-    aliases: &[],
+    aliases: &[Alias {
+        name: "reinforce-sequence-is",
+        note: "verl's bypass mode with loss_type reinforce and rollout_is sequence",
+    }],
     tried: &["sequence-tis:1.2"],
 };
 

@@ -15,10 +15,13 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = r·1[low ≤ r ≤ high]",
     parameters: &[Parameter::LOW, Parameter::HIGH],
     rule: |[low, high, ..]| Rule::weighing(Reads::Step, Bound::Drop(low.ln(), high.ln())),
-    aliases: &[Alias {
-        name: "icepop",
-        note: "the band of ratios outside which a token counts nothing; verl writes rollout_is_threshold 0.5_2.0",
-    }],
+    aliases: &[
+        Alias {
+            name: "icepop",
+            note: "the band of ratios outside which a token counts nothing; verl writes rollout_is_threshold 0.5_2.0",
+        },
+        Alias { name: "token-mask", note: "TRL's mode; LOW and HIGH are its clip_min and clip_max" },
+    ],
     tried: &["token-mis:0.8,1.2"],
 };
 

@@ -16,7 +16,14 @@ pub(super) static MEMBER: Member = Member {
     formula: "w = min(r, high)",
     parameters: &[Parameter::HIGH],
     rule: |[high, ..]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
-    aliases: &[Alias { name: "tis", note: "as LLM trainers say for short; with a lower bound it is cispo" }],
+    aliases: &[
+        Alias { name: "tis", note: "as LLM trainers say for short; with a lower bound it is cispo" },
+        Alias {
+            name: "reinforce-is",
+            note: "verl's bypass mode with loss_type reinforce and rollout_is token",
+        },
+        Alias { name: "token-truncate", note: "TRL's mode; HIGH is its clip_max, 3 there" },
+    ],
     tried: &["token-tis:1.1"],
 };
 

@@ -14,6 +14,8 @@ pub struct Batch<'a, F> {
     pub(super) behaviour_log_prob: Option<&'a [F]>,
     pub(super) mask: Option<&'a [bool]>,
     pub(super) lane_weight: Option<&'a [F]>,
+    pub(super) reference_log_prob: Option<&'a [F]>,
+    pub(super) entropy: Option<&'a [F]>,
 }
 
 impl<'a, F: Real> Batch<'a, F> {
@@ -32,6 +34,8 @@ impl<'a, F: Real> Batch<'a, F> {
             behaviour_log_prob: None,
             mask: None,
             lane_weight: None,
+            reference_log_prob: None,
+            entropy: None,
         }
     }
 
@@ -50,6 +54,18 @@ impl<'a, F: Real> Batch<'a, F> {
         Self { behaviour_log_prob: Some(behaviour_log_prob), ..self }
     }
 
+    /// Adds the log-probs of the policy that a penalty holds on to; without them it is the rollout policy.
+    #[must_use]
+    pub const fn held_to(self, reference_log_prob: &'a [F]) -> Self {
+        Self { reference_log_prob: Some(reference_log_prob), ..self }
+    }
+
+    /// Adds the entropy of the trainable policy at each step, for losses that look at it.
+    #[must_use]
+    pub const fn with_entropy(self, entropy: &'a [F]) -> Self {
+        Self { entropy: Some(entropy), ..self }
+    }
+
     /// Weighs trajectories, e.g. by their probability when all of them are listed.
     #[must_use]
     pub const fn weighted(self, lane_weight: &'a [F]) -> Self {
@@ -66,6 +82,8 @@ impl<'a, F: Real> Batch<'a, F> {
         length("advantage", self.advantage.len())?;
         length("mask", self.mask.map_or(steps, <[bool]>::len))?;
         length("behaviour_log_prob", self.behaviour_log_prob.map_or(steps, <[F]>::len))?;
+        length("reference_log_prob", self.reference_log_prob.map_or(steps, <[F]>::len))?;
+        length("entropy", self.entropy.map_or(steps, <[F]>::len))?;
         self.rows.offsets_into(steps, offsets)?;
         let Some(weights) = self.lane_weight else { return Ok(()) };
         let lanes = offsets.len() - 1;
@@ -87,6 +105,8 @@ impl<'a, F: Real> Batch<'a, F> {
             ("rollout_log_prob", Some(self.rollout_log_prob)),
             ("advantage", Some(self.advantage)),
             ("behaviour_log_prob", self.behaviour_log_prob),
+            ("reference_log_prob", self.reference_log_prob),
+            ("entropy", self.entropy),
         ];
         for (what, values) in arrays {
             let mut values = values.unwrap_or_default().iter().enumerate();
@@ -129,6 +149,15 @@ impl<F: Real> Packed<F> {
         gather(batch.advantage, &mut self.advantage);
         if let Some(behaviour) = batch.behaviour_log_prob {
             gather(behaviour, &mut self.behaviour_log_prob);
+        }
+    }
+
+    /// Values at the policy's own steps, in double precision; all of them where nothing was packed.
+    pub(super) fn own(&self, values: &[F], packed: bool) -> Vec<f64> {
+        if packed {
+            self.kept.iter().map(|&step| values[step].to_f64()).collect()
+        } else {
+            values.iter().map(|value| value.to_f64()).collect()
         }
     }
 

@@ -11,7 +11,7 @@ use crate::clip::Bounds;
 use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
 use crate::family::{Form, Rule};
 use crate::log_ratio::add;
-use crate::{Error, Real};
+use crate::{Correction, Error, Real};
 
 /// What a loss says of a batch.
 ///
@@ -35,8 +35,8 @@ pub struct Evaluation<'w, F> {
 /// Buffers that are reused from batch to batch.
 #[derive(Debug, Default)]
 pub struct Workspace<F> {
-    packed: Packed<F>,
-    passes: Passes<F>,
+    pub(super) packed: Packed<F>,
+    pub(super) passes: Passes<F>,
 }
 
 impl Surrogate {
@@ -99,7 +99,20 @@ impl Surrogate {
                 }
             }
         };
-        let found = self.on_widest_vectors::<F, MEASURED>(&steps, batch.lane_weight, passes)?;
+        let found = match self.correction.rule().written {
+            None => self.on_widest_vectors::<F, MEASURED>(&steps, batch.lane_weight, passes)?,
+            Some(written) => {
+                let mut diagnostics = Diagnostics::default();
+                if MEASURED {
+                    // Drift, ratios and bias are PPO's own; what the member makes of them is its affair.
+                    let plain = Self { correction: Correction::ppo(), ..*self };
+                    diagnostics = plain.on_widest_vectors::<F, true>(&steps, batch.lane_weight, passes)?.2;
+                }
+                let objective = self.write_out(&written, batch, packed, passes, &mut diagnostics)?;
+                passes.probe = [F::ZERO; LANES];
+                (objective, self.correction.rule(), diagnostics)
+            }
+        };
         if batch.behaviour_log_prob.is_some() || !passes.probe.iter().all(|probe| probe.is_finite()) {
             batch.check_values()?;
         }

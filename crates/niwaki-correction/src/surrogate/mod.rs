@@ -10,6 +10,7 @@
 //! | `passes.rs` | the passes over a tile of trajectories |
 //! | `coupled.rs` | the passes over a whole batch, for members that look at all of it |
 //! | `pull_back.rs` | how credit flows from a step's term to the log-probs it was read from |
+//! | `written.rs` | losses that are written out step by step |
 
 mod batch;
 mod column;
@@ -19,6 +20,7 @@ mod passes;
 mod pull_back;
 pub(crate) mod tile;
 pub(crate) mod turn;
+mod written;
 
 pub use batch::Batch;
 pub use evaluate::{Evaluation, Workspace};

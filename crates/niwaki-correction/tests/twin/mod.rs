@@ -1,5 +1,7 @@
 //! The slow, obvious twin: every formula written out per trajectory, and central differences of it.
 
+mod written;
+
 use niwaki_correction::family::{Bound, Form, Reads, Rule};
 use niwaki_correction::surrogate::Mean;
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
@@ -12,6 +14,8 @@ pub(crate) struct Case {
     pub(crate) rollout: Vec<f64>,
     pub(crate) advantage: Vec<f64>,
     behaviour: Option<Vec<f64>>,
+    reference: Vec<f64>,
+    entropy: Vec<f64>,
     mask: Option<Vec<bool>>,
     weight: Option<Vec<f64>>,
 }
@@ -50,11 +54,18 @@ impl Case {
         mask[0] = true;
         let weight =
             draw(0.1, 1.0)[..1].repeat(5).iter().enumerate().map(|(n, w)| w + 0.2 * n as f64).collect();
+        let mut draw = |low: f64, high: f64| -> Vec<f64> {
+            (0..steps).map(|_| low + (high - low) * noise.uniform()).collect()
+        };
+        let reference = rollout.iter().zip(draw(-0.2, 0.2)).map(|(old, shift)| old + shift).collect();
+        let entropy = draw(0.0, 2.0);
         Self {
             offsets,
             log_prob,
             rollout,
             advantage,
+            reference,
+            entropy,
             behaviour: (seed % 2 == 1).then_some(behaviour),
             mask: (seed / 2 % 2 == 1).then_some(mask),
             weight: (seed / 4 % 2 == 1).then_some(weight),
@@ -63,7 +74,9 @@ impl Case {
 
     pub(crate) fn batch(&self) -> Batch<'_, f64> {
         let mut batch =
-            Batch::new(Rows::ragged(&self.offsets), &self.log_prob, &self.rollout, &self.advantage);
+            Batch::new(Rows::ragged(&self.offsets), &self.log_prob, &self.rollout, &self.advantage)
+                .held_to(&self.reference)
+                .with_entropy(&self.entropy);
         if let Some(behaviour) = &self.behaviour {
             batch = batch.sampled_by(behaviour);
         }
@@ -92,6 +105,8 @@ impl Case {
             log_prob: pick(&self.log_prob),
             rollout: pick(&self.rollout),
             advantage: pick(&self.advantage),
+            reference: pick(&self.reference),
+            entropy: pick(&self.entropy),
             behaviour: self.behaviour.as_deref().map(pick),
             mask: self
                 .mask
@@ -115,7 +130,10 @@ impl Case {
         let rule = surrogate.correction.rule();
         let rule = rule.resolve(|strength| self.ess(rule, strength));
         assert!((evaluation.rule.strength - rule.strength).abs() < 1e-9);
-        let twin = |live: &[f64]| self.objective(surrogate, &rule, live);
+        let twin = |live: &[f64]| match rule.written {
+            None => self.objective(surrogate, &rule, live),
+            Some(_) => self.written_objective(surrogate, live),
+        };
         let value = twin(&self.log_prob);
         assert!(
             (evaluation.objective - value).abs() < 1e-13,
@@ -127,7 +145,10 @@ impl Case {
         let h = 1e-3;
         // A step moves its own ratio by 2h, and by as much times the strength through what the factor reads.
         let reach = 2.5 * h * (1.0 + rule.strength);
-        let kink = self.near_a_kink(surrogate, &rule, &self.log_prob, reach);
+        let kink = match rule.written {
+            None => self.near_a_kink(surrogate, &rule, &self.log_prob, reach),
+            Some(_) => self.near_a_written_kink(surrogate, reach),
+        };
         for step in 0..self.log_prob.len() {
             let mut live = self.log_prob.clone();
             let mut at = |shift: f64| {

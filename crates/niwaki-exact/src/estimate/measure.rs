@@ -175,6 +175,7 @@ impl Pair<'_> {
         work: &mut Workspace,
     ) -> Result<Moments, Error> {
         match rule.reads {
+            _ if rule.written.is_some() => self.by_listing(surrogate, rule, work),
             Reads::SequenceMean | Reads::SequenceSum => self.by_sequence(surrogate, rule, work),
             _ => self.by_choice(surrogate, rule, work),
         }

@@ -24,9 +24,11 @@ struct Steps {
     new: Vec<f64>,
     old: Vec<f64>,
     advantage: Vec<f64>,
+    entropy: Vec<f64>,
 }
 
 fn steps(old: &Table, new: &Table, payoff: &Payoff, pair: &Pair<'_>, source: AdvantageSource) -> Steps {
+    let vocab = new.process().vocab();
     let (mut chance, mut edges, mut advantage) = (vec![], vec![], vec![]);
     for (sequence, (probability, path)) in listed(old).into_iter().enumerate() {
         chance.push(probability);
@@ -36,15 +38,21 @@ fn steps(old: &Table, new: &Table, payoff: &Payoff, pair: &Pair<'_>, source: Adv
         }));
         edges.extend(path);
     }
+    let spread = |edge: &usize| {
+        let row = &new.prob()[vocab * (edge / vocab)..][..vocab];
+        row.iter().map(|chance| -chance * chance.ln()).sum()
+    };
+    let entropy = edges.iter().map(spread).collect();
     let pick = |values: &[f64]| edges.iter().map(|&edge| values[edge]).collect();
     let (new, old_log_prob) = (pick(new.log_prob()), pick(old.log_prob()));
-    Steps { horizon: old.process().horizon(), chance, new, old: old_log_prob, advantage, edges }
+    Steps { horizon: old.process().horizon(), chance, new, old: old_log_prob, advantage, entropy, edges }
 }
 
 fn twin(surrogate: &Surrogate, steps: &Steps, new: &Table) -> Twin {
     let (horizon, process) = (steps.horizon, new.process());
-    let batch =
-        Batch::new(Rows::uniform(horizon), &steps.new, &steps.old, &steps.advantage).weighted(&steps.chance);
+    let batch = Batch::new(Rows::uniform(horizon), &steps.new, &steps.old, &steps.advantage)
+        .weighted(&steps.chance)
+        .with_entropy(&steps.entropy);
     let mut workspace = niwaki_correction::Workspace::default();
     let evaluation = surrogate.evaluate(&batch, &mut workspace).unwrap();
     // The objective is a mean over steps, the estimate a sum: T times as much.
@@ -53,7 +61,11 @@ fn twin(surrogate: &Surrogate, steps: &Steps, new: &Table) -> Twin {
         gradient[edge] += horizon as f64 * cotangent;
     }
     new.pull_back(&mut gradient);
-    let terms = terms(&evaluation.rule, surrogate, steps);
+    // What written-out losses say of a step has a twin of its own, beside the surrogate.
+    let terms = match surrogate.terms(&batch).unwrap() {
+        Some(written) => written.value,
+        None => terms(&evaluation.rule, surrogate, steps),
+    };
     let estimates: Vec<f64> = terms.chunks_exact(horizon).map(|terms| terms.iter().sum()).collect();
     let expect = |values: &dyn Fn(usize) -> f64| -> f64 {
         steps.chance.iter().enumerate().map(|(n, chance)| chance * values(n)).sum()

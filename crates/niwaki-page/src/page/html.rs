@@ -88,6 +88,12 @@ fn render_block(block: &Block, numbers: &mut Numbers) -> Markup {
         Block::Note(text) => html! { p.note { (inline(text)) } },
         Block::Callout(one) => callout(one),
         Block::Tiles(list) => tiles(list),
+        Block::Folded { summary, points } => html! {
+            details {
+                summary { (inline(summary)) }
+                ul { @for point in points { li { (inline(point)) } } }
+            }
+        },
         Block::List(points) => html! { ul { @for point in points { li { (inline(point)) } } } },
         Block::Code { label, text } => html! {
             @if let Some(label) = label { p.label { (inline(label)) } }

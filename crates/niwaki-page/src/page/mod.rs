@@ -91,6 +91,7 @@ enum Block {
     Callout(Callout),
     Tiles(Vec<Tile>),
     List(Vec<String>),
+    Folded { summary: String, points: Vec<String> },
     Code { label: Option<String>, text: String },
     Table(Table),
     Figure(Figure),
@@ -126,6 +127,16 @@ impl Section {
     /// Adds a row of key numbers.
     pub fn tiles(self, tiles: impl IntoIterator<Item = Tile>) -> Self {
         self.with(Block::Tiles(tiles.into_iter().collect()))
+    }
+
+    /// Adds a list that opens with a click.
+    pub fn folded(
+        self,
+        summary: impl Into<String>,
+        points: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let points = points.into_iter().map(Into::into).collect();
+        self.with(Block::Folded { summary: summary.into(), points })
     }
 
     /// Adds a list of short points.

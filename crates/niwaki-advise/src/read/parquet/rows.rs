@@ -16,7 +16,7 @@ pub(crate) struct Table {
     file: PathBuf,
     size: u64,
     columns: Vec<(Field, Column)>,
-    strangers: Vec<String>,
+    names: Vec<String>,
     row: u64,
     total: u64,
 }
@@ -28,14 +28,13 @@ impl Table {
         let broken = |why: String| Error::Broken { file: shown(file), layout: "parquet", why };
         let meta = Meta::read(&mut handle, size).map_err(broken)?;
         let mut found: BTreeMap<Field, (usize, Leaf)> = BTreeMap::new();
-        let mut strangers = Vec::new();
+        let names = meta.leaves.iter().map(|leaf| leaf.name.clone()).collect();
         for leaf in meta.leaves {
             match naming.field(&leaf.name) {
-                None => strangers.push(leaf.name),
                 Some((field, rank)) if found.get(&field).is_none_or(|(known, _)| rank < *known) => {
                     found.insert(field, (rank, leaf));
                 }
-                Some(_) => {}
+                _ => {}
             }
         }
         let mut columns = Vec::new();
@@ -56,7 +55,7 @@ impl Table {
             }
             columns.push((field, Column::open(file, size, leaf).map_err(io)?));
         }
-        Ok(Self { file: file.to_path_buf(), size, columns, strangers, row: 0, total: meta.rows })
+        Ok(Self { file: file.to_path_buf(), size, columns, names, row: 0, total: meta.rows })
     }
 }
 
@@ -112,8 +111,8 @@ impl Records for Table {
         Place { file: shown(&self.file), unit: "row", row: Some(self.row.saturating_sub(1)) }
     }
 
-    fn strangers(&self) -> Vec<String> {
-        self.strangers.clone()
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
     }
 
     fn done(&self) -> u64 {

@@ -1,0 +1,97 @@
+//! Losses that are written out step by step: every sequence is listed, and the loss is asked what it says of each.
+
+use super::scores::Scores;
+use super::{Moments, Workspace};
+use crate::sum::sum;
+use crate::{Error, Pair};
+use niwaki_correction::{Batch, Rows, Rule, Surrogate};
+
+/// Steps of all sequences that are listed at most: each takes about a hundred bytes.
+const STEPS: usize = 1 << 24;
+
+/// Every step of every sequence, sequences contiguous.
+#[derive(Default)]
+struct Listing {
+    /// `[sequences]`
+    chance: Vec<f64>,
+    /// `[sequences, horizon]` each.
+    edges: Vec<usize>,
+    new: Vec<f64>,
+    old: Vec<f64>,
+    advantage: Vec<f64>,
+    entropy: Vec<f64>,
+}
+
+impl Pair<'_> {
+    /// Moments and channel weights of a written-out loss.
+    pub(super) fn by_listing(
+        &self,
+        surrogate: &Surrogate,
+        rule: Rule,
+        work: &mut Workspace,
+    ) -> Result<Moments, Error> {
+        let horizon = self.process.horizon();
+        if self.process.sequences() > STEPS / horizon {
+            return Err(Self::refuse(surrogate, "a loss that is written out, on so many sequences"));
+        }
+        let Listing { chance, edges, new, old, advantage, entropy } = self.listing();
+        let batch = Batch::new(Rows::uniform(horizon), &new, &old, &advantage)
+            .weighted(&chance)
+            .with_entropy(&entropy);
+        let overflow = |_| Error::Overflow { loss: surrogate.correction.to_string(), what: "a term" };
+        let Some(terms) = surrogate.terms(&batch).map_err(overflow)? else {
+            return Err(Self::refuse(surrogate, "a form of its own"));
+        };
+        work.scores = Scores::Given;
+        for (weights, values) in [(&mut work.own, &terms.own), (&mut work.routed, &terms.routed)] {
+            weights.clear();
+            weights.resize(self.process.edges(), 0.0);
+            for (index, (&edge, value)) in edges.iter().zip(values).enumerate() {
+                weights[edge] += chance[index / horizon] * value;
+            }
+        }
+        let estimate = |n: usize| terms.value[n * horizon..(n + 1) * horizon].iter().sum::<f64>();
+        let mean = sum(0..chance.len(), |n| chance[n] * estimate(n));
+        let variance = sum(0..chance.len(), |n| chance[n] * (estimate(n) - mean) * (estimate(n) - mean));
+        let at = |t: usize, value: &dyn Fn(usize) -> f64| {
+            sum(0..chance.len(), |n| chance[n] * value(n * horizon + t))
+        };
+        let mean_at = (0..horizon).map(|t| at(t, &|step| terms.value[step])).collect();
+        let factor = &terms.factor;
+        let factor_at = (0..horizon)
+            .map(|t| (at(t, &|step| factor[step]), at(t, &|step| factor[step] * factor[step])))
+            .collect();
+        Ok(Moments { rule, mean, variance, mean_at, factor_at })
+    }
+
+    fn listing(&self) -> Listing {
+        let (vocab, horizon) = (self.process.vocab(), self.process.horizon());
+        let row_entropy = |row: usize| -> f64 {
+            let edges = vocab * row..vocab * (row + 1);
+            -edges.map(|edge| self.new.prob()[edge] * self.new.log_prob()[edge]).sum::<f64>()
+        };
+        let entropy: Vec<f64> = (0..self.process.prefixes()).map(row_entropy).collect();
+        let mut all = Listing::default();
+        let mut path = vec![0; horizon];
+        for (sequence, last) in self.process.level_edges(horizon - 1).enumerate() {
+            all.chance.push(self.reach[last / vocab] * self.old.prob()[last]);
+            let mut edge = last;
+            for place in path.iter_mut().rev() {
+                *place = edge;
+                // A row but the first is the child of the edge before it.
+                edge = (edge / vocab).saturating_sub(1);
+            }
+            for &edge in &path {
+                all.new.push(self.new.log_prob()[edge]);
+                all.old.push(self.old.log_prob()[edge]);
+                all.entropy.push(entropy[edge / vocab]);
+                all.advantage.push(match &self.advantages.returns {
+                    None => self.advantages.mean[edge],
+                    Some(returns) => returns.terminal[sequence],
+                });
+            }
+            all.edges.extend_from_slice(&path);
+        }
+        all
+    }
+}
