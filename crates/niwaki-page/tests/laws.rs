@@ -348,3 +348,56 @@ fn both_themes_can_be_read() {
         }
     }
 }
+
+#[test]
+fn a_figure_has_a_form_for_a_desk_and_one_for_a_phone() {
+    let panel = |title: &str| {
+        LineChart::new(title)
+            .series(Series::new("one", [(0.0, 0.0), (1.0, 1.0)]))
+            .series(Series::new("two", [(0.0, 1.0), (1.0, 0.0)]))
+            .legend(Legend::Ends)
+    };
+    let grid = Grid::new("both").columns(2).panel(panel("a")).panel(panel("b"));
+    let (wide, narrow) = (grid.to_svg(), grid.to_narrow_svg());
+    assert!(wide.contains(r#"viewBox="0 0 880 "#) && narrow.contains(r#"viewBox="0 0 360 "#));
+    // Beside the plot on a desk, below it on a phone, where they can be pressed.
+    assert_eq!(
+        (wide.matches(r#"<g class="key">"#).count(), narrow.matches(r#"<g class="key">"#).count()),
+        (0, 2)
+    );
+    // One column: the second panel stands below the first, at the same place from the left.
+    let places = |svg: &str| -> Vec<String> {
+        let panels = svg.split(r#"<g class="panel" transform="translate("#).skip(1);
+        panels.map(|rest| rest.split(' ').next().unwrap().to_owned()).collect()
+    };
+    assert_ne!(places(&wide)[0], places(&wide)[1]);
+    assert_eq!(places(&narrow)[0], places(&narrow)[1]);
+    let html = Page::new("p").section(Section::new("s").figure(Figure::new(&grid))).to_html();
+    assert!(
+        html.contains(r#"<div class="drawing wide">"#) && html.contains(r#"<div class="drawing narrow">"#)
+    );
+}
+
+#[test]
+fn a_ribbon_ends_at_the_plots_edge_and_a_share_at_one() {
+    let chart = LineChart::new("l")
+        .y(Axis::linear("share").share())
+        .series(Series::new("s", [(0.0, 0.9), (1.0, 1.0)]).band([(0.0, 0.7, 1.3), (1.0, 0.8, 1.4)]));
+    let svg = chart.to_svg();
+    let plot = svg.split(r#"<svg class="plot""#).find(|part| part.contains("band")).unwrap();
+    // No room around it: what lies beyond is cut there.
+    assert!(plot.starts_with(r#" x="0" y="0""#), "{plot}");
+    assert!(svg.contains(">100%<") && !svg.contains(">120%<"), "{svg}");
+}
+
+#[test]
+fn a_script_finds_what_the_pixels_mean() {
+    let chart = LineChart::new("l")
+        .x(Axis::log("x"))
+        .y(Axis::linear("y").share())
+        .series(Series::new("s", [(1.0, 0.5), (100.0, 0.6)]));
+    let svg = chart.to_svg();
+    assert!(svg.contains(r#"data-x="1e0 1e2 log""#) && svg.contains(r#"data-y="0e0 1e0 %""#), "{svg}");
+    // A category has no values between its slots.
+    assert!(!BarChart::new("b", ["a", "b"]).bars(Bars::new("s", [1.0, 2.0])).to_svg().contains("data-x"));
+}

@@ -155,7 +155,7 @@ pub(crate) fn made_by(command: &str) -> Made {
 }
 
 /// A word of the command line as one would type it.
-fn shown(word: &str) -> String {
+pub(crate) fn shown(word: &str) -> String {
     if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 

@@ -28,8 +28,9 @@ pub(crate) fn draw(out: &mut String, plan: &Plan, above: f64) {
         marks.for_each(|mark| draw_mark(&mut inside, plan, mark));
         if !inside.is_empty() {
             let (w, h) = (px(plan.width + 2.0 * bleed), px(plan.height() + 2.0 * bleed));
+            let edge = px(-bleed);
             out.push_str(&format!(
-                r#"<svg class="plot" x="-{bleed}" y="-{bleed}" width="{w}" height="{h}" viewBox="-{bleed} -{bleed} {w} {h}">{inside}</svg>"#
+                r#"<svg class="plot" x="{edge}" y="{edge}" width="{w}" height="{h}" viewBox="{edge} {edge} {w} {h}">{inside}</svg>"#
             ));
         }
     }

@@ -22,7 +22,7 @@ const FENCE: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"defa
     console.error=console.warn=(...w)=>parent.troubles(w.join(' '))</script>";
 
 /// Every kind of page: its name, and the commands that make it at `OUT/index.html`.
-const KINDS: [(&str, &[&str]); 11] = [
+const KINDS: [(&str, &[&str]); 12] = [
     ("advise", &["advise examples/advise/win.jsonl --out OUT"]),
     ("advise-two", &["advise examples/advise/win.jsonl examples/advise/easy.jsonl --out OUT"]),
     ("oracle", &["oracle --horizon 4 --seeds 3 --out OUT"]),
@@ -51,6 +51,7 @@ const KINDS: [(&str, &[&str]); 11] = [
             "solve OUT/shop/FIRST --method neh --out OUT",
         ],
     ),
+    ("lags", &["generate lags --out OUT/shop", "solve OUT/shop/FIRST --out OUT"]),
     ("planner", &["solve examples/planner/shop.csv --time 1s --out OUT"]),
     ("bench", &["bench shop data/jsp --prefix ft --methods rule:spt,rule:mwkr,exact --time 200ms --out OUT"]),
 ];

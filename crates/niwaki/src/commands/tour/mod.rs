@@ -53,15 +53,26 @@ impl Args {
     }
 }
 
-/// A command line as the program reads it.
-fn parsed(line: &str) -> anyhow::Result<Command> {
-    match Niwaki::try_parse_from(line.split(' ')) {
-        Ok(niwaki) => Ok(niwaki.command),
-        Err(error) => bail!("the tour's own command is refused: {error}"),
-    }
-}
+/// A command line: words, of which those in capitals stand for files of the tour.
+struct Line(Vec<String>);
 
-/// A file of the tour, as a command names it.
-fn at(folder: &Path, name: &str) -> String {
-    folder.join(name).display().to_string()
+impl Line {
+    /// Reads `niwaki solve HOME/shop.csv`, where `HOME` is the tour's folder, whatever that is called.
+    fn new(text: &str, home: &Path) -> Self {
+        let home = home.display().to_string();
+        Self(text.split(' ').map(|word| word.replace("HOME", &home)).collect())
+    }
+
+    /// As the program reads it.
+    fn parsed(&self) -> anyhow::Result<Command> {
+        match Niwaki::try_parse_from(&self.0) {
+            Ok(niwaki) => Ok(niwaki.command),
+            Err(error) => bail!("the tour's own command is refused: {error}"),
+        }
+    }
+
+    /// As one would type it.
+    fn typed(&self) -> String {
+        self.0.iter().map(|word| output::shown(word)).collect::<Vec<_>>().join(" ")
+    }
 }

@@ -1,6 +1,6 @@
 //! The stops of the tour.
 
-use super::{Stop, at, parsed};
+use super::{Line, Stop};
 use crate::commands::Command;
 use crate::commands::{reproduce, solve};
 use crate::{output, terminal};
@@ -34,8 +34,9 @@ fn with(section: Section, figure: Option<Figure>) -> Section {
 
 /// Is my run stale?
 pub(super) fn advise(home: &Path) -> anyhow::Result<Stop> {
-    let command = format!("niwaki advise {} --out {}", at(home, "stale.jsonl"), at(home, "advise"));
-    let Command::Advise(args) = parsed(&command)? else { bail!("{command} is no advice") };
+    let line = Line::new("niwaki advise HOME/stale.jsonl --out HOME/advise", home);
+    let command = line.typed();
+    let Command::Advise(args) = line.parsed()? else { bail!("{command} is no advice") };
     let advices = args.advise()?;
     let advice = advices.first().context("the example holds no run")?;
     let figure = keep(&home.join("advise"), &advice.page(output::made_by(&command)))?;
@@ -55,11 +56,10 @@ pub(super) fn advise(home: &Path) -> anyhow::Result<Stop> {
 
 /// Which loss?
 pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
-    let command = format!(
-        "niwaki oracle --losses ppo tempered:0.25 tempered:0.5 full gspo cispo --out {}",
-        at(home, "oracle")
-    );
-    let Command::Oracle(args) = parsed(&command)? else { bail!("{command} is no oracle") };
+    let losses = "ppo tempered:0.25 tempered:0.5 full gspo cispo";
+    let line = Line::new(&format!("niwaki oracle --losses {losses} --out HOME/oracle"), home);
+    let command = line.typed();
+    let Command::Oracle(args) = line.parsed()? else { bail!("{command} is no oracle") };
     let report = args.measure()?;
     let page = report
         .page("What a policy loss is worth", output::made_by(&command))
@@ -80,8 +80,9 @@ pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
 
 /// Schedule a shop.
 pub(super) fn solve(home: &Path) -> anyhow::Result<Stop> {
-    let command = format!("niwaki solve {} --time 2s --out {}", at(home, "shop.csv"), at(home, "schedule"));
-    let Command::Solve(args) = parsed(&command)? else { bail!("{command} is no search") };
+    let line = Line::new("niwaki solve HOME/shop.csv --time 2s --out HOME/schedule", home);
+    let command = line.typed();
+    let Command::Solve(args) = line.parsed()? else { bail!("{command} is no search") };
     let (found, _) = args.solve()?;
     found.write(&args, "shop")?;
     let figure = keep(&home.join("schedule"), &solve::page(&found, "shop", output::made_by(&command)))?;
@@ -98,12 +99,10 @@ pub(super) fn solve(home: &Path) -> anyhow::Result<Stop> {
 
 /// Train with the correction.
 pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
-    let command = format!(
-        "niwaki sweep {} --arm ppo --arm tempered:0.25 --seeds 8 --out {}",
-        at(home, "train.toml"),
-        at(home, "training")
-    );
-    let Command::Sweep(args) = parsed(&command)? else { bail!("{command} is no sweep") };
+    let arms = "--arm ppo --arm tempered:0.25 --seeds 8";
+    let line = Line::new(&format!("niwaki sweep HOME/train.toml {arms} --out HOME/training"), home);
+    let command = line.typed();
+    let Command::Sweep(args) = line.parsed()? else { bail!("{command} is no sweep") };
     let folder = reproduce::Reproduce::study(&args.write()?, &home.join("training"))?;
     let comparison = Comparison::of(Run::below(&folder)?)?;
     let page = comparison.page(output::made_by(&command))?;
