@@ -39,8 +39,13 @@ Start here:
   niwaki solve shop.csv --out plan   schedule a shop
   niwaki reproduce --list            re-run the paper
 
-`niwaki COMMAND --help` explains each. Exit codes: 0 done; 1 done, and a condition you asked about is met (a missed
---deadline, --fail-on, a wrong schedule); 2 refused, with one line that says what to change; 130 interrupted.";
+`niwaki COMMAND --help` explains each.
+
+Exit codes:
+  0    done
+  1    done, and a condition asked about is met (missed --deadline, --fail-on, wrong schedule)
+  2    refused, with one line that says what to change
+  130  interrupted";
 
 fn main() -> ExitCode {
     terminal::run(command)

@@ -160,16 +160,24 @@ for (const panel of all(document, "svg.chart g.panel[data-x]")) {
   const zoom = zoomable(panel, x, width, height);
   const cross = make("line", { class: "cross still", y1: 0, y2: height, x1: 0, x2: 0, visibility: "hidden" });
   panel.append(cross);
+  let live = false;
   draggable(panel, plot, width, height, zoom, (event, px) => {
     const near = (event ? lines.filter(line => !line.classList.contains("off")) : []).map(line => {
       const best = points(line.getAttribute("d")).reduce((best, p) => Math.abs(p[0] - px) >= Math.abs(best[0] - px) ? best : p, [1e9, 0]);
       return { line, best };
-    }).filter(found => 24 >= Math.abs(found.best[0] - px));
-    if (!near.length) { cross.setAttribute("visibility", "hidden"); hush(); return; }
+    });
+    if (!near.length) {
+      cross.setAttribute("visibility", "hidden");
+      // Another panel of the same drawing may be speaking.
+      if (live) hush();
+      live = false;
+      return;
+    }
+    live = true;
     const at = near.reduce((best, found) => Math.abs(found.best[0] - px) >= Math.abs(best - px) ? best : found.best[0], 1e9);
     cross.setAttribute("x1", at); cross.setAttribute("x2", at); cross.setAttribute("visibility", "visible");
     const [a, b] = zoom.view();
-    const rows = near.map(({ line, best }) => ({
+    const rows = near.filter(found => 3 > Math.abs(found.best[0] - at)).map(({ line, best }) => ({
       tone: getComputedStyle(line).stroke,
       text: (line.dataset.s ? line.dataset.s + ": " : "") + y.words(y.value(height - best[1])),
     }));
@@ -186,9 +194,9 @@ for (const svg of all(document, "svg.chart")) {
   const tone = key => all(key, "*").map(hue).find(Boolean);
   const settle = () => {
     const off = new Set(keys.filter(key => key.classList.contains("off")).map(name));
-    const shown = new Set(keys.filter(key => !key.classList.contains("off")).map(tone));
+    const shown = new Set(keys.filter(key => !key.classList.contains("off")).map(tone)), known = new Set(keys.map(tone));
     for (const node of all(svg, "svg.plot *")) {
-      if (!hue(node)) continue;
+      if (!known.has(hue(node))) continue;
       const said = node.dataset.s;
       const named = said && keys.some(key => name(key) === said);
       node.classList.toggle("off", named ? off.has(said) : !shown.has(hue(node)));

@@ -109,9 +109,10 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
     let figure = keep(&home.join("training").join("compare"), &page)?;
     let section = Section::new("Train with the correction")
         .prose(
-            "The same small task, trained twice from eight seeds: with PPO's loss, and with a quarter of the ratio that \
-             PPO drops put back (`tempered:0.25`). Both reuse their batches hard. Runs with the same seed see the same \
-             noise, so they can be compared one by one.",
+            "The same small task, trained from eight seeds with PPO's loss, and with a quarter of the ratio that PPO drops put \
+             back (`tempered:0.25`). Runs with the same seed see the same noise, so they can be compared one by one. \
+             Advantages are exact here, so that nothing but the loss differs; with estimated ones the gain is smaller, and \
+             often none: that is what `advise` is for.",
         )
         .command("A spec of your own works the same way; `niwaki train` runs one of them.", command.clone())
         .table(comparison.differences_table()?);
@@ -121,7 +122,10 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
         Some(found) => format!(
             "{}\n{}",
             comparison.groups_table().to_text(terminal::width()).trim_end(),
-            format_args!("the correction is ahead on {} of {} seeds", found.signs.wins, found.pairs)
+            format_args!(
+                "the correction is ahead on {} of {} seeds (mean over the run {:+.3})",
+                found.signs.wins, found.pairs, found.mean
+            )
         ),
     };
     Ok(Stop { heading: "Train with the correction", command, said, section })
