@@ -23,7 +23,7 @@ def test_equals_the_command():
     said = subprocess.run(line.split(), check=True, capture_output=True, text=True)
     league = measure(["late-only", "early-gate"], vocab=3, horizon=4, drift=0.7, seeds=4, clip=0.2)
     assert len(league) == 24
-    for row, theirs in zip(league.to_dict(), json.loads(said.stdout), strict=True):
+    for row, theirs in zip(league.to_dict(), json.loads(said.stdout)["rows"], strict=True):
         assert {name: row[name] for name in theirs if theirs[name] is not None} == {
             name: value for name, value in theirs.items() if value is not None
         }

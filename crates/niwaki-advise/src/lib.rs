@@ -63,3 +63,8 @@ pub mod verl;
 pub use advise::{Advice, Question, advise};
 pub use compare::Comparison;
 pub use error::{Error, Fault, Place};
+
+/// The README's example is run with the other ones.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -75,3 +75,8 @@ pub use process::Process;
 pub use reward::{Payoff, Reward};
 pub use table::Table;
 pub use values::Values;
+
+/// The README's example is run with the other ones.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

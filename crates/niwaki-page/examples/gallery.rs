@@ -312,7 +312,7 @@ fn page() -> Page {
                 .callout(Callout::bad("Most of the signal is lost", "At position 64 the effective sample size is **3 of 256**. Lower `reuse`, or set `alpha = 0.5`."))
                 .prose("A paragraph says what was done and why. It may name a flag such as `--reuse 4` or stress **one thing**.")
                 .list(["a list for short points", "each a line or two"])
-                .command("To look at your own run:", "niwaki advise dump.npz --page report.html")
+                .command("To look at your own run:", "niwaki advise dump.npz --out report.html")
                 .note("A note carries a caveat that most readers can skip."),
         )
         .section(Section::new("Tables").table(league()).table(differences()))

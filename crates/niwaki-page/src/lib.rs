@@ -1,7 +1,8 @@
 //! Self-contained report pages and charts: data in, `String` out.
 //!
 //! A report is one HTML file that opens anywhere, years later, without a network: style inline, charts as inline
-//! SVG, no script. The same input gives the same bytes, so a report can be compared, cached and snapshot-tested.
+//! SVG, and one small script (`page/page.js`) that adds zoom, toggles and values under the pointer to what is already
+//! readable without it. The same input gives the same bytes, so a report can be compared, cached and snapshot-tested.
 //! Nothing here fails: odd input (no data, NaN, ragged rows, a log axis below zero) has a defined, visible rendering,
 //! so the crate has no error type.
 //!
@@ -53,3 +54,8 @@ pub use inline::visible;
 pub use number::Format;
 pub use page::{Callout, Figure, Made, Page, Section, Tile};
 pub use table::{Cell, Column, Table, csv_text};
+
+/// The README's example is run with the other ones.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -44,3 +44,8 @@ pub use instance::{
 pub use optimum::{Bounds, Limits, Optimum};
 pub use schedule::{Placed, Schedule};
 pub use verify::{Verification, verify};
+
+/// The README's example is run with the other ones.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

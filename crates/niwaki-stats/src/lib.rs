@@ -60,3 +60,8 @@ pub use paired::Paired;
 pub use profile::Profile;
 pub use scores::Scores;
 pub use sign_test::SignTest;
+
+/// The README's example is run with the other ones.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -61,6 +61,20 @@ pub enum Error {
         /// Where results were looked for.
         folder: PathBuf,
     },
+    /// A folder without a finished run.
+    #[error("{}: {reason}", folder.display())]
+    NoRun {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// Runs that cannot stand side by side.
+    #[error("these runs cannot be compared: {reason}")]
+    Incomparable {
+        /// Why.
+        reason: String,
+    },
     /// A store of results that refuses.
     #[error(transparent)]
     Store(#[from] niwaki_store::Error),

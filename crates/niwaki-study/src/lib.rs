@@ -15,6 +15,7 @@
 //! | [`verdict`] | the paper's statements beside ours, for both |
 //! | [`machines`] | a study as units of work for many machines |
 //! | [`sweep`] | a study of one's own from arms, settings and seeds |
+//! | [`runs`] | finished runs of one's own: the page of one, several side by side |
 //! | [`reproduce`] | the door: a study re-run and reported |
 
 pub mod catalogue;
@@ -24,6 +25,7 @@ mod error;
 pub mod machines;
 mod report;
 mod reproduce;
+pub mod runs;
 mod shipped;
 pub mod sweep;
 pub mod training;

@@ -45,11 +45,11 @@ pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Callout {
 #[must_use]
 pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
     let mut table = Table::new(caption).columns([
+        Column::text("verdict"),
         Column::text("of"),
         Column::number("paper").format(Format::significant(3)),
         Column::number("here").format(Format::significant(3)),
         Column::number("SEMs apart").format(Format::fixed(1).signed()),
-        Column::text("verdict"),
     ]);
     let mut groups: Vec<&str> = Vec::new();
     for outcome in outcomes.iter().filter(|outcome| is_number(outcome)) {
@@ -69,11 +69,11 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
                 Ours::Lead(_) | Ours::Words(_) => Cell::blank(),
             };
             table.push([
+                word(outcome.judgement),
                 Cell::from(statement(outcome)),
                 outcome.paper_sem.map_or(paper.clone(), |sem| paper.error(sem)),
                 here,
                 outcome.sems.map_or(Cell::blank(), Cell::from),
-                word(outcome.judgement),
             ]);
         }
     }
@@ -84,6 +84,7 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
 #[must_use]
 pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
     let mut table = Table::new(caption).columns([
+        Column::text("verdict"),
         Column::text("statement"),
         Column::text("paper"),
         Column::number("here").format(Format::significant(2).signed()),
@@ -92,13 +93,13 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
         Column::text("here"),
         Column::text("p, paper"),
         Column::number("here").format(Format::significant(2)),
-        Column::text("verdict"),
     ]);
     let mut any = false;
     for outcome in outcomes {
         if let Ours::Lead(lead) = &outcome.ours {
             any = true;
             table.push([
+                word(outcome.judgement),
                 Cell::from(statement(outcome)),
                 Cell::from(lead.paper.as_str()),
                 Cell::from(lead.mean).interval(lead.interval.0, lead.interval.1),
@@ -107,7 +108,6 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
                 Cell::from(format!("{}/{}", lead.wins, lead.untied)),
                 Cell::from(lead.paper_p.as_str()),
                 Cell::from(lead.p),
-                word(outcome.judgement),
             ]);
         }
     }
@@ -118,15 +118,15 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
 #[must_use]
 pub fn statements_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
     let mut table = Table::new(caption).columns([
+        Column::text("verdict"),
         Column::text("statement"),
         Column::text("here"),
-        Column::text("verdict"),
     ]);
     let mut any = false;
     for outcome in outcomes {
         if let Ours::Words(words) = &outcome.ours {
             any = true;
-            table.push([Cell::from(statement(outcome)), Cell::from(words.as_str()), word(outcome.judgement)]);
+            table.push([word(outcome.judgement), Cell::from(statement(outcome)), Cell::from(words.as_str())]);
         }
     }
     any.then_some(table)

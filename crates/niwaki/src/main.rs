@@ -19,13 +19,33 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Free everywhere, exact on trees: an exact oracle for policy losses, and the paper it comes from, re-run.
+/// Find out whether stale data costs a reinforcement-learning run its signal, measure policy losses exactly, train
+/// with a corrected one, and schedule shops.
 #[derive(Parser)]
-#[command(name = "niwaki", version, about, propagate_version = true, max_term_width = 110)]
-struct Niwaki {
+#[command(name = "niwaki", version, propagate_version = true, max_term_width = 110, after_help = START)]
+pub(crate) struct Niwaki {
     #[command(subcommand)]
     command: commands::Command,
+    #[command(flatten)]
+    talk: terminal::Talk,
 }
+
+/// Where to begin.
+const START: &str = "\
+Start here:
+  niwaki tour                        all of it in a minute, on built-in examples
+  niwaki advise dump.jsonl           is my run stale?
+  niwaki oracle                      which loss?
+  niwaki solve shop.csv --out plan   schedule a shop
+  niwaki reproduce --list            re-run the paper
+
+`niwaki COMMAND --help` explains each.
+
+Exit codes:
+  0    done
+  1    done, and a condition asked about is met (missed --deadline, --fail-on, wrong schedule)
+  2    refused, with one line that says what to change
+  130  interrupted";
 
 fn main() -> ExitCode {
     terminal::run(command)
@@ -36,6 +56,7 @@ fn command() -> ExitCode {
         Ok(niwaki) => niwaki,
         Err(error) => return terminal::refuse_arguments(&error),
     };
+    niwaki.talk.settle();
     match niwaki.command.run() {
         Ok(code) => code,
         Err(error) => terminal::refuse(&error),

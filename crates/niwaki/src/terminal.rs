@@ -3,14 +3,15 @@
 //! | exit code | what it says |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | done, and a condition that was asked for is met (`advise --fail-on`, `verify`) |
+//! | 1 | done, and a condition that was asked for is met (`advise --fail-on`, `solve --deadline`, `verify`) |
 //! | 2 | refused: a mistake in flags or files, one line with the mend |
 //! | 70 | a defect of this program, one line with its place |
 //! | 74 | standard output took not all of the result |
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use niwaki_page::visible;
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
@@ -32,6 +33,31 @@ static UNWRITTEN: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Whether a defect was shown: others are only its echo.
 static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether only errors and warnings are wanted.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Whether progress is shown.
+static PROGRESS: AtomicBool = AtomicBool::new(true);
+
+/// How much a command says; every one takes these flags.
+#[derive(clap::Args)]
+pub(crate) struct Talk {
+    /// Print errors and warnings only, and what --format json or csv asks for.
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Show no progress bar.
+    #[arg(long, global = true)]
+    no_progress: bool,
+}
+
+impl Talk {
+    /// Holds for the rest of the process.
+    pub(crate) fn settle(&self) {
+        QUIET.store(self.quiet, Ordering::Relaxed);
+        PROGRESS.store(!self.quiet && !self.no_progress, Ordering::Relaxed);
+    }
+}
 
 /// Runs a command and turns a defect, or a result that could not be printed, into one line and an exit code.
 pub(crate) fn run(command: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
@@ -116,9 +142,23 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(REFUSED)
 }
 
-/// Prints a result on standard output; what it does not take is told when the command ends.
+/// Prints a result for people on standard output, unless --quiet; what it does not take is told when the command ends.
 pub(crate) fn say(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        give(text);
+    }
+}
+
+/// Prints what a program is to read on standard output.
+pub(crate) fn give(text: &str) {
     print(|out| writeln!(out, "{}", visible(text)));
+}
+
+/// Prints a remark for people on standard error, where standard output is for a program.
+pub(crate) fn remark(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        let _ = writeln!(io::stderr(), "{}", visible(text));
+    }
 }
 
 /// [`say`] with a text made of parts.
@@ -165,24 +205,30 @@ fn one_line(text: &str) -> String {
 /// A line that turns while something of unknown length goes on, with the time it has taken; silent where standard error
 /// is no terminal.
 pub(crate) fn waiting(what: String) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
-        bar.set_style(style);
-    }
-    bar.set_message(visible(&what).into_owned());
+    let bar = bar(None, what, "{spinner} {msg}  {elapsed}");
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }
 
-/// A progress bar with an estimate of the time left; it stays silent where standard error is no terminal, and
-/// for work that ends within the first half second.
+/// A progress bar with an estimate of the time left; silent where standard error is no terminal, and under
+/// --no-progress.
 pub(crate) fn progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
-    bar(Some(total), what, "{msg} [{bar:32}] {pos}/{len}  {elapsed} < {eta}")
+    bar(Some(total), what, "{msg} [{bar:32}] {human_pos} of {human_len}{left}")
 }
 
-/// The same over run-iterations, with how many are done per second.
+/// The same over bytes.
+pub(crate) fn byte_progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
+    bar(Some(total), what, "{msg} [{bar:32}] {decimal_bytes} of {decimal_total_bytes}{left}")
+}
+
+/// The same over iterations of one run or of many, with how many are done per second.
 pub(crate) fn run_progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
-    bar(Some(total), what, "{msg} [{bar:32}] {pos}/{len} run-iterations  {per_sec}  {elapsed} < {eta}")
+    bar(Some(total), what, "{msg} [{bar:32}] {human_pos} of {human_len} iterations{rate}{left}")
+}
+
+/// The same over the seconds of a search that may end sooner.
+pub(crate) fn search_progress(limit: Duration) -> ProgressBar {
+    bar(Some(limit.as_secs().max(1)), "searching", "{msg} [{bar:32}] {pos} of at most {len} s")
 }
 
 /// The progress bar of whatever a door is doing, one after the other.
@@ -217,13 +263,49 @@ impl Bar {
 }
 
 fn bar(total: Option<u64>, what: impl Into<Cow<'static, str>>, template: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
+    let target = if PROGRESS.load(Ordering::Relaxed) {
+        ProgressDrawTarget::stderr_with_hz(10)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(total, target);
     if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
+        // Before a second has passed, rate and time left are guesses.
+        let known = |state: &ProgressState| state.elapsed().as_secs_f64() > 1.0 && state.pos() > 0;
+        let left = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            if known(state) {
+                let _ = write!(out, ", {} left", span(state.eta().as_secs_f64()));
+            }
+        };
+        let rate = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            if known(state) {
+                let _ = write!(out, ", {}", pace(state.per_sec()));
+            }
+        };
+        bar.set_style(style.with_key("left", left).with_key("rate", rate).progress_chars("=> "));
     }
     bar.set_message(visible(&what.into()).into_owned());
     bar.enable_steady_tick(Duration::from_millis(500));
     bar
+}
+
+/// A stretch of time as people say it.
+pub(crate) fn span(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// Iterations per second, or seconds per iteration where those are few.
+fn pace(rate: f64) -> String {
+    match rate {
+        rate if rate >= 10.0 => format!("{rate:.0} it/s"),
+        rate if rate >= 1.0 => format!("{rate:.1} it/s"),
+        rate if rate > 0.0 => format!("{} per iteration", span(1.0 / rate)),
+        _ => "not moving".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +315,15 @@ mod tests {
 
     /// Set where the test runs in a process of its own, which may break.
     const ALONE: &str = "NIWAKI_TEST_ALONE";
+
+    #[test]
+    fn times_and_rates_as_people_say_them() {
+        assert_eq!([3.4, 89.0, 600.0, 9000.0].map(span), ["3 s", "89 s", "10 min", "2.5 h"]);
+        assert_eq!(
+            [636.2, 2.26, 0.1, 0.0].map(pace),
+            ["636 it/s", "2.3 it/s", "10 s per iteration", "not moving"]
+        );
+    }
 
     #[test]
     fn a_defect_is_one_line_and_an_exit_code_of_its_own() {

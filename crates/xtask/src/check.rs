@@ -1,6 +1,6 @@
 //! Everything that guards `main`, cheapest first.
 
-use crate::{crash, dependencies, layers, paper, promises, readme, root};
+use crate::{book, crash, dependencies, layers, pages, paper, promises, readme, reference, root};
 use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
@@ -24,6 +24,8 @@ pub(crate) fn run() -> anyhow::Result<String> {
     step("dependencies", &dependencies::run)?;
     step("promises", &promises::run)?;
     step("paper map", &paper::verify)?;
+    step("reference", &reference::verify)?;
+    step("book", &book::run)?;
     // Once with every feature, all targets; then what stands in for a feature that is off.
     step("clippy", &|| {
         let every = ["clippy", "--workspace", "--all-targets", "--locked"];
@@ -32,6 +34,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
     step("clippy without features", &|| {
         cargo(&[&["clippy", "-p", "niwaki", "--bins", "--locked"], &DENY[..]].concat(), &[])
     })?;
+    step("packages", &package)?;
     step("tests", &|| cargo(&["test", "--workspace", "--locked"], &[]))?;
     step("crash law", &|| crash::run(std::iter::once("--quick".to_owned())))?;
     // What a feature adds; everything else has just been run without it.
@@ -43,9 +46,31 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
+    step("pages", &|| pages::run(std::iter::empty()))?;
     // The README's commands have compiled what the wheel carries.
     step("python", &python)?;
     Ok(format!("all checks passed in {:.0} s", start.elapsed().as_secs_f64()))
+}
+
+/// What can be published, each after what it needs.
+const PUBLISHED: [&str; 10] = [
+    "niwaki-correction",
+    "niwaki-stats",
+    "niwaki-words",
+    "niwaki-simd",
+    "niwaki-stream",
+    "niwaki-files",
+    "niwaki-page",
+    "niwaki-exact",
+    "niwaki-shop",
+    "niwaki-advise",
+];
+
+/// Packs the crates that can be published. What is packed has been built by the steps before, from the same files.
+pub(crate) fn package() -> anyhow::Result<String> {
+    let names = PUBLISHED.iter().flat_map(|name| ["-p", name]);
+    let arguments = ["package", "--no-verify", "--allow-dirty", "--quiet"].into_iter().chain(names);
+    cargo(&arguments.collect::<Vec<_>>(), &[])
 }
 
 /// The unit tests of a crate's module that is named like the feature it stands behind.

@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki", 7),
     ("niwaki-py", 7),
     ("niwaki-fuzz", 7),
+    ("own-parts", 7),
     ("xtask", 7),
 ];
 

@@ -2,15 +2,18 @@
 //!
 //! `cargo xtask check` runs everything that guards `main`, cheapest first; the other verbs run one part of it.
 
+mod book;
 mod check;
 mod crash;
 mod dependencies;
 mod files;
 mod layers;
 mod miri;
+mod pages;
 mod paper;
 mod promises;
 mod readme;
+mod reference;
 mod same;
 mod siege;
 
@@ -19,15 +22,19 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask VERB
+  book     build the book of docs/ in target/book, and follow every link
   check    everything that guards main, cheapest first
   crash    kill train and reproduce at every system call that writes, and run them again: crash [--quick] [--binary PATH]
   dependencies  licences, versions, sources and notes of what is built beside our own code
   layers   dependencies between crates point down
   miri     the tests of the unsafe kernels under Miri (needs a nightly compiler)
+  package  pack the crates that can be published
+  pages    open every kind of page in headless Chromium and play a reader: pages [--binary PATH] [--shots DIR]
   paper    write PAPER.md from the `Paper:` lines and the study files
   python   build the wheel in a fresh virtual environment and run Python's tests
   promises every test that docs/promises.md names is there
   readme   run every command of the README's `sh` blocks
+  reference write docs/reference.md, every key of specs and studies, from the code
   siege    attack readers, flags, specs and runs, and count what breaks (--quick: what every check affords)
   same     run this and an older commit's command on the examples and compare every byte: same COMMIT";
 
@@ -35,15 +42,19 @@ usage: cargo xtask VERB
 fn main() -> ExitCode {
     let verb = std::env::args().nth(1).unwrap_or_default();
     let done = match verb.as_str() {
+        "book" => book::run(),
         "check" => check::run(),
         "crash" => crash::run(std::env::args().skip(2)),
         "dependencies" => dependencies::run(),
         "layers" => layers::run(),
         "miri" => miri::run(),
+        "package" => check::package(),
+        "pages" => pages::run(std::env::args().skip(2)),
         "paper" => paper::write(),
         "python" => check::python(),
         "promises" => promises::run(),
         "readme" => readme::run(),
+        "reference" => reference::write(),
         "siege" => siege::run(std::env::args().skip(2)),
         "same" => same::run(std::env::args().skip(2)),
         _ => {

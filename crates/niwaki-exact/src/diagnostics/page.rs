@@ -1,7 +1,7 @@
 //! The page of a question: every loss, how much to correct, how drift moves it, the two channels and the witness.
 
 use super::{Report, Row, Summary, Sweeps, figures, league_table};
-use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
+use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
 
 /// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
 /// and the witness.
@@ -59,6 +59,26 @@ fn setting(row: &Summary, given: bool) -> String {
     words.join(", ")
 }
 
+/// Which of several losses errs least, and where its gradient points.
+fn conclusion(league: &[Summary]) -> Option<Callout> {
+    let best = league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
+    let worst = league.iter().max_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
+    let number = |value: f64| Format::significant(3).text(value);
+    let name = |row: &Summary| row.surrogate.correction.label();
+    (league.len() > 1).then(|| {
+        Callout::neutral(
+            format!("{} errs least here.", name(best)),
+            format!(
+                "Its mean squared error is {}, against {} of {}; the cosine of its gradient with that of the return is {}.",
+                number(best.mse.mean),
+                number(worst.mse.mean),
+                name(worst),
+                number(best.cosine.mean)
+            ),
+        )
+    })
+}
+
 /// The sections of one reward; `name` is added to their headings.
 fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, name: &str) -> Page {
     let here = |summaries: &[Summary]| -> Vec<Summary> {
@@ -68,11 +88,13 @@ fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, 
     let rows: Vec<Row> = results.rows.iter().filter(|row| row.reward == reward).cloned().collect();
     let section =
         |heading: &str, id: &str| Section::new(format!("{heading}{name}")).id(format!("{id}-{reward}"));
-    page.section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
-        .section(section("How much to correct", "alpha").figure(
-            Figure::new(&figures::mse_against_alpha(&alphas))
-                .caption("The tempered family on the same pairs; bars are one standard error over seeds."),
-        ))
+    let correct = section("How much to correct", "alpha");
+    let correct = conclusion(&league).into_iter().fold(correct, Section::callout);
+    page.section(correct.figure(
+        Figure::new(&figures::mse_against_alpha(&alphas))
+            .caption("The tempered family on the same pairs; bars are one standard error over seeds."),
+    ))
+        .section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
         .section(section("How drift moves it", "drift").figure(
             Figure::new(&figures::over_drift(&sweep))
                 .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),

@@ -56,6 +56,11 @@ impl Axis {
         self
     }
 
+    /// A share of a whole: a percentage from none to all, and nothing outside.
+    pub fn share(self) -> Self {
+        self.percent().range(0.0, 1.0)
+    }
+
     /// Names whole numbers only, as counts want.
     pub fn whole(mut self) -> Self {
         self.whole = true;
@@ -64,6 +69,10 @@ impl Axis {
 
     pub(crate) fn is_log(&self) -> bool {
         self.kind == Kind::Log
+    }
+
+    pub(crate) fn is_percent(&self) -> bool {
+        self.percent
     }
 
     pub(crate) fn is_category(&self) -> bool {

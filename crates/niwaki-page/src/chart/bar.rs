@@ -86,7 +86,7 @@ impl BarChart {
         self
     }
 
-    /// Sets the plot's height; drawings are 680 units wide.
+    /// Sets the plot's height; drawings are 880 units wide.
     pub fn height(mut self, height: f64) -> Self {
         self.height = Some(height);
         self

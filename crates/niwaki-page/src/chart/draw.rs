@@ -20,15 +20,20 @@ pub(crate) fn draw(out: &mut String, plan: &Plan, above: f64) {
         label(out, x, y, r#" dy=".34em" text-anchor="middle""#, "no data", plan.width);
         return;
     }
-    // A nested viewport clips without an id, which a page full of charts could not keep unique.
-    let (w, h) = (px(plan.width + 2.0 * BLEED), px(plan.height() + 2.0 * BLEED));
-    out.push_str(&format!(
-        r#"<svg x="-{BLEED}" y="-{BLEED}" width="{w}" height="{h}" viewBox="-{BLEED} -{BLEED} {w} {h}">"#
-    ));
-    for mark in &plan.panel.marks {
-        draw_mark(out, plan, mark);
+    // A nested viewport clips without an id, which a page full of charts could not keep unique. What has an area ends at
+    // the plot's edge; lines and markers may reach over it by half their width.
+    for (bleed, of_area) in [(0.0, true), (BLEED, false)] {
+        let marks = plan.panel.marks.iter().filter(|mark| matches!(mark, Mark::Band { .. }) == of_area);
+        let mut inside = String::new();
+        marks.for_each(|mark| draw_mark(&mut inside, plan, mark));
+        if !inside.is_empty() {
+            let (w, h) = (px(plan.width + 2.0 * bleed), px(plan.height() + 2.0 * bleed));
+            let edge = px(-bleed);
+            out.push_str(&format!(
+                r#"<svg class="plot" x="{edge}" y="{edge}" width="{w}" height="{h}" viewBox="{edge} {edge} {w} {h}">{inside}</svg>"#
+            ));
+        }
     }
-    out.push_str("</svg>");
     name_lines(out, plan);
 }
 
@@ -58,7 +63,9 @@ fn frame(out: &mut String, plan: &Plan) {
         rule(out, "minor", (-3.0, y), (0.0, y));
     }
     if !plan.empty || plan.panel.x.is_category() {
+        out.push_str(r#"<g class="ticks">"#);
         x_ticks(out, plan, sideways);
+        out.push_str("</g>");
     }
     let inside = |y: &f64| !plan.empty && !sideways && !plan.y.is_log() && *y > 1.0 && *y < h - 1.0;
     match plan.py(0.0).filter(inside) {

@@ -42,7 +42,7 @@ macro_rules! framed {
                 self
             }
 
-            /// Sets the plot's height; drawings are 680 units wide.
+            /// Sets the plot's height; drawings are 880 units wide.
             pub fn height(mut self, height: f64) -> Self {
                 self.frame.height = height;
                 self

@@ -58,7 +58,7 @@ impl Histogram {
         self
     }
 
-    /// Sets the plot's height; drawings are 680 units wide.
+    /// Sets the plot's height; drawings are 880 units wide.
     pub fn height(mut self, height: f64) -> Self {
         self.height = height;
         self

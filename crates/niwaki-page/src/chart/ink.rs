@@ -117,7 +117,8 @@ fn draw_line(
             hue.class
         ));
     }
-    if hover {
+    // A finger has no hover, and a phone's drawing stays small.
+    if hover && !plan.narrow {
         let stride = points.len().div_ceil(HOVERS).max(1);
         for (point, at) in points.iter().zip(&placed).step_by(stride) {
             if let Some(at) = at {

@@ -72,9 +72,11 @@ pub(crate) fn draw(out: &mut String, entries: &[Entry], left: f64, top: f64, wid
         if x > left && x + wide - 18.0 > left + width {
             (x, y) = (left, y + ROW);
         }
+        out.push_str(r#"<g class="key">"#);
         draw_sample(out, entry, x, y);
         let text = if matches!(entry.sample, Sample::Ramp { .. }) { x + sample } else { x + SWATCH };
         label(out, text, y, r#" dy=".34em""#, &entry.name, width - sample);
+        out.push_str("</g>");
         x += wide;
     }
     out.push_str("</g>");

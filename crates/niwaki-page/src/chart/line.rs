@@ -149,7 +149,7 @@ impl Chart for LineChart {
                 hue,
                 look: if s.dashed { Look::Dashed } else { Look::Bold },
                 name: s.name.clone(),
-                end: self.legend == Legend::Ends,
+                end: self.legend == Legend::Ends && !drawing.narrow,
                 hover: !s.markers,
             });
             if s.markers {
@@ -162,8 +162,9 @@ impl Chart for LineChart {
             sample: Sample::Line { hue, dashed: s.dashed, marker: s.markers },
         };
         let legend = match self.legend {
-            Legend::Below => self.series.iter().zip(&hues).map(entry).collect(),
-            Legend::Ends | Legend::None => Vec::new(),
+            Legend::Ends if !drawing.narrow => Vec::new(),
+            Legend::Below | Legend::Ends => self.series.iter().zip(&hues).map(entry).collect(),
+            Legend::None => Vec::new(),
         };
         drawing.push(self.frame.panel(marks, legend));
     }

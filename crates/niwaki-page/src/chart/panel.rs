@@ -20,12 +20,38 @@ pub trait Chart {
 
     /// The chart as an `<svg>` element that takes its colours from the page around it.
     fn to_svg(&self) -> String {
-        render(self.title(), self, false)
+        render(self.title(), self, Form::Wide)
+    }
+
+    /// The same, laid out for the width of a phone.
+    fn to_narrow_svg(&self) -> String {
+        render(self.title(), self, Form::Narrow)
     }
 
     /// The chart as an SVG file of its own, with title and style inside; follows the reader's theme.
     fn to_svg_file(&self) -> String {
-        render(self.title(), self, true)
+        render(self.title(), self, Form::File)
+    }
+}
+
+/// What a drawing is laid out for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A page on a screen or on paper.
+    Wide,
+    /// A page on a phone.
+    Narrow,
+    /// A file of its own.
+    File,
+}
+
+impl Form {
+    /// The drawing's width in its own units, which pages scale to the column.
+    const fn width(self) -> f64 {
+        match self {
+            Self::Wide | Self::File => WIDTH,
+            Self::Narrow => NARROW,
+        }
     }
 }
 
@@ -36,6 +62,8 @@ pub struct Drawing {
     pub(crate) panels: Vec<Panel>,
     pub(crate) columns: usize,
     pub(crate) titled: bool,
+    /// Laid out for a phone: names of lines stand below, nothing beside the plot.
+    pub(crate) narrow: bool,
 }
 
 /// One plot: two axes, marks, and what the legend says about them.
@@ -50,7 +78,9 @@ pub(crate) struct Panel {
 }
 
 /// The width of every drawing, in its own units; pages scale it to the column.
-pub(crate) const WIDTH: f64 = 680.0;
+pub(crate) const WIDTH: f64 = 880.0;
+/// The same on a phone.
+const NARROW: f64 = 360.0;
 const GAP: (f64, f64) = (26.0, 26.0);
 
 impl Drawing {
@@ -71,15 +101,16 @@ impl Panel {
     }
 }
 
-fn render<C: Chart + ?Sized>(title: &str, chart: &C, alone: bool) -> String {
-    let mut drawing = Drawing { columns: 1, ..Drawing::default() };
+fn render<C: Chart + ?Sized>(title: &str, chart: &C, form: Form) -> String {
+    let (alone, narrow, width) = (form == Form::File, form == Form::Narrow, form.width());
+    let mut drawing = Drawing { columns: 1, narrow, ..Drawing::default() };
     chart.draw(&mut drawing);
-    let columns = drawing.columns.clamp(1, drawing.panels.len().max(1));
-    let cell = (WIDTH - GAP.0 * (columns - 1) as f64) / columns as f64;
+    let columns = if narrow { 1 } else { drawing.columns.clamp(1, drawing.panels.len().max(1)) };
+    let cell = (width - GAP.0 * (columns - 1) as f64) / columns as f64;
 
     // Panels of one drawing share their margins, so that plots line up.
     let mut plans: Vec<Plan> =
-        drawing.panels.iter().map(|panel| Plan::new(panel, cell, drawing.titled)).collect();
+        drawing.panels.iter().map(|panel| Plan::new(panel, cell, drawing.titled, narrow)).collect();
     let left = plans.iter().map(Plan::left).fold(0.0, f64::max);
     let right = plans.iter().map(Plan::right).fold(0.0, f64::max);
     for plan in &mut plans {
@@ -101,7 +132,12 @@ fn render<C: Chart + ?Sized>(title: &str, chart: &C, alone: bool) -> String {
         let height = plans.iter().map(Plan::height).fold(0.0, f64::max);
         for (column, plan) in plans.iter().enumerate() {
             let x = (cell + GAP.0) * column as f64;
-            body.push_str(&format!(r#"<g transform="translate({} {})">"#, px(x + left), px(top + above)));
+            body.push_str(&format!(
+                r#"<g class="panel" transform="translate({} {})"{}>"#,
+                px(x + left),
+                px(top + above),
+                plan.measures()
+            ));
             draw::draw(&mut body, plan, above);
             body.push_str("</g>");
         }
@@ -113,17 +149,22 @@ fn render<C: Chart + ?Sized>(title: &str, chart: &C, alone: bool) -> String {
         entries.len() > 1 || matches!(entries.first(), Some(Entry { sample: Sample::Ramp { .. }, .. }));
     if needed {
         top += 10.0;
-        top += legend::draw(&mut body, &entries, left, top, WIDTH - left);
+        top += legend::draw(&mut body, &entries, left, top, width - left);
     }
     let height = px(top.max(1.0).ceil());
     let (size, style) = match alone {
         true => {
-            (format!(r#" xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}""#), own_style())
+            (format!(r#" xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}""#), own_style())
         }
         false => (String::new(), String::new()),
     };
     format!(
-        r#"<svg class="chart" role="img" aria-label="{}" viewBox="0 0 {WIDTH} {height}"{size}>{style}{body}</svg>"#,
+        r#"<svg class="chart{}" role="img" aria-label="{}" viewBox="0 0 {width} {height}"{size}>{style}{body}</svg>"#,
+        match form {
+            Form::Wide => " wide",
+            Form::Narrow => " narrow",
+            Form::File => "",
+        },
         escape(title)
     )
 }

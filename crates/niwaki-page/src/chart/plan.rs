@@ -4,7 +4,7 @@ use super::gutter;
 use super::mark::Mark;
 use super::panel::Panel;
 use super::scale::{Scale, drawable};
-use super::svg::text_width;
+use super::svg::{px, text_width};
 
 /// The height of a line of labels.
 pub(super) const LINE: f64 = 15.0;
@@ -21,6 +21,7 @@ pub(crate) struct Plan<'a> {
     pub(super) empty: bool,
     pub(super) slots: Slots,
     pub(super) missing: usize,
+    pub(super) narrow: bool,
 }
 
 /// How the names of a category axis are set under the plot.
@@ -32,7 +33,7 @@ pub(super) enum Slots {
 }
 
 impl<'a> Plan<'a> {
-    pub(crate) fn new(panel: &'a Panel, cell: f64, titled: bool) -> Self {
+    pub(crate) fn new(panel: &'a Panel, cell: f64, titled: bool, narrow: bool) -> Self {
         let (log_x, log_y) = (panel.x.is_log(), panel.y.is_log());
         let data = || panel.marks.iter().filter(|mark| mark.is_data()).flat_map(Mark::reach);
         let empty = !data().any(|(x, y)| drawable(x, log_x) && drawable(y, log_y));
@@ -47,7 +48,7 @@ impl<'a> Plan<'a> {
         let y = panel.y.scale(panel.extent(|p| p.1, log_y), (panel.height / 40.0) as usize + 2);
         // Only a first guess, from which the last label's width is known; `settle` has the last word.
         let x = panel.x.scale(panel.extent(|p| p.0, log_x), 8);
-        Self { panel, x, y, cell, left: 0.0, width: 0.0, titled, empty, slots: Slots::Flat, missing }
+        Self { panel, x, y, cell, left: 0.0, width: 0.0, titled, empty, slots: Slots::Flat, missing, narrow }
     }
 
     /// The room the y axis wants.
@@ -63,10 +64,35 @@ impl<'a> Plan<'a> {
             Mark::Aside { text, .. } => Some(text),
             _ => None,
         });
-        let width = texts.map(|text| gutter::label_width(text)).fold(0.0, f64::max).min(self.cell * 0.42);
+        let most = self.cell * if self.narrow { 0.26 } else { 0.42 };
+        let width = texts.map(|text| gutter::label_width(text)).fold(0.0, f64::max).min(most);
         let last = self.x.ticks().last().map_or(0.0, |tick| text_width(&tick.label, 12.0) / 2.0);
         let tick = if self.panel.x.is_category() { 4.0 } else { last.max(10.0) };
         if width > 0.0 { (width + 12.0).max(tick) } else { tick }
+    }
+
+    /// What a script needs to read values off the plot: its size, and the ends of numeric axes. Nothing where an axis has
+    /// no numbers.
+    pub(crate) fn measures(&self) -> String {
+        if self.empty || self.panel.x.is_category() || self.panel.y.is_category() {
+            return String::new();
+        }
+        let ends = |name: &str, scale: &Scale, percent: bool| {
+            let (low, high) = scale.domain();
+            let kind = match (scale.is_log(), percent) {
+                (true, _) => " log",
+                (false, true) => " %",
+                (false, false) => "",
+            };
+            format!(r#" data-{name}="{low:e} {high:e}{kind}""#)
+        };
+        format!(
+            r#" data-size="{} {}"{}{}"#,
+            px(self.width),
+            px(self.height()),
+            ends("x", &self.x, self.panel.x.is_percent()),
+            ends("y", &self.y, self.panel.y.is_percent())
+        )
     }
 
     /// Fixes the plot's width, which decides the x axis.

@@ -8,6 +8,8 @@ use crate::inline::{prose, slug, visible};
 
 const THEME: &str = include_str!("../theme.css");
 const STYLE: &str = include_str!("page.css");
+/// Zoom, toggles and values under the pointer; a page reads the same without it.
+const SCRIPT: &str = include_str!("page.js");
 /// From this many sections on, a page lists its sections at the head.
 const CONTENTS_FROM: usize = 4;
 
@@ -58,6 +60,7 @@ pub(super) fn render(page: &Page) -> String {
                     @if let Some(made) = &page.made { (how_made(made)) }
                 }
                 @if let Some(text) = &page.footer { footer { p { (inline(text)) } } }
+                @if page.figures().next().is_some() { script { (PreEscaped(SCRIPT)) } }
             }
         }
     };
@@ -99,6 +102,7 @@ fn render_block(block: &Block, numbers: &mut Numbers) -> Markup {
             @if let Some(label) = label { p.label { (inline(label)) } }
             pre class=[label.as_ref().map(|_| "command")] tabindex="0" { code { (text) } }
         },
+        Block::Link { text, to } => html! { p { a href=(to) { (inline(text)) } } },
         Block::Table(table) => {
             numbers.tables += 1;
             table.to_html(numbers.tables)
@@ -113,7 +117,13 @@ fn render_block(block: &Block, numbers: &mut Numbers) -> Markup {
 fn render_figure(figure: &Figure, number: usize) -> Markup {
     html! {
         figure {
-            div.scroll tabindex="0" role="region" aria-label={ "Figure " (number) } { (PreEscaped(&figure.svg)) }
+            @match &figure.narrow {
+                Some(narrow) => {
+                    div.drawing.wide { (PreEscaped(&figure.svg)) }
+                    div.drawing.narrow { (PreEscaped(narrow)) }
+                }
+                None => { div.drawing.scroll tabindex="0" role="region" aria-label={ "Figure " (number) } { (PreEscaped(&figure.svg)) } }
+            }
             figcaption {
                 span.number { "Figure " (number) "." } " "
                 strong { (inline(&figure.title)) @if !figure.title.ends_with(['.', '?', '!']) { "." } }

@@ -70,7 +70,16 @@ impl Page {
         self
     }
 
-    /// The whole page as one HTML file without scripts, links to assets or network use.
+    /// The figures of all sections, in order, for a page that shows some of another's.
+    pub fn figures(&self) -> impl Iterator<Item = &Figure> {
+        self.sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure),
+            _ => None,
+        })
+    }
+
+    /// The whole page as one HTML file without links to assets or use of a network. A small script inside lets readers zoom,
+    /// hide series and read values; nothing depends on it.
     pub fn to_html(&self) -> String {
         html::render(self)
     }
@@ -93,6 +102,7 @@ enum Block {
     List(Vec<String>),
     Folded { summary: String, points: Vec<String> },
     Code { label: Option<String>, text: String },
+    Link { text: String, to: String },
     Table(Table),
     Figure(Figure),
 }
@@ -152,6 +162,11 @@ impl Section {
     /// Adds a command to type, under a line that says what it does.
     pub fn command(self, label: impl Into<String>, command: impl Into<String>) -> Self {
         self.with(Block::Code { label: Some(label.into()), text: command.into() })
+    }
+
+    /// Adds a line that leads to another file beside the page, by its relative path.
+    pub fn link(self, text: impl Into<String>, to: impl Into<String>) -> Self {
+        self.with(Block::Link { text: text.into(), to: to.into() })
     }
 
     /// Adds a table.
@@ -247,6 +262,8 @@ impl Made {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
     svg: String,
+    /// The same for a phone; the one drawing serves both where absent.
+    narrow: Option<String>,
     title: String,
     caption: String,
 }
@@ -254,12 +271,23 @@ pub struct Figure {
 impl Figure {
     /// Draws the chart; its title leads the caption.
     pub fn new(chart: &impl Chart) -> Self {
-        Self { svg: chart.to_svg(), title: chart.title().to_string(), caption: String::new() }
+        Self {
+            svg: chart.to_svg(),
+            narrow: Some(chart.to_narrow_svg()),
+            title: chart.title().to_string(),
+            caption: String::new(),
+        }
     }
 
     /// A drawing made elsewhere (a Gantt chart, say) as an `<svg>` element, which is trusted as it stands.
     pub fn from_svg(title: impl Into<String>, svg: impl Into<String>) -> Self {
-        Self { svg: svg.into(), title: title.into(), caption: String::new() }
+        Self { svg: svg.into(), narrow: None, title: title.into(), caption: String::new() }
+    }
+
+    /// The same drawing for the width of a phone; the wide one is then not shown there.
+    pub fn narrow(mut self, svg: impl Into<String>) -> Self {
+        self.narrow = Some(svg.into());
+        self
     }
 
     /// What to see in the chart, and how it was made.

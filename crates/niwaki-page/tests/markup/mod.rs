@@ -35,8 +35,10 @@ pub(crate) fn check_markup(markup: &str) -> Result<(), TestCaseError> {
                 }
             }
         }
-        if name == "style" {
-            let Some(close) = rest.find("</style>") else { return fail("a style without end", tag) };
+        if name == "style" || name == "script" {
+            let Some(close) = rest.find(&format!("</{name}>")) else {
+                return fail("a style or script without end", tag);
+            };
             rest = &rest[close..];
         }
         if !inside.ends_with('/') && !VOID.contains(&name) {

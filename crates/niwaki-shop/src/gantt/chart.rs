@@ -1,11 +1,12 @@
-//! The drawing.
+//! The drawing: its frame, rows, axis and legend. Bars are in `bars`, dates in `dates`.
 
 use super::colour::colour;
-use super::dates::Window;
-use crate::{Placed, Schedule};
+use super::dates::{Lag, Window};
+use crate::Schedule;
+use std::collections::BTreeMap;
 
 /// What a chart shows besides its schedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gantt {
     /// What is drawn, e.g. the instance's name.
     pub title: String,
@@ -15,17 +16,21 @@ pub struct Gantt {
     pub deadline: Option<u32>,
     /// The best lower bound known, drawn where it is below the makespan.
     pub bound: Option<u32>,
+    /// The drawing's width, where it should not grow with the number of operations.
+    pub width: Option<f64>,
     /// What a general shop adds, if it is one.
     pub details: Details,
 }
 
 /// What a general shop shows: names, closed times, setups, due dates, and times in words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     /// `[machine]`; numbers where absent.
     pub machines: Vec<String>,
     /// `[job]`; numbers where absent.
     pub jobs: Vec<String>,
+    /// `[job][operation]`; numbers where absent.
+    pub operations: Vec<Vec<String>>,
     /// When each machine is closed: `[machine]`.
     pub closed: Vec<Vec<(u32, u32)>>,
     /// Setups: machine, from, to.
@@ -34,10 +39,14 @@ pub struct Details {
     pub due: Vec<Option<u32>>,
     /// Windows of operations, where they lie.
     pub windows: Vec<Window>,
+    /// Rests that must lie between operations of a job.
+    pub lags: Vec<Lag>,
     /// Marks of the axis: a time and what it is called; numbers where there is none.
     pub ticks: Vec<(u32, String)>,
-    /// The end of the last operation in words; a number where absent.
-    pub end: Option<String>,
+    /// Times in words; numbers where absent.
+    pub words: BTreeMap<u32, String>,
+    /// The date of time 0 in seconds since 1970, and the seconds of one unit, where the shop has dates.
+    pub clock: Option<(i64, f64)>,
 }
 
 /// A drawing is this wide, or wider where a machine runs so many operations that their numbers would not fit.
@@ -45,26 +54,30 @@ const NARROWEST: f64 = 1200.0;
 const WIDEST: f64 = 4800.0;
 /// Room for one operation on the busiest machine.
 const ROOM: f64 = 24.0;
-const LEFT: f64 = 86.0;
-const RIGHT: f64 = 24.0;
-const HEAD: f64 = 62.0;
+/// Below this width a drawing is for a phone: short names, nothing under the pointer.
+const SMALL: f64 = 600.0;
+pub(super) const RIGHT: f64 = 24.0;
+pub(super) const HEAD: f64 = 62.0;
 const AXIS: f64 = 34.0;
 /// Width of a digit in the letters of a bar.
-const DIGIT: f64 = 6.6;
+pub(super) const DIGIT: f64 = 6.6;
 const SWATCH: f64 = 46.0;
 
 const STYLE: &str = "\
-svg{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;\
+.gantt{color-scheme:light dark;font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;\
 --paper:#fff;--ink:#1b1f24;--soft:#59626d;--hair:#dde1e6;--wash:#f6f7f9;--bad:#b03a00;--good:#005f97}\
-@media (prefers-color-scheme:dark){svg{--paper:#14171b;--ink:#e4e7eb;--soft:#a2abb6;--hair:#343a42;--wash:#1b1f24;\
+@media (prefers-color-scheme:dark){.gantt{--paper:#14171b;--ink:#e4e7eb;--soft:#a2abb6;--hair:#343a42;--wash:#1b1f24;\
 --bad:#ff9a5c;--good:#7cc4f0}}\
-.paper{fill:var(--paper)}.wash{fill:var(--wash)}text{fill:var(--ink)}.soft{fill:var(--soft)}\
-.title{font-size:15px;font-weight:600}.grid{stroke:var(--hair);stroke-width:1}\
-.bar{stroke:var(--paper);stroke-width:.75}.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
-.deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.deadline-text{fill:var(--bad);font-weight:600}\
-.end{stroke:var(--ink);stroke-width:1.5}.bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
-.bound-text{fill:var(--good)}.closed{fill:var(--hair);fill-opacity:.75}.pause{fill:var(--hair);fill-opacity:.8;pointer-events:none}.setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
-.window{fill:none;stroke-width:1.5}.due{stroke:var(--ink);stroke-width:.6}.late{stroke:var(--bad);stroke-width:1.8}.overdue{stroke:var(--bad);stroke-width:3}.late-text{fill:var(--bad);font-weight:600}.halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.mid{text-anchor:middle}.right{text-anchor:end}";
+.gantt .paper{fill:var(--paper)}.gantt .wash{fill:var(--wash)}.gantt text{fill:var(--ink)}.gantt .soft{fill:var(--soft)}\
+.gantt .title{font-size:15px;font-weight:600}.gantt .grid{stroke:var(--hair);stroke-width:1}.gantt .tick{stroke:var(--soft)}\
+.gantt .bar{stroke:var(--paper);stroke-width:.75;cursor:pointer}.gantt text.in{fill:#14171b;font-size:11px;text-anchor:middle;pointer-events:none}\
+.gantt .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.gantt .deadline-text{fill:var(--bad);font-weight:600}\
+.gantt .end{stroke:var(--ink);stroke-width:1.5}.gantt .bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
+.gantt .bound-text{fill:var(--good)}.gantt .closed{fill:var(--hair);fill-opacity:.75}.gantt .pause{fill:var(--hair);fill-opacity:.8;pointer-events:none}.gantt .setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
+.gantt .window,.gantt .lag{fill:none;stroke-width:1.5}.gantt .lag{stroke-dasharray:1 3;stroke-linecap:round}.gantt .due{stroke:var(--ink);stroke-width:.6}\
+.gantt .bar.late{stroke:var(--bad);stroke-width:1.8}.gantt .overdue{stroke:var(--bad);stroke-width:3}.gantt .late-text{fill:var(--bad);font-weight:600}\
+.gantt .halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.gantt .mid{text-anchor:middle}.gantt .right{text-anchor:end}\
+.gantt .key{cursor:pointer}.gantt.lit [data-j]{opacity:.13}.gantt.lit [data-j].on{opacity:1}.gantt .off{display:none}";
 
 /// Draws a schedule as SVG.
 ///
@@ -78,12 +91,13 @@ pub fn gantt(schedule: &Schedule, options: &Gantt) -> String {
 pub(super) struct Drawing<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) options: &'a Gantt,
-    machines: usize,
-    makespan: u32,
+    pub(super) machines: usize,
+    pub(super) makespan: u32,
     width: f64,
+    left: f64,
     /// The last time that is drawn.
     pub(super) span: f64,
-    row: f64,
+    pub(super) row: f64,
     svg: String,
 }
 
@@ -93,7 +107,9 @@ impl<'a> Drawing<'a> {
         let mut busy = vec![0_u32; machines];
         schedule.operations.iter().for_each(|here| busy[here.machine as usize] += 1);
         let busiest = busy.into_iter().max().unwrap_or(0);
-        let width = (LEFT + RIGHT + ROOM * f64::from(busiest)).clamp(NARROWEST, WIDEST);
+        let grown = (86.0 + RIGHT + ROOM * f64::from(busiest)).clamp(NARROWEST, WIDEST);
+        let width = options.width.unwrap_or(grown);
+        let left = if width < SMALL { 62.0 } else { 86.0 };
         let last = makespan.max(options.deadline.unwrap_or(0)).max(1);
         let row = match machines {
             0..=6 => 38.0,
@@ -101,31 +117,34 @@ impl<'a> Drawing<'a> {
             13..=24 => 26.0,
             _ => 18.0,
         };
-        Self {
-            schedule,
-            options,
-            machines,
-            makespan,
-            width,
-            span: f64::from(last) * 1.01,
-            row,
-            svg: String::new(),
-        }
+        let span = f64::from(last) * 1.01;
+        Self { schedule, options, machines, makespan, width, left, span, row, svg: String::new() }
     }
 
+    /// Whether it is drawn for a phone.
+    pub(super) fn is_small(&self) -> bool {
+        self.width < SMALL
+    }
+
+    /// Width of the rows.
+    pub(super) fn room(&self) -> f64 {
+        self.width - self.left - RIGHT
+    }
+
+    /// A time's place, from the left end of the rows.
     pub(super) fn x(&self, time: f64) -> f64 {
-        LEFT + time / self.span * (self.width - LEFT - RIGHT)
+        time / self.span * self.room()
     }
 
-    /// Top and bottom of a machine's row.
+    /// Top and bottom of a machine's row, from the top of the rows.
     pub(super) fn row_of(&self, machine: u32) -> (f64, f64) {
-        let top = HEAD + self.row * f64::from(machine);
+        let top = self.row * f64::from(machine);
         (top + 1.0, top + self.row - 1.0)
     }
 
     /// The floor of the rows.
-    fn floor(&self) -> f64 {
-        HEAD + self.row * self.machines as f64
+    pub(super) fn floor(&self) -> f64 {
+        self.row * self.machines as f64
     }
 
     pub(super) fn put(&mut self, line: &str) {
@@ -136,33 +155,69 @@ impl<'a> Drawing<'a> {
     fn render(mut self) -> String {
         let width = self.width;
         let jobs = self.jobs();
-        let columns = (((self.width - LEFT - RIGHT) / self.swatch()).floor() as usize).max(1);
-        let legend_top = self.floor() + AXIS + 16.0;
+        let columns = ((self.room() / self.swatch()).floor() as usize).max(1);
+        let legend_top = HEAD + self.floor() + AXIS + 16.0;
         let height = legend_top + jobs.len().div_ceil(columns) as f64 * 20.0 + 10.0;
         self.put(&format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-             height=\"{height:.0}\" role=\"img\">"
+            "<svg class=\"gantt\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\" aria-label=\"{}: makespan {}\">",
+            escape(&self.options.title),
+            self.makespan
         ));
-        let title = escape(&self.options.title);
-        let operations = self.schedule.operations.len();
-        self.put(&format!("<title>{title}: makespan {}</title>", self.makespan));
         self.put(&format!("<style>{STYLE}</style>"));
         self.put(&format!("<rect class=\"paper\" width=\"{width:.0}\" height=\"{height:.0}\"/>"));
-        self.put(&format!("<text class=\"title\" x=\"{LEFT}\" y=\"24\">{title}</text>"));
+        self.head(jobs.len());
+        self.names();
+        let clock = self
+            .options
+            .details
+            .clock
+            .map_or(String::new(), |(from, unit)| format!(" data-clock=\"{from} {unit}\""));
         self.put(&format!(
-            "<text class=\"soft right\" x=\"{:.1}\" y=\"24\">{} jobs, {} machines, {operations} operations</text>",
-            self.width - RIGHT,
-            jobs.len(),
-            self.machines
+            "<g class=\"panel\" transform=\"translate({} {HEAD})\" data-size=\"{:.1} {:.1}\" data-x=\"0 {}\"{clock}>",
+            self.left,
+            self.room(),
+            self.floor(),
+            self.span
         ));
         self.rows();
+        self.put("<g class=\"ticks\">");
         self.axis();
+        let lines = self.lines();
+        self.put("</g>");
+        self.put(&format!(
+            "<svg class=\"plot\" width=\"{:.1}\" height=\"{:.1}\" y=\"-8\" viewBox=\"0 -8 {:.1} {:.1}\">",
+            self.room() + RIGHT / 2.0,
+            self.floor() + 8.0,
+            self.room() + RIGHT / 2.0,
+            self.floor() + 8.0
+        ));
+        self.closed();
         self.bars();
         self.dates();
-        self.lines();
+        self.put(&lines);
+        self.put("</svg></g>");
         self.legend(&jobs, columns, legend_top);
         self.svg.push_str("</svg>\n");
         self.svg
+    }
+
+    fn head(&mut self, jobs: usize) {
+        let title = escape(&short(&self.options.title, if self.is_small() { 22 } else { 60 }));
+        self.put(&format!(
+            "<text class=\"title\" x=\"{}\" y=\"24\">{title}</text>",
+            if self.is_small() { 4.0 } else { self.left }
+        ));
+        let (machines, operations) = (self.machines, self.schedule.operations.len());
+        let size = if self.is_small() {
+            format!("{jobs} × {machines}")
+        } else {
+            format!("{jobs} jobs, {machines} machines, {operations} operations")
+        };
+        self.put(&format!(
+            "<text class=\"soft right\" x=\"{:.1}\" y=\"24\">{size}</text>",
+            self.width - RIGHT
+        ));
     }
 
     /// Room for one job in the legend.
@@ -179,16 +234,21 @@ impl<'a> Drawing<'a> {
             .map_or_else(|| job.to_string(), |name| escape(&short(name, 28)))
     }
 
-    fn machine_name(&self, machine: usize) -> String {
-        let name = self.options.details.machines.get(machine);
-        name.map_or_else(|| format!("machine {machine}"), |name| escape(&short(name, 13)))
+    pub(super) fn operation_name(&self, job: u32, operation: u32) -> String {
+        let name =
+            self.options.details.operations.get(job as usize).and_then(|all| all.get(operation as usize));
+        name.map_or_else(|| format!("operation {operation}"), |name| escape(&short(name, 28)))
     }
 
-    /// When a job is due and when it ends, if that is later.
-    fn overdue(&self, job: u32) -> Option<(u32, u32)> {
-        let due = self.options.details.due.get(job as usize).copied().flatten()?;
-        let of_job = self.schedule.operations.iter().filter(|here| here.job == job);
-        of_job.map(|here| here.end).max().filter(|&end| end > due).map(|end| (due, end))
+    pub(super) fn machine_name(&self, machine: usize) -> String {
+        let name = self.options.details.machines.get(machine);
+        let (long, word) = if self.is_small() { (8, "m") } else { (13, "machine ") };
+        name.map_or_else(|| format!("{word}{machine}"), |name| escape(&short(name, long)))
+    }
+
+    /// A time in words.
+    pub(super) fn when(&self, time: u32) -> String {
+        self.options.details.words.get(&time).map_or_else(|| time.to_string(), |words| escape(words))
     }
 
     /// The jobs that appear, sorted.
@@ -199,28 +259,37 @@ impl<'a> Drawing<'a> {
         jobs
     }
 
-    fn rows(&mut self) {
+    fn names(&mut self) {
         for machine in 0..self.machines {
-            let top = HEAD + self.row * machine as f64;
-            if machine % 2 == 0 {
-                let width = self.width - LEFT - RIGHT;
-                self.put(&format!(
-                    "<rect class=\"wash\" x=\"{LEFT}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/>",
-                    self.row
-                ));
-            }
             self.put(&format!(
                 "<text class=\"right\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                LEFT - 8.0,
-                top + self.row / 2.0 + 4.0,
+                self.left - 8.0,
+                HEAD + self.row * (machine as f64 + 0.5) + 4.0,
                 self.machine_name(machine)
             ));
+        }
+    }
+
+    fn rows(&mut self) {
+        for machine in (0..self.machines).step_by(2) {
+            self.put(&format!(
+                "<rect class=\"wash\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+                self.row * machine as f64,
+                self.room(),
+                self.row
+            ));
+        }
+    }
+
+    fn closed(&mut self) {
+        let span = self.span;
+        for machine in 0..self.machines {
             let closed = self.options.details.closed.get(machine).cloned().unwrap_or_default();
-            let span = self.span;
             for (from, to) in closed.into_iter().filter(|&(from, _)| f64::from(from) < span) {
                 let (left, right) = (self.x(f64::from(from)), self.x(f64::from(to).min(span)));
                 self.put(&format!(
-                    "<rect class=\"closed\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{:.1}\"/>",
+                    "<rect class=\"closed\" x=\"{left:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"/>",
+                    self.row * machine as f64,
                     right - left,
                     self.row
                 ));
@@ -229,138 +298,72 @@ impl<'a> Drawing<'a> {
     }
 
     fn axis(&mut self) {
-        let floor = self.floor();
-        if !self.options.details.ticks.is_empty() {
-            for (time, label) in self.options.details.ticks.clone() {
-                let x = self.x(f64::from(time));
+        let mut ticks = self.options.details.ticks.clone();
+        let step = nice_step(self.span / (self.room() / 90.0).max(2.0));
+        if ticks.is_empty() {
+            let count = (self.span / step).floor() as u32;
+            ticks.extend(
+                (0..=count).map(|tick| (tick * step as u32, format!("{:.0}", f64::from(tick) * step))),
+            );
+        }
+        // Labels that would touch the one before them are left out.
+        let (floor, mut free) = (self.floor(), f64::NEG_INFINITY);
+        for (time, label) in ticks {
+            let (x, half) = (self.x(f64::from(time)), 3.5 * label.chars().count() as f64);
+            self.put(&format!(
+                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{:.1}\"/>",
+                floor + 4.0
+            ));
+            if x - half > free && x + half < self.room() + RIGHT {
+                free = x + half + 4.0;
+                let y = floor + 18.0;
                 self.put(&format!(
-                    "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{HEAD}\" y2=\"{:.1}\"/>\
-                     <text class=\"soft mid\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-                    floor + 4.0,
-                    floor + 18.0,
+                    "<text class=\"soft mid\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
                     escape(&label)
                 ));
             }
-            return;
-        }
-        let step = nice_step(self.span / 12.0);
-        let mut tick = 0.0;
-        while tick <= self.span {
-            let x = self.x(tick);
-            self.put(&format!(
-                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{HEAD}\" y2=\"{:.1}\"/>\
-                 <text class=\"soft mid\" x=\"{x:.1}\" y=\"{:.1}\">{tick:.0}</text>",
-                floor + 4.0,
-                floor + 18.0
-            ));
-            tick += step;
         }
     }
 
-    fn bars(&mut self) {
-        let pad = if self.row > 20.0 { 3.0 } else { 1.5 };
-        let mut operations: Vec<Placed> = self.schedule.operations.clone();
-        operations.sort_by_key(|here| (here.machine, here.start, here.end));
-        for (machine, from, to) in self.options.details.setups.clone() {
-            let (left, right) = (self.x(f64::from(from)), self.x(f64::from(to)));
-            self.put(&format!(
-                "<rect class=\"setup\" x=\"{left:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"><title>setup</title></rect>",
-                HEAD + self.row * f64::from(machine) + self.row / 3.0,
-                right - left,
-                self.row / 3.0
-            ));
-        }
-        for here in operations {
-            let (left, right) = (self.x(f64::from(here.start)), self.x(f64::from(here.end)));
-            let (top, width) = (HEAD + self.row * f64::from(here.machine) + pad, right - left);
-            let height = self.row - 2.0 * pad;
-            self.put(&format!(
-                "<rect class=\"{}\" fill=\"{}\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\" \
-                 rx=\"2\"><title>job {}, operation {}\n{}, {} to {} ({})</title></rect>",
-                if self.overdue(here.job).is_some() { "bar late" } else { "bar" },
-                colour(here.job),
-                width.max(0.75),
-                self.job_name(here.job),
-                here.op,
-                self.machine_name(here.machine as usize),
-                here.start,
-                here.end,
-                here.end - here.start
-            ));
-            self.pauses(here, top, height);
-            let digits = self.job_name(here.job);
-            if let Some((due, end)) = self.overdue(here.job).filter(|&(_, end)| end == here.end) {
-                self.put(&format!(
-                    "<line class=\"overdue\" x1=\"{:.2}\" x2=\"{:.2}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
-                    self.x(f64::from(due)),
-                    self.x(f64::from(end)),
-                    top + height,
-                    top + height
-                ));
-            }
-            if width > DIGIT * digits.chars().count() as f64 + 3.0 && height > 12.0 {
-                self.put(&format!(
-                    "<text class=\"in\" x=\"{:.1}\" y=\"{:.1}\">{digits}</text>",
-                    left + width / 2.0,
-                    top + height / 2.0 + 4.0
-                ));
-            }
-        }
-    }
-
-    /// The closed times within an operation, during which it rests.
-    fn pauses(&mut self, here: Placed, top: f64, height: f64) {
-        let closed = self.options.details.closed.get(here.machine as usize).cloned().unwrap_or_default();
-        for (from, to) in closed.into_iter().filter(|&(from, to)| from < here.end && to > here.start) {
-            let (left, right) =
-                (self.x(f64::from(from.max(here.start))), self.x(f64::from(to.min(here.end))));
-            self.put(&format!(
-                "<rect class=\"pause\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\"/>",
-                right - left
-            ));
-        }
-    }
-
-    /// The makespan, the bound and the deadline, with labels that give way to each other.
-    fn lines(&mut self) {
-        let end = self.options.details.end.clone().unwrap_or_else(|| self.makespan.to_string());
-        let mut marks = vec![(self.makespan, "end", "", escape(&format!("makespan {end}")))];
+    /// The makespan, the bound and the deadline: labels above the rows that give way to each other, and the lines.
+    fn lines(&mut self) -> String {
+        let word = if self.is_small() { "" } else { "makespan " };
+        let mut marks = vec![(self.makespan, "end", "", format!("{word}{}", self.when(self.makespan)))];
         if let Some(bound) = self.options.bound.filter(|&bound| bound < self.makespan) {
-            marks.push((bound, "bound", "bound-text", format!("bound {bound}")));
+            marks.push((bound, "bound", "bound-text", format!("bound {}", self.when(bound))));
         }
         if let Some(deadline) = self.options.deadline {
-            marks.push((deadline, "deadline", "deadline-text", format!("deadline {deadline}")));
+            marks.push((deadline, "deadline", "deadline-text", format!("deadline {}", self.when(deadline))));
         }
         marks.sort_by_key(|mark| mark.0);
         // From the right: each label ends at its line, or where the one to its right begins.
-        let mut limit = self.width - RIGHT + 16.0;
-        let (top, floor) = (HEAD - 8.0, self.floor());
+        let (mut limit, floor, mut lines) = (self.room() + 16.0, self.floor(), String::new());
         for (time, line, text, label) in marks.into_iter().rev() {
             let x = self.x(f64::from(time));
-            let width = 7.0 * label.len() as f64;
+            let width = 7.0 * label.chars().count() as f64;
             let end = (x + width / 2.0).min(limit);
             limit = end - width - 14.0;
-            self.put(&format!(
-                "<line class=\"halo\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
-                 <line class=\"{line}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top:.1}\" y2=\"{floor:.1}\"/>\
-                 <text class=\"right {text}\" x=\"{end:.1}\" y=\"{:.1}\">{label}</text>",
-                HEAD - 13.0
-            ));
+            self.put(&format!("<text class=\"right {text}\" x=\"{end:.1}\" y=\"-13\">{label}</text>"));
+            lines += &format!(
+                "<line class=\"halo\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"-8\" y2=\"{floor:.1}\"/>\
+                 <line class=\"{line}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"-8\" y2=\"{floor:.1}\"/>"
+            );
         }
+        lines
     }
 
     fn legend(&mut self, jobs: &[u32], columns: usize, top: f64) {
         self.put(&format!(
             "<text class=\"right soft\" x=\"{:.1}\" y=\"{:.1}\">jobs</text>",
-            LEFT - 8.0,
+            self.left - 8.0,
             top + 10.0
         ));
         for (index, &job) in jobs.iter().enumerate() {
-            let left = LEFT + self.swatch() * (index % columns) as f64;
+            let left = self.left + self.swatch() * (index % columns) as f64;
             let top = top + 20.0 * (index / columns) as f64;
             self.put(&format!(
-                "<rect fill=\"{}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"12\" height=\"12\" rx=\"2\"/>\
-                 <text class=\"{}\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                "<g class=\"key\" data-j=\"{job}\"><rect fill=\"{}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"12\" height=\"12\" \
+                 rx=\"2\"/><text class=\"{}\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
                 colour(job),
                 if self.overdue(job).is_some() { "late-text" } else { "" },
                 left + 16.0,
@@ -409,67 +412,4 @@ fn escape(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_operation_is_a_bar_and_every_job_a_swatch() {
-        let place = |job, machine, start, end| Placed { job, op: 0, machine, start, end };
-        let schedule =
-            Schedule { operations: vec![place(0, 0, 0, 30), place(1, 1, 0, 12), place(2, 0, 30, 31)] };
-        let options = Gantt {
-            title: "a < b".into(),
-            machines: 4,
-            deadline: Some(40),
-            bound: Some(29),
-            ..Gantt::default()
-        };
-        let svg = gantt(&schedule, &options);
-        assert_eq!(svg.matches("class=\"bar\"").count(), 3);
-        assert_eq!(svg.matches(">machine ").count(), 4, "idle machines have a row");
-        assert_eq!(escape("a\u{1b}[1m"), "a\\u001b[1m");
-        assert!(svg.contains("a &lt; b") && svg.contains(">deadline 40<") && svg.contains(">bound 29<"));
-        assert!(svg.contains("job 2, operation 0\nmachine 0, 30 to 31 (1)"));
-    }
-
-    #[test]
-    fn names_breaks_setups_and_late_jobs_are_drawn() {
-        let place = |job, machine, start, end| Placed { job, op: 0, machine, start, end };
-        let schedule = Schedule { operations: vec![place(0, 0, 0, 30), place(1, 0, 34, 46)] };
-        let details = Details {
-            machines: vec!["saw\u{1b}[2J".into()],
-            jobs: vec!["A & B".into(), "shaft".into()],
-            closed: vec![vec![(10, 12), (1000, 1010)]],
-            setups: vec![(0, 30, 34)],
-            due: vec![Some(30), Some(40)],
-            windows: vec![Window { machine: 0, job: 1, earliest: Some(33), latest: Some(2000) }],
-            ticks: vec![(0, "Mon 06:00".into())],
-            end: Some("Mon 06:46".into()),
-        };
-        let svg = gantt(&schedule, &Gantt { details, ..Gantt::default() });
-        assert!(
-            svg.contains("A &amp; B") && svg.contains(">Mon 06:00<") && svg.contains(">makespan Mon 06:46<")
-        );
-        assert_eq!((svg.matches("class=\"closed\"").count(), svg.matches("class=\"setup\"").count()), (1, 1));
-        // The second job alone is late: its bar, its legend and one line from its due date to its end.
-        assert_eq!((svg.matches("\"bar late\"").count(), svg.matches("class=\"late-text\"").count()), (1, 1));
-        assert_eq!(svg.matches("class=\"overdue\"").count(), 1);
-        // Both jobs have a due date; the window's end lies beyond the chart.
-        assert_eq!((svg.matches("class=\"due\"").count(), svg.matches("class=\"window\"").count()), (2, 1));
-        assert!(svg.contains("<title>job shaft: not before 33</title>"));
-        assert!(!svg.contains('\u{1b}'), "no control characters");
-    }
-
-    #[test]
-    fn an_empty_schedule_is_drawn() {
-        assert!(gantt(&Schedule::default(), &Gantt::default()).ends_with("</svg>\n"));
-    }
-
-    #[test]
-    fn steps_are_nice() {
-        assert_eq!(
-            [nice_step(0.0), nice_step(3.0), nice_step(11.0), nice_step(104.0)],
-            [1.0, 5.0, 20.0, 200.0]
-        );
-    }
-}
+mod tests;

@@ -16,6 +16,17 @@ pub struct Window {
     pub latest: Option<u32>,
 }
 
+/// A rest that must lie between two operations of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lag {
+    /// Whose.
+    pub job: u32,
+    /// Machine and time at which the rest begins.
+    pub from: (u32, u32),
+    /// The next machine, and the first time at which the job may go on there.
+    pub to: (u32, u32),
+}
+
 impl Drawing<'_> {
     /// Brackets where windows begin and end, and a wedge where a job is due, on the row of its last operation.
     pub(super) fn dates(&mut self) {
@@ -27,13 +38,27 @@ impl Drawing<'_> {
                 let Some(time) = time.filter(|&time| f64::from(time) <= self.span) else { continue };
                 let x = self.x(f64::from(time));
                 self.put(&format!(
-                    "<path class=\"window\" stroke=\"{}\" d=\"M{:.2} {top:.1}H{x:.2}V{bottom:.1}H{:.2}\"><title>job {name}: {what} \
-                     {time}</title></path>",
+                    "<path class=\"window\" data-j=\"{}\" stroke=\"{}\" d=\"M{:.2} {top:.1}H{x:.2}V{bottom:.1}H{:.2}\">{}</path>",
+                    window.job,
                     colour(window.job),
                     x + wing,
-                    x + wing
+                    x + wing,
+                    self.titled(&format!("job {name}: {what} {}", self.when(time)))
                 ));
             }
+        }
+        for lag in self.options.details.lags.clone() {
+            let middle = |machine: u32| self.row * (f64::from(machine) + 0.5);
+            let (from, to) = (self.x(f64::from(lag.from.1)), self.x(f64::from(lag.to.1)));
+            let title = format!("job {}: rests until {}", self.job_name(lag.job), self.when(lag.to.1));
+            self.put(&format!(
+                "<path class=\"lag\" data-j=\"{}\" stroke=\"{}\" d=\"M{from:.2} {:.1}L{to:.2} {:.1}\">{}</path>",
+                lag.job,
+                colour(lag.job),
+                middle(lag.from.0),
+                middle(lag.to.0),
+                self.titled(&title)
+            ));
         }
         for job in self.jobs() {
             let due = self.options.details.due.get(job as usize).copied().flatten();
@@ -45,9 +70,10 @@ impl Drawing<'_> {
             let (x, (top, _)) = (self.x(f64::from(due)), self.row_of(last.machine));
             let name = self.job_name(job);
             self.put(&format!(
-                "<path class=\"due\" fill=\"{}\" d=\"M{:.2} {top:.1}h8l-4 7z\"><title>job {name}: due {due}</title></path>",
+                "<path class=\"due\" data-j=\"{job}\" fill=\"{}\" d=\"M{:.2} {top:.1}h8l-4 7z\">{}</path>",
                 colour(job),
-                x - 4.0
+                x - 4.0,
+                self.titled(&format!("job {name}: due {}", self.when(due)))
             ));
         }
     }

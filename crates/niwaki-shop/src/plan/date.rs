@@ -11,6 +11,9 @@ pub struct Date {
 }
 
 impl Date {
+    /// 1970-01-01 00:00.
+    pub const EPOCH: Self = Self { seconds: 0 };
+
     /// The date so many seconds later.
     #[must_use]
     pub const fn plus_seconds(self, seconds: i64) -> Self {

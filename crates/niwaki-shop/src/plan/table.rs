@@ -214,7 +214,8 @@ fn records(text: &str, separator: char) -> Result<Vec<(usize, Vec<String>)>> {
 pub(super) fn read_json(text: &str, names: &[&str]) -> Result<Tables> {
     let root = Node::parse(text)?;
     let fields = root.object("an object of tables")?;
-    fields.only(&[names, &["kind"]].concat())?;
+    // The command signs what it writes with its version.
+    fields.only(&[names, &["kind", "niwaki"]].concat())?;
     let mut all = Vec::new();
     for name in names {
         let Some(node) = fields.get(name) else { continue };

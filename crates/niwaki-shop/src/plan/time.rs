@@ -75,6 +75,12 @@ impl Clock {
         self.unit.fine() / self.tick
     }
 
+    /// Seconds of one tick.
+    #[must_use]
+    pub const fn seconds(&self) -> f64 {
+        self.tick as f64 / 1000.0
+    }
+
     /// Ticks of a time that was read in thousandths, if they can be counted.
     pub(super) fn ticks(&self, fine: u64) -> Option<u32> {
         u32::try_from(fine / self.tick).ok()

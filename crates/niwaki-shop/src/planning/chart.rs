@@ -1,12 +1,14 @@
-//! A plan's schedule as a Gantt chart: names, shifts, setups, windows, due dates and dates on the axis.
+//! What Gantt charts show beyond bars: a plan's names, shifts, setups, windows and dates; due dates and rests of special
+//! problems.
 
-use crate::gantt::{Details, Gantt, Window, gantt};
-use crate::plan::Plan;
-use crate::{Placed, Schedule};
+use crate::gantt::{Details, Gantt, Lag, Window};
+use crate::plan::{Date, Plan};
+use crate::{Instance, Placed, Schedule};
+use std::collections::BTreeMap;
 
-/// Draws a plan's schedule as SVG.
+/// What a chart of a plan's schedule shows, with a deadline that everything should keep, if there is one.
 #[must_use]
-pub fn chart(plan: &Plan, schedule: &Schedule, title: &str) -> String {
+pub fn chart(plan: &Plan, schedule: &Schedule, title: &str, deadline: Option<u32>) -> Gantt {
     let shop = &plan.shop;
     let makespan = schedule.makespan();
     let details = Details {
@@ -16,12 +18,68 @@ pub fn chart(plan: &Plan, schedule: &Schedule, title: &str) -> String {
         setups: setups(plan, schedule),
         due: shop.jobs().iter().map(|job| job.due).collect(),
         windows: windows(plan, schedule),
+        operations: shop
+            .jobs()
+            .iter()
+            .map(|job| job.operations.iter().map(|one| one.name.clone()).collect())
+            .collect(),
+        lags: Vec::new(),
         ticks: ticks(plan, makespan),
-        end: Some(plan.clock.show(makespan)),
+        words: words(plan, schedule, deadline),
+        clock: plan.clock.start.map(|start| (start.seconds_since(Date::EPOCH), plan.clock.seconds())),
     };
-    let options =
-        Gantt { title: title.to_owned(), machines: shop.machines().len(), details, ..Gantt::default() };
-    gantt(schedule, &options)
+    let (title, machines) = (title.to_owned(), shop.machines().len());
+    Gantt { title, machines, deadline, details, ..Gantt::default() }
+}
+
+/// What a chart shows of a special problem: due dates, and the rests and windows between operations.
+#[must_use]
+pub fn details(instance: &Instance, schedule: &Schedule) -> Details {
+    let mut details = Details::default();
+    match instance {
+        Instance::Single(shop) => details.due = shop.due().iter().map(|&due| Some(due)).collect(),
+        Instance::Lags(shop) => {
+            details.due = shop.all().iter().map(|job| job.due).collect();
+            for here in schedule.operations.iter().filter(|here| here.machine == 0) {
+                let lag = shop.all()[here.job as usize].lag;
+                if lag > 0 {
+                    details.lags.push(Lag { job: here.job, from: (0, here.end), to: (1, here.end + lag) });
+                }
+            }
+        }
+        Instance::Flexible(shop) if shop.has_windows() => {
+            for here in schedule.operations.iter().filter(|here| here.op > 0) {
+                let rest = shop.window(shop.job(here.job as usize).start + here.op as usize);
+                let before = |one: &&Placed| one.job == here.job && one.op + 1 == here.op;
+                let Some(before) = schedule.operations.iter().find(before) else { continue };
+                if rest.min > 0 {
+                    let to = (here.machine, before.end + rest.min);
+                    details.lags.push(Lag { job: here.job, from: (before.machine, before.end), to });
+                }
+                if let Some(most) = rest.max {
+                    let latest = Some(before.end + most + (here.end - here.start));
+                    details.windows.push(Window {
+                        machine: here.machine,
+                        job: here.job,
+                        earliest: None,
+                        latest,
+                    });
+                }
+            }
+        }
+        _ => {}
+    }
+    details
+}
+
+/// Every time that is drawn, in words.
+fn words(plan: &Plan, schedule: &Schedule, deadline: Option<u32>) -> BTreeMap<u32, String> {
+    let ends = schedule.operations.iter().flat_map(|here| [here.start, here.end]);
+    let due = plan.shop.jobs().iter().flat_map(|job| [job.due, job.deadline, Some(job.release)]);
+    let windows = plan.shop.jobs().iter().flat_map(|job| &job.operations);
+    let windows = windows.flat_map(|operation| [operation.latest, Some(operation.earliest)]);
+    let times = ends.chain(due.flatten()).chain(windows.flatten()).chain(deadline);
+    times.map(|time| (time, plan.clock.show(time))).collect()
 }
 
 /// The windows that files give to operations, and releases and deadlines where jobs begin and end.
@@ -92,4 +150,26 @@ fn ticks(plan: &Plan, makespan: u32) -> Vec<(u32, String)> {
         at = at.plus_seconds(step);
     }
     ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LaggedJob, TwoMachineLags};
+
+    #[test]
+    fn rests_and_due_dates_of_a_lagged_shop_are_drawn() {
+        let jobs = vec![
+            LaggedJob { first: 3, lag: 4, second: 2, due: Some(8) },
+            LaggedJob { first: 2, lag: 0, second: 1, due: None },
+        ];
+        let shop = Instance::Lags(TwoMachineLags::new(jobs).unwrap());
+        let place = |job, op, machine, start, end| Placed { job, op, machine, start, end };
+        // The first job rests from 3 to 7; the second one needs no rest.
+        let operations =
+            vec![place(0, 0, 0, 0, 3), place(1, 0, 0, 3, 5), place(0, 1, 1, 7, 9), place(1, 1, 1, 9, 10)];
+        let details = details(&shop, &Schedule { operations });
+        assert_eq!(details.due, [Some(8), None]);
+        assert_eq!(details.lags, [Lag { job: 0, from: (0, 3), to: (1, 7) }]);
+    }
 }

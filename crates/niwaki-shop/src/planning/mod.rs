@@ -9,7 +9,7 @@
 //! | `solve.rs` | a checked schedule of a special problem with what it was judged by |
 //! | `draws.rs` | instances drawn as files |
 //! | `contest.rs` | methods and policies against best-known values over a folder |
-//! | `chart.rs` | a plan's schedule as a Gantt chart |
+//! | `chart.rs` | what Gantt charts show beyond bars |
 
 mod chart;
 pub mod contest;
@@ -18,7 +18,7 @@ mod method;
 mod problem;
 mod solve;
 
-pub use chart::chart;
+pub use chart::{chart, details};
 pub use draws::{DrawnFile, Draws};
 pub use method::Method;
 pub use problem::{Layout, Opened, Problem, open, usual_objective};

@@ -45,7 +45,10 @@ pub fn training_page(
                 .note(speed.device.clone()),
         );
     }
-    page = page.section(claims(board, outcomes, agreeing)?);
+    if let Some(section) = conclusion(board, outcomes, agreeing) {
+        page = page.section(section);
+    }
+    page = page.section(claims(board, outcomes)?);
     page = analysed(page, board, Place::Settings)?;
     if !study.chart.is_empty() || !study.early.is_empty() {
         let mut section = Section::new("Figures").id("figures");
@@ -90,13 +93,21 @@ fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
     !outcomes.is_empty() || shipped::find(&board.plan.study.label).is_some()
 }
 
-fn claims(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Result<Section, Error> {
+/// The verdict over the first curves, before any table.
+fn conclusion(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Option<Section> {
+    (!outcomes.is_empty()).then(|| {
+        Section::new("Verdict").id("verdict").callout(verdict(outcomes, agreeing)).figure(
+            Figure::new(&figures::curves(board, 0))
+                .caption("Bold lines are means over seeds; more curves and all tables follow."),
+        )
+    })
+}
+
+fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     let study = &board.plan.study;
     let own = !of_the_paper(board, outcomes);
     let mut section = Section::new(if own { "Results" } else { "The paper beside this run" }).id("claims");
-    if !outcomes.is_empty() {
-        section = section.callout(verdict(outcomes, agreeing));
-    } else if !own {
+    if outcomes.is_empty() && !own {
         section = section.prose("The paper proposes this study and prints no number of it.");
     }
     section = section.table(endpoints_table("What came out", board)?).note(

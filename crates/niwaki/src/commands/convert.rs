@@ -1,7 +1,8 @@
 //! `niwaki convert`: a shop from one layout to another.
 
-use super::solve::{has_ending, layout};
-use crate::{output, terminal};
+use super::solve::layout;
+use crate::output::{self, has_ending};
+use crate::terminal;
 use anyhow::Context;
 use niwaki_shop::formats::Format;
 use niwaki_shop::planning::{self, Layout};
@@ -17,21 +18,21 @@ pub(crate) struct Args {
     to: PathBuf,
     /// Its layout, where it should not be recognised.
     #[arg(long)]
-    format: Option<String>,
+    layout: Option<String>,
     /// The layout to write: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab, niwaki, csv
     /// or json; by the ending (.csv, .json, .fjs, else standard) if absent. Names and dates are kept by csv and json.
     #[arg(long)]
-    to_format: Option<String>,
+    format: Option<String>,
 }
 
 impl Args {
     /// Reads, writes and says what was written.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let to = match &self.to_format {
-            Some(name) => Layout::named(name).context("--to-format")?,
+        let to = match &self.format {
+            Some(name) => Layout::named(name).context("--format")?,
             None => by_ending(&self.to),
         };
-        let opened = planning::open(&self.from, layout(self.format.as_deref())?)?;
+        let opened = planning::open(&self.from, layout(self.layout.as_deref())?)?;
         let text = opened.problem.write(to).with_context(|| self.from.display().to_string())?;
         output::write_whole(&self.to, &text)?;
         terminal::say(&format!(

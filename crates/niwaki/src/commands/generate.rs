@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Seed; instance 7 of a seed is the same however many are drawn.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the
+    /// Layout to write: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab or niwaki; the
     /// problem's usual one if absent.
     #[arg(long)]
     format: Option<String>,
@@ -54,7 +54,7 @@ impl Args {
             if self.count != 1 {
                 bail!("--count {}: name a folder with --out to write more than one instance", self.count);
             }
-            terminal::say(draws.file(0)?.text.trim_end());
+            terminal::give(draws.file(0)?.text.trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -66,7 +66,7 @@ impl Args {
         }
         bar.finish_and_clear();
         let what = if self.count == 1 { "instance" } else { "instances" };
-        terminal::say(&format!("{} {what} in {}", self.count, folder.display()));
+        terminal::say(&format!("wrote {} {what} into {}", self.count, folder.display()));
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -2,13 +2,15 @@
 
 mod advise;
 mod bench;
+mod compare;
+mod completions;
 mod convert;
 mod export;
 mod generate;
 mod launch;
+mod man;
 mod models;
 mod oracle;
-mod planned;
 mod policy;
 mod reproduce;
 mod solve;
@@ -16,6 +18,7 @@ mod split;
 mod status;
 mod sweep;
 mod template;
+mod tour;
 mod train;
 mod verify;
 mod work;
@@ -54,7 +57,9 @@ fn spec(name: &str, text: &str, settings: &[String]) -> anyhow::Result<Spec> {
 /// What a user can ask for.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Read the log-probs of any run and say whether stale data costs it signal, and what to do.
+    /// See all of it in a minute, on built-in examples: a loss table, a stale run, a shop, a training.
+    Tour(tour::Args),
+    /// Read the log-probs of any run and say whether stale data costs it signal, and what to do about it.
     Advise(advise::Args),
     /// Measure policy losses exactly: bias, variance, MSE, gradient direction and ESS on an enumerable process.
     Oracle(oracle::Oracle),
@@ -64,34 +69,41 @@ pub(crate) enum Command {
     Sweep(sweep::Args),
     /// Split studies into units of work that many machines can share.
     Split(split::Args),
-    /// Work on units of a plan, beside any number of other processes.
+    /// Work on units of a plan, alongside any number of other processes.
     Work(work::Args),
     /// Hand a plan to this machine's GPUs and cores, or to Slurm, Kubernetes or Ray.
     Launch(launch::Launching),
-    /// Say how far a plan is: done, running, failed and why, time left.
+    /// Show the progress of a plan: what is done, running, failed and why, and the time left.
     Status(status::Args),
-    /// Train a policy from a spec: curve, TensorBoard events, checkpoints; a stopped run goes on where it was.
+    /// Train a policy from a spec: curves, TensorBoard events, checkpoints, a page; a stopped run resumes.
     Train(train::Args),
+    /// Set finished runs side by side: curves, and differences paired by seed.
+    Compare(compare::Args),
     /// Write the decoder that a run fine-tuned as a Hugging Face folder.
     Export(export::Args),
-    /// Schedule a shop: read an instance in any known layout, find a short schedule, check and draw it.
+    /// Schedule a shop: read it in any known layout, find a short schedule, check it and draw it.
     Solve(solve::Args),
     /// Check a schedule against its instance and say which constraint it breaks, if any.
     Verify(verify::Args),
-    /// Write a shop's file to start from: named jobs, machines, shifts, setups and due dates.
+    /// Write a shop file to start from, with named jobs, machines, shifts, setups and due dates.
     Template(template::Args),
-    /// Write a shop in another layout.
+    /// Convert a shop to another file layout.
     Convert(convert::Args),
-    /// Draw instances of the paper's tasks, of the learning literature or of Taillard's benchmarks.
+    /// Draw random instances: the paper's tasks, those of the learning literature, or Taillard's benchmarks.
     Generate(generate::Args),
-    /// Measure the parts that must be fast, as ratios to a peer and to the machine's limit.
+    /// Measure speed, and the quality of schedules, against peers and the machine's limits.
     Bench(bench::Args),
+    /// Print what a shell needs to complete commands and flags.
+    Completions(completions::Args),
+    /// Write manual pages, or print one.
+    Man(man::Args),
 }
 
 impl Command {
     /// Runs the chosen command. Errors are the user's to mend: one line, exit code 2.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
+            Self::Tour(args) => args.run(),
             Self::Advise(args) => args.run(),
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
@@ -101,6 +113,7 @@ impl Command {
             Self::Launch(args) => args.run(),
             Self::Status(args) => args.run(),
             Self::Train(args) => args.run(),
+            Self::Compare(args) => args.run(),
             Self::Export(args) => args.run(),
             Self::Solve(args) => args.run(),
             Self::Verify(args) => args.run(),
@@ -108,6 +121,8 @@ impl Command {
             Self::Convert(args) => args.run(),
             Self::Generate(args) => args.run(),
             Self::Bench(args) => args.run(),
+            Self::Completions(args) => args.run(),
+            Self::Man(args) => args.run(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `niwaki oracle`: any policy loss, measured exactly.
 
-use crate::{memory, npy, output, terminal};
+use crate::output::{self, Out, Piece};
+use crate::{memory, npy, terminal};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
-use niwaki_exact::diagnostics::{Grid, Policies, Progress, oracle, to_csv, to_json};
+use niwaki_exact::diagnostics::{Grid, Policies, Progress, Report, oracle, to_csv, to_json};
 use niwaki_exact::{Payoff, Process, Reward};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -50,7 +51,7 @@ pub(crate) struct Oracle {
     /// The record that the models fill, a TOML file; all its rewards are measured.
     #[arg(long, value_name = "RECORD.toml", requires = "model")]
     task: Option<PathBuf>,
-    /// Which of the record's primings the models read first; none where absent.
+    /// Which of the record's primings the models read first; none if absent.
     #[arg(long, value_name = "NAME", requires = "task")]
     priming: Option<String>,
     /// Clip the ratios to [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values; without it the unclipped
@@ -63,8 +64,12 @@ pub(crate) struct Oracle {
     /// What to print.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Also write a page with figures, and the rows as CSV and JSON, into this folder.
-    #[arg(long, value_name = "DIR")]
+    /// Short for --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Where to write a page with figures, and the rows as CSV and JSON: a folder for all, or one file that ends in .html,
+    /// .csv or .json.
+    #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
 }
 
@@ -72,7 +77,7 @@ pub(crate) struct Oracle {
 enum Format {
     /// A table.
     Text,
-    /// One object per loss, full precision.
+    /// One object per loss under `rows`, full precision.
     Json,
     /// One line per loss, full precision.
     Csv,
@@ -118,35 +123,38 @@ fn losses_in_words() -> String {
 
 impl Oracle {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let grid = self.grid()?;
-        self.out.as_deref().map_or(Ok(()), output::make_folder)?;
-        let bar = terminal::Bar::default();
-        let report = oracle(&grid, self.out.is_some(), &|progress| match progress {
-            Progress::Begins { what, pairs } => bar.begin(terminal::progress(pairs as u64, what)),
-            Progress::Pair => bar.inc(1),
-            Progress::Ends => bar.end(),
-        })?;
-        match self.format {
-            Format::Json => terminal::say(to_json(&report.league).trim_end()),
-            Format::Csv => terminal::say(to_csv(&report.league).trim_end()),
+        let place = self.out.as_deref().map(|path| Out::new(path, &["html", "csv", "json"])).transpose()?;
+        let report = self.measure()?;
+        let format = if self.json { Format::Json } else { self.format };
+        match format {
+            Format::Json => terminal::give(output::signed(&to_json(&report.league)).trim_end()),
+            Format::Csv => terminal::give(to_csv(&report.league).trim_end()),
             Format::Text => {
                 for table in report.tables() {
                     terminal::say(&table.to_text(terminal::width()));
                 }
             }
         }
-        if let Some(folder) = &self.out {
-            output::write_whole(&folder.join("oracle.csv"), &to_csv(&report.league))?;
-            output::write_whole(&folder.join("oracle.json"), &to_json(&report.league))?;
-            if let Some(page) = report.page("What a policy loss is worth", output::made()) {
-                let path = folder.join("index.html");
-                output::write_whole(&path, &page.to_html())?;
-                if self.format == Format::Text {
-                    terminal::say(&format!("\nreport: {}", path.display()));
-                }
-            }
+        if let Some(out) = place {
+            let mut pieces = vec![
+                Piece::new("oracle.csv", to_csv(&report.league)),
+                Piece::json("oracle.json", &to_json(&report.league)),
+            ];
+            let page = report.page("What a policy loss is worth", output::made());
+            pieces.extend(page.map(|page| Piece::new("index.html", page.to_html())));
+            output::name_written(&out.write(&pieces)?, format != Format::Text);
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Every loss, measured; with what a page adds where one is to be written.
+    pub(super) fn measure(&self) -> anyhow::Result<Report> {
+        let bar = terminal::Bar::default();
+        Ok(oracle(&self.grid()?, self.out.is_some(), &|progress| match progress {
+            Progress::Begins { what, pairs } => bar.begin(terminal::progress(pairs as u64, what)),
+            Progress::Pair => bar.inc(1),
+            Progress::Ends => bar.end(),
+        })?)
     }
 
     fn grid(&self) -> anyhow::Result<Grid> {

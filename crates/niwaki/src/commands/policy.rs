@@ -9,13 +9,13 @@ use std::path::Path;
 /// Flags that say how hard a policy tries.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct DecodeArgs {
-    /// Schedules that a policy draws by chance, beside its likeliest one.
+    /// Number of schedules that the policy samples, in addition to its likeliest one.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     samples: u32,
-    /// Width of a policy's beam search; 0 for none.
+    /// Width of the policy's beam search; 0 for none.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
     beam: u32,
-    /// Let a policy also take its likeliest schedule from every first choice.
+    /// Also try the policy's likeliest schedule after every possible first choice.
     #[arg(long)]
     multistart: bool,
 }

@@ -8,6 +8,7 @@ use niwaki_page::{Cell, Column, Table};
 use niwaki_study::machines::collect;
 use niwaki_study::training::Workplace;
 use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
+use niwaki_train::Device;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ pub(crate) struct Reproduce {
     /// Labels of the paper, e.g. tab:diag-summary, `all` for every one, or studies of your own as .toml files.
     #[arg(value_name = "LABEL", required_unless_present = "list")]
     labels: Vec<String>,
-    /// List the labels that exist so far, with what they cost.
+    /// List all labels with what they cost, and stop.
     #[arg(long)]
     list: bool,
     /// Number of seeds, in place of the study's own.
@@ -35,7 +36,7 @@ pub(crate) struct Reproduce {
     /// Bring the finished runs of a bucket into the folder first, e.g. s3://bucket/runs.
     #[arg(long, value_name = "STORE", requires = "report_only")]
     from: Option<String>,
-    /// Most runs that train as one program on a GPU; where absent, a sixth of all, as six programs share it.
+    /// Largest number of runs that train as one program on a GPU; a sixth of all if absent, as six programs share it.
     #[arg(long, value_name = "N")]
     members: Option<usize>,
     /// The pretrained model of studies that fine-tune one: a Hugging Face folder or a GGUF file (docs/pretrained.md).
@@ -60,6 +61,25 @@ impl Reproduce {
             model: None,
             device,
         }
+    }
+
+    /// Runs a study of one's own on this processor, writes its report, and gives its folder.
+    pub(super) fn study(file: &Path, out: &Path) -> anyhow::Result<PathBuf> {
+        let asked = Asked {
+            seeds: None,
+            first_seed: None,
+            out,
+            workplace: Some(Workplace { device: Device::Cpu, members: None }),
+            made: output::made(),
+        };
+        let bar = terminal::Bar::default();
+        let report = reproduce(own(&file.display().to_string())?, &asked, &|progress| match progress {
+            // A part of something larger: how fast it went is not the subject.
+            Progress::Trained { .. } => {}
+            other => show(&bar, other),
+        })?;
+        write(&report)?;
+        Ok(report.folder)
     }
 
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -115,9 +135,7 @@ impl Reproduce {
             }
             let bar = terminal::Bar::default();
             let report = reproduce(study, &asked, &|progress| show(&bar, progress)).map_err(named)?;
-            for (name, text) in &report.files {
-                output::write_whole(&report.folder.join(name), text)?;
-            }
+            write(&report)?;
             conclude(&report);
         }
         Ok(ExitCode::SUCCESS)
@@ -152,6 +170,15 @@ impl Reproduce {
         let device = self.device.choose()?;
         Ok(Workplace { device, members: self.members })
     }
+}
+
+/// Writes a report's files; rows are signed like every other document.
+fn write(report: &Report) -> anyhow::Result<()> {
+    for (name, text) in &report.files {
+        let text = if name.ends_with(".json") { output::signed(text) } else { text.clone() };
+        output::write_whole(&report.folder.join(name), &text)?;
+    }
+    Ok(())
 }
 
 /// Moves the bar, and says how fast a study was made.
@@ -200,7 +227,8 @@ fn conclude(report: &Report) {
     }
     let label = &report.label;
     terminal::say(&format!("{label}: {} of {} statements agree", report.agreeing(), report.outcomes.len()));
-    terminal::say(&format!("report: {}", report.folder.join(Report::PAGE).display()));
+    let written: Vec<PathBuf> = report.files.iter().map(|(name, _)| report.folder.join(name)).collect();
+    output::name_written(&written, false);
 }
 
 fn list() -> anyhow::Result<ExitCode> {

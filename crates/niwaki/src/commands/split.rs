@@ -29,13 +29,13 @@ pub(crate) struct Args {
     /// First seed, in place of the study's own.
     #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 62))]
     first_seed: Option<u64>,
-    /// Most runs of a unit; 1 on the CPU and 192 on a GPU where absent.
+    /// Largest number of runs in a unit; 1 on the CPU and 192 on a GPU if absent.
     #[arg(long, value_name = "N")]
     runs: Option<usize>,
     /// A folder of results whose speed.json files say how long units take; may be given several times.
     #[arg(long, value_name = "DIR")]
     speeds: Vec<PathBuf>,
-    /// Say how long the plan takes on so many machines, from the speeds.
+    /// Estimate how long the plan takes on this many machines, from the speeds.
     #[arg(long, value_name = "N", value_delimiter = ',')]
     simulate: Vec<usize>,
     /// The pretrained model of studies that fine-tune one, where every machine finds it: a Hugging Face folder or a GGUF file.

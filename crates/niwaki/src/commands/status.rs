@@ -1,7 +1,8 @@
 //! `niwaki status`: how far a plan is, wherever its units run.
 
 use super::launch::{self, PlanArgs};
-use crate::terminal;
+use crate::output::{FormatArgs, signed};
+use crate::terminal::{self, span};
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::machines::Status;
 use std::process::ExitCode;
@@ -10,16 +11,15 @@ use std::process::ExitCode;
 pub(crate) struct Args {
     #[command(flatten)]
     plan: PlanArgs,
-    /// Print it as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let status = launch::status(&self.plan)?;
-        if self.json {
-            terminal::say(&serde_json::to_string_pretty(&status)?);
+        if self.format.is_json() {
+            terminal::give(&signed(&serde_json::to_string_pretty(&status)?));
         } else {
             show(&status);
         }
@@ -37,7 +37,7 @@ pub(super) fn show(status: &Status) {
     ));
     let share = 100.0 * status.run_iterations_done as f64 / status.run_iterations.max(1) as f64;
     let left = match status.seconds_left {
-        Some(seconds) if done < units => format!(", about {} left", duration(seconds)),
+        Some(seconds) if done < units => format!(", about {} left", span(seconds)),
         _ => String::new(),
     };
     terminal::say(&format!(
@@ -67,13 +67,5 @@ pub(super) fn show(status: &Status) {
             "{} failed {} times, {next}: {}",
             failed.words, failed.failures, failed.reason
         ));
-    }
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds {
-        seconds if seconds < 90.0 => format!("{seconds:.0} s"),
-        seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
-        seconds => format!("{:.1} h", seconds / 3600.0),
     }
 }

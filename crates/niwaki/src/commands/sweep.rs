@@ -8,7 +8,7 @@ use anyhow::Context;
 use niwaki_study::machines::{Split, Splitting};
 use niwaki_study::sweep::Sweep;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -27,11 +27,11 @@ pub(crate) struct Args {
     /// Set a key of the spec for all runs; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// What is read off each curve and compared, e.g. final; auc and final where absent, of the likeliest trajectory where the
-    /// spec judges that.
+    /// Which endpoints of each curve are compared, e.g. final; auc and final if absent, of the likeliest trajectory
+    /// where the spec judges that.
     #[arg(long = "endpoint", value_name = "NAME")]
     endpoints: Vec<String>,
-    /// How the study is called; the spec's file where absent.
+    /// Name of the study; that of the spec's file if absent.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Folder for results; the study's file is written there as NAME.toml.
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Write the study and its plan, and leave running it to a launcher.
     #[arg(long, conflicts_with = "workers")]
     write_only: bool,
-    /// Run it by so many processes of this machine, as `niwaki launch local` does.
+    /// Run it with this many processes on this machine, as `niwaki launch local` does.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     #[command(flatten)]
@@ -49,6 +49,21 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let (file, study) = self.study()?;
+        terminal::say(&format!("study: {}", file.display()));
+        if !self.write_only && self.workers.is_none() {
+            return Reproduce::of(&file, &self.out, self.device, false).run();
+        }
+        self.launch(&file, study)
+    }
+
+    /// Writes the study, and gives its file.
+    pub(super) fn write(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.study()?.0)
+    }
+
+    /// The study's file, which is written, and its text.
+    fn study(&self) -> anyhow::Result<(PathBuf, String)> {
         super::check_seeds(self.seeds)?;
         places::folder_only(
             "--out",
@@ -82,27 +97,24 @@ impl Args {
             endpoints: self.endpoints.clone(),
         };
         let study = sweep.study()?;
-        let device = self.device.choose()?;
         let file = self.out.join(format!("{folder}.toml"));
         output::write_whole(&file, &study)?;
-        terminal::say(&format!("study: {}", file.display()));
-        if !self.write_only && self.workers.is_none() {
-            return Reproduce::of(&file, &self.out, self.device, false).run();
-        }
+        Ok((file, study))
+    }
+
+    /// Hands the study to the processes of this machine, or writes what other machines need.
+    fn launch(self, file: &Path, study: String) -> anyhow::Result<ExitCode> {
         let asked = Splitting {
             seeds: None,
             first_seed: None,
-            device,
+            device: self.device.choose()?,
             runs: None,
             speeds: BTreeMap::new(),
             model: None,
         };
         let split = Split::new(vec![study], &asked)?;
-        let plan = PlanArgs {
-            plan: self.out.join(format!("{folder}.json")),
-            out: self.out.display().to_string(),
-            attempts: 3,
-        };
+        let plan =
+            PlanArgs { plan: file.with_extension("json"), out: self.out.display().to_string(), attempts: 3 };
         output::write_whole(&plan.plan, &split.to_json()?)?;
         let here = format!("--plan {} --out {}", plan.plan.display(), self.out.display());
         if self.write_only {
@@ -120,6 +132,6 @@ impl Args {
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
-        Reproduce::of(&file, &self.out, self.device, true).run()
+        Reproduce::of(file, &self.out, self.device, true).run()
     }
 }

@@ -1,7 +1,7 @@
 //! `niwaki template`: a shop's file to start from.
 
-use super::solve::has_ending;
-use crate::{output, terminal};
+use crate::output::{self, has_ending};
+use crate::terminal;
 use anyhow::bail;
 use niwaki_shop::plan::{Plan, template};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ impl Args {
     /// Writes the template, never over a file that is there.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Some(path) = self.file else {
-            terminal::say(template().trim_end());
+            terminal::give(template().trim_end());
             return Ok(ExitCode::SUCCESS);
         };
         if path.exists() {

@@ -1,10 +1,11 @@
 //! `niwaki train`: one run from a spec, in a folder that the same command resumes.
 
 use crate::device::{DeviceArgs, Place};
-use crate::terminal;
+use crate::{output, terminal};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
-use niwaki_page::{Cell, Column, Format, Table};
+use niwaki_page::{Cell, Column, Format, Made, Table};
+use niwaki_study::runs::{Run, run_page};
 use niwaki_train::run::{self, Ending, Summary, Told};
 use niwaki_train::spec::PolicyKind;
 use niwaki_train::{Device, Recipe, Record, Spec};
@@ -18,19 +19,16 @@ const INTERRUPTED: u8 = 130;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The run's spec; the paper's tabular two-branch run where absent.
+    /// The run's spec; the paper's tabular two-branch run if absent.
     file: Option<PathBuf>,
     /// Set a key of the spec, e.g. update.correction=tempered:0.1; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     #[command(flatten)]
     device: DeviceArgs,
-    /// The run's folder; runs/train/NAME-HASH/SEED where absent. An unfinished run in it goes on.
-    #[arg(long)]
+    /// The run's folder; runs/train/NAME-HASH/SEED if absent. An unfinished run in it is resumed.
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print nothing but mistakes.
-    #[arg(long)]
-    quiet: bool,
     /// Print the resolved spec, with a sentence for every key, and stop.
     #[arg(long)]
     print_spec: bool,
@@ -43,7 +41,7 @@ impl Args {
         // What a folder of instances says is part of the spec by now.
         let spec = recipe.spec.clone();
         if self.print_spec {
-            terminal::say(spec.to_commented_toml()?.trim_end());
+            terminal::give(spec.to_commented_toml()?.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
         let device = self.device(&recipe)?;
@@ -53,11 +51,7 @@ impl Args {
         // Ctrl-C, and what a batch system or a closed terminal sends.
         ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
             .context("cannot watch for signals")?;
-        let bar = if self.quiet {
-            ProgressBar::hidden()
-        } else {
-            terminal::progress(spec.iterations as u64, "training")
-        };
+        let bar = terminal::run_progress(spec.iterations as u64, "training");
         let progress = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
         let mut mended = Vec::new();
         let ending = run::train(&recipe, &device, &folder, &stop, &progress, |told| match told {
@@ -71,19 +65,19 @@ impl Args {
         }
         match ending? {
             Ending::Done(summary) => {
-                if !self.quiet {
-                    terminal::say(&report(&spec, &summary, &folder));
-                }
+                terminal::say(&report(&spec, &summary, &folder));
+                let page = run_page(&Run::read(&folder)?, made());
+                let path = folder.join("index.html");
+                output::write_whole(&path, &page.to_html())?;
+                output::name_written(&[path], false);
                 Ok(ExitCode::SUCCESS)
             }
             Ending::Stopped { iteration } => {
-                if !self.quiet {
-                    terminal::say(&format!(
-                        "stopped and saved after iteration {iteration} of {} in {}; the same command goes on from there",
-                        spec.iterations,
-                        folder.display()
-                    ));
-                }
+                terminal::say(&format!(
+                    "stopped and saved after iteration {iteration} of {} in {}; the same command goes on from there",
+                    spec.iterations,
+                    folder.display()
+                ));
                 Ok(ExitCode::from(INTERRUPTED))
             }
         }
@@ -115,6 +109,11 @@ impl Args {
         }
         self.device.choose()
     }
+}
+
+/// How the page of a run was made: its bytes follow from the run alone, wherever its folder lies.
+fn made() -> Made {
+    Made::new(format!("niwaki train {}", run::SPEC)).fact("version", env!("CARGO_PKG_VERSION"))
 }
 
 /// Moves the bar and shows the last metrics.

@@ -17,13 +17,13 @@ pub(crate) struct Args {
     schedule: PathBuf,
     /// The instance's layout, where it should not be recognised.
     #[arg(long)]
-    format: Option<String>,
+    layout: Option<String>,
 }
 
 impl Args {
     /// Prints `ok` and the makespan, or `wrong` and the first constraint that is broken; the exit code is then 1.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let opened = open(&self.instance, layout(self.format.as_deref())?)?;
+        let opened = open(&self.instance, layout(self.layout.as_deref())?)?;
         let at = || self.schedule.display().to_string();
         let text = niwaki_files::read_text(&self.schedule).with_context(at)?;
         let schedule = match opened.problem.read_schedule(&text) {

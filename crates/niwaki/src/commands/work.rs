@@ -31,9 +31,6 @@ pub(crate) struct Args {
     /// Seconds after which others may take over a unit whose process gives no sign of life.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease: u64,
-    /// Print nothing but mistakes.
-    #[arg(long)]
-    quiet: bool,
 }
 
 impl Args {
@@ -50,7 +47,7 @@ impl Args {
         .context("cannot watch for signals")?;
         let words = |number: usize| split.words(number);
         let told = |told: Told<'_>| match told {
-            Told::Done { number, worked } if !self.quiet => {
+            Told::Done { number, worked } => {
                 let before = if worked.finished > 0 {
                     format!(", {} were finished before", worked.finished)
                 } else {

@@ -71,7 +71,7 @@ fn a_page_and_json_are_written_whole_and_the_same_again() {
     let write = |out: &str| {
         let output = niwaki(&["advise", "win.jsonl", "--out", out], folder.path());
         let said = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(said.lines().last().unwrap(), format!("report: {out}/index.html"));
+        assert_eq!(said.lines().last().unwrap(), format!("wrote {out}/index.html"));
         ["index.html", "advise.json"]
             .map(|name| fs::read_to_string(folder.path().join(out).join(name)).unwrap())
     };

@@ -71,7 +71,8 @@ fn the_oracle_gives_the_golden_values_for_given_tables() {
         let rows: serde_json::Value =
             serde_json::from_str(&stdout(&niwaki(&arguments, folder.path()))).unwrap();
         let expected = &golden["V4T6"]["rewards"][short]["variants"];
-        for (row, name) in rows.as_array().unwrap().iter().zip(["ppo", "temp_0.25", "clip_0.25_1.0"]) {
+        for (row, name) in rows["rows"].as_array().unwrap().iter().zip(["ppo", "temp_0.25", "clip_0.25_1.0"])
+        {
             for (ours, theirs) in [("bias", "bias"), ("mse", "mse"), ("cosine", "cos"), ("ess", "ess")] {
                 let (came, wanted) = (row[ours].as_f64().unwrap(), expected[name][theirs].as_f64().unwrap());
                 assert!(
@@ -108,7 +109,7 @@ fn csv_and_json_hold_the_same_rows() {
     let csv = ask("csv");
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
-    for (line, row) in lines.zip(json.as_array().unwrap()) {
+    for (line, row) in lines.zip(json["rows"].as_array().unwrap()) {
         for (name, cell) in names.iter().zip(line.split(',')).skip(2) {
             match &row[name] {
                 serde_json::Value::Null => assert_eq!(cell, "", "{name}"),
@@ -143,7 +144,9 @@ fn a_window_without_end_is_the_full_correction_and_one_seed_has_no_error() {
     let folder = tempfile::tempdir().unwrap();
     let arguments =
         ["oracle", "--horizon", "3", "--seeds", "1", "--losses", "full", "truncated:inf", "--format", "json"];
-    let rows: serde_json::Value = serde_json::from_str(&stdout(&niwaki(&arguments, folder.path()))).unwrap();
+    let said: serde_json::Value = serde_json::from_str(&stdout(&niwaki(&arguments, folder.path()))).unwrap();
+    assert_eq!(said["niwaki"], env!("CARGO_PKG_VERSION"));
+    let rows = &said["rows"];
     assert_eq!(rows[0]["mse"], rows[1]["mse"]);
     assert!(rows[0]["mse_sem"].is_null() && rows[0]["horizon"] == 3 && rows[0]["clip_low"].is_null());
     let told = stdout(&niwaki(&["reproduce", "tab:diag-summary", "--seeds", "1"], folder.path()));
@@ -169,7 +172,7 @@ fn reproduce_writes_a_page_and_the_same_bytes_again() {
     let run = |out: &str| {
         let text =
             stdout(&niwaki(&["reproduce", "tab:diag-summary", "--seeds", "4", "--out", out], folder.path()));
-        let page = text.lines().last().unwrap().strip_prefix("report: ").unwrap().to_owned();
+        let page = text.lines().last().unwrap().strip_prefix("wrote ").unwrap().to_owned();
         let folder = folder.path().join(page).parent().unwrap().to_path_buf();
         ["rows.csv", "rows.json", "index.html"].map(|name| fs::read_to_string(folder.join(name)).unwrap())
     };
@@ -275,7 +278,7 @@ fn help_texts() {
     let folder = tempfile::tempdir().unwrap();
     let help = |arguments: &[&str]| stdout(&niwaki(arguments, folder.path()));
     let whole = help(&["--help"]);
-    assert!(whole.contains("\n  oracle     Measure policy losses exactly"), "{whole}");
+    assert!(whole.contains("\n  oracle       Measure policy losses exactly"), "{whole}");
     insta::assert_snapshot!("help", without(&whole, "Commands:"));
     let oracle = help(&["oracle", "--help"]);
     for member in niwaki_correction::family::MEMBERS {

@@ -71,3 +71,58 @@ fn a_folder_whose_name_is_no_text_gets_its_page() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(out.join("index.html").exists());
 }
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let said = |arguments: &[&str]| {
+        let output = niwaki().args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let help = said(&["--help"]);
+    let named = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let commands: Vec<&str> = named
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() >= 20 && commands.contains(&"tour"), "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = said(&["completions", shell]);
+        assert!(commands.iter().all(|name| script.contains(name)), "{shell}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    said(&["man", "--out", &folder.path().display().to_string()]);
+    for name in &commands {
+        let page = fs::read_to_string(folder.path().join(format!("niwaki-{name}.1"))).unwrap();
+        assert!(page.contains(".SH NAME"), "{name}");
+    }
+    // Alone, the command says what it does, and that something is missing.
+    let alone = niwaki().output().unwrap();
+    let words = String::from_utf8(alone.stderr).unwrap();
+    assert!(
+        alone.status.code() == Some(2) && words.contains("stale data") && words.contains("niwaki tour"),
+        "{words}"
+    );
+}
+
+#[test]
+fn the_tour_runs_what_it_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = niwaki().current_dir(folder.path()).args(["tour", "--out", "t"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(said.matches("\n$ niwaki ").count() + usize::from(said.starts_with("$ niwaki ")), 4, "{said}");
+    assert!(said.ends_with("wrote t/index.html\n"), "{said}");
+    let page = fs::read_to_string(folder.path().join("t/index.html")).unwrap();
+    for (command, leads) in [
+        ("niwaki advise", "advise/index.html"),
+        ("niwaki oracle", "oracle/index.html"),
+        ("niwaki solve", "schedule/index.html"),
+        ("niwaki sweep", "training/compare/index.html"),
+    ] {
+        assert!(page.contains(command) && page.contains(leads), "{command}");
+        assert!(folder.path().join("t").join(leads).is_file(), "{leads}");
+    }
+}

@@ -49,6 +49,23 @@ fn a_template_is_solved_checked_and_converted() {
 }
 
 #[test]
+fn a_plan_is_held_to_a_date_and_its_files_are_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, shop) = in_folder(&folder, "shop.csv");
+    niwaki(&["template", &shop]);
+    let (place, place_name) = in_folder(&folder, "plan");
+    let solve = ["solve", &shop, "--time", "100ms", "--threads", "1", "--out", &place_name];
+    let (code, out, error) = niwaki(&[&solve[..], &["--deadline", "2026-11-16 07:00"]].concat());
+    assert!(code == 1 && out.contains("deadline 2026-11-16 07:00 missed"), "{out}{error}");
+    for name in ["schedule.csv", "schedule.json"] {
+        let (code, out, error) = niwaki(&["verify", &shop, &place.join(name).display().to_string()]);
+        assert!(code == 0 && out.starts_with("ok: "), "{name}: {out}{error}");
+    }
+    assert!(std::fs::read_to_string(place.join("schedule.ics")).unwrap().starts_with("BEGIN:VCALENDAR"));
+    assert!(std::fs::read_to_string(place.join("index.html")).unwrap().contains("data-clock="));
+}
+
+#[test]
 fn what_has_started_stays_when_a_plan_is_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let (_, shop) = in_folder(&folder, "shop.csv");
@@ -154,6 +171,6 @@ fn a_spreadsheet_is_solved_and_converted() {
     std::fs::write(&broken, "job,machine,time\nA,m,1\n").unwrap();
     let (code, _, error) = niwaki(&["solve", &broken_name]);
     assert!(code == 2 && error.lines().count() == 1 && error.contains("expected a spreadsheet"), "{error}");
-    let (code, _, error) = niwaki(&["convert", &csv_name, &broken_name, "--to-format", "xlsx"]);
+    let (code, _, error) = niwaki(&["convert", &csv_name, &broken_name, "--format", "xlsx"]);
     assert!(code == 2 && error.contains("spreadsheets are read, not written"), "{error}");
 }

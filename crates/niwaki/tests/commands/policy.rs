@@ -97,7 +97,7 @@ fn a_folder_trains_a_policy_that_schedules() {
 
     // Two policies and a heuristic beside sought optima.
     let bench = ["bench", "shop", "specs/mine", "--optima", "5s", "--methods", "neh", "--policy", "run"];
-    let said = done(&[&bench[..], &["--samples", "4", "--csv", "all.csv"]].concat(), home);
+    let said = done(&[&bench[..], &["--samples", "4", "--out", "all.csv"]].concat(), home);
     assert!(said.contains("schedules tried") && said.contains("neh") && said.contains("run"), "{said}");
     let csv = fs::read_to_string(home.join("all.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 2 * 6);

@@ -31,7 +31,7 @@ fn a_small_shop_is_solved_written_drawn_and_checked() {
     assert_eq!(code, 0);
     let expected = "ft06: job shop, 6 jobs, 6 machines, 36 operations\ndeadline 60 met\nobjective makespan\nmakespan 55\n\
                     bound 55\nproven yes\ngap 0.0%\n";
-    assert_eq!(out, expected);
+    assert_eq!(out, format!("{expected}wrote {csv_name}\nwrote {svg_name}\n"));
     assert!(std::fs::read_to_string(&svg).unwrap().contains(">deadline 60<"));
 
     let (code, out, _) = niwaki(&["verify", &ft06, &csv_name]);
@@ -50,6 +50,35 @@ fn a_small_shop_is_solved_written_drawn_and_checked() {
         cells[0], cells[1], cells[2]
     );
     assert_eq!((code, out), (1, expected));
+}
+
+#[test]
+fn a_missed_deadline_is_exit_code_1_and_json_says_all() {
+    let ft06 = data("jsp/ft06.txt");
+    let (code, out, _) = niwaki(&["solve", &ft06, "--deadline", "54"]);
+    assert!(code == 1 && out.contains("deadline 54 missed"), "{code}: {out}");
+    let (code, _, error) = niwaki(&["solve", &ft06, "--deadline", "soon"]);
+    assert!(code == 2 && error.contains("--deadline soon"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let (place, place_name) = in_folder(&folder, "plan");
+    let (code, out, error) = niwaki(&["solve", &ft06, "--deadline", "60", "--json", "--out", &place_name]);
+    let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, said["makespan"].as_u64(), said["deadline_met"].as_bool()), (0, Some(55), Some(true)));
+    assert_eq!(
+        (said["niwaki"].as_str(), said["proven"].as_bool()),
+        (Some(env!("CARGO_PKG_VERSION")), Some(true))
+    );
+    assert_eq!(said["schedule"].as_array().unwrap().len(), 36);
+    // Files are named where no program reads them, and are what `verify` reads.
+    let names: Vec<String> = ["schedule.csv", "schedule.json", "index.html"]
+        .map(|name| place.join(name).display().to_string())
+        .into();
+    assert_eq!(error, names.iter().map(|name| format!("wrote {name}\n")).collect::<String>());
+    assert_eq!(niwaki(&["verify", &ft06, &names[1]]).1, "ok: makespan 55\n");
+    let page = std::fs::read_to_string(place.join("index.html")).unwrap();
+    assert!(page.contains("No schedule is better.") && page.contains("data-j=\"5\""));
+    let (code, out, error) = niwaki(&["solve", &ft06, "--quiet"]);
+    assert_eq!((code, out.as_str(), error.as_str()), (0, "", ""));
 }
 
 #[test]
@@ -73,7 +102,10 @@ fn mistakes_are_one_line_and_exit_code_2() {
         (&["solve", "no-such-file.txt"], "no-such-file.txt: No such file"),
         (&["solve", &ft06, "--method", "neh"], "this is a job shop: use exact or rule:NAME"),
         (&["solve", &ft06, "--method", "fast"], "expected exact, neh, ig"),
-        (&["solve", &ft06, "--out", "s.pdf"], "--out s.pdf: expected a name that ends in .json or .csv"),
+        (
+            &["solve", &ft06, "--out", "s.pdf"],
+            "--out s.pdf: expected a folder, or a name that ends in .csv or .json",
+        ),
         (&["generate", "hard-flow", "--count", "3"], "name a folder with --out"),
         (&["generate", "hard-flow", "--count", "0"], "0 is not in 1.."),
         (&["bench", "shop", "no-such-folder"], "no-such-folder/bounds.csv: No such file"),
@@ -110,8 +142,7 @@ fn drawn_instances_are_solved() {
 #[test]
 fn a_folder_is_measured() {
     let folder = tempfile::tempdir().unwrap();
-    let (csv, csv_name) = in_folder(&folder, "all.csv");
-    let (page, page_name) = in_folder(&folder, "page.html");
+    let (place, place_name) = in_folder(&folder, "bench");
     let (code, out, error) = niwaki(&[
         "bench",
         "shop",
@@ -122,16 +153,14 @@ fn a_folder_is_measured() {
         "rule:mwkr,exact",
         "--time",
         "300ms",
-        "--csv",
-        &csv_name,
-        "--page",
-        &page_name,
+        "--out",
+        &place_name,
     ]);
     assert_eq!(code, 0, "{error}");
     assert!(out.contains("6 × 6") && out.contains("rule:mwkr") && out.contains("all"), "{out}");
     // Three instances, two methods, one header.
-    assert_eq!(std::fs::read_to_string(csv).unwrap().lines().count(), 7);
-    assert!(std::fs::read_to_string(page).unwrap().starts_with("<!DOCTYPE html>"));
+    assert_eq!(std::fs::read_to_string(place.join("makespans.csv")).unwrap().lines().count(), 7);
+    assert!(std::fs::read_to_string(place.join("index.html")).unwrap().starts_with("<!DOCTYPE html>"));
 }
 
 #[test]
@@ -158,10 +187,10 @@ fn what_was_recognised_is_said() {
     let (_, out, error) = niwaki(&["solve", &name]);
     assert!(out.starts_with("routes: job shop, 2 jobs"), "{out}");
     assert!(
-        error.contains("every job visits the machines in order") && error.contains("--format pairs"),
+        error.contains("every job visits the machines in order") && error.contains("--layout pairs"),
         "{error}"
     );
-    let (_, out, error) = niwaki(&["solve", &name, "--format", "pairs"]);
+    let (_, out, error) = niwaki(&["solve", &name, "--layout", "pairs"]);
     assert!(out.starts_with("routes: flow shop, 2 jobs") && error.is_empty(), "{out}{error}");
 }
 

@@ -129,7 +129,11 @@ fn it_ends_with_a_table_and_the_curves_path() {
     let arguments = ["train", "--set", "iterations=10", "--set", "task.horizon=4"];
     let said = stdout(&niwaki(&arguments, folder.path()));
     assert!(said.contains("AUC") && said.contains("zero-reward batches"), "{said}");
-    let curve: PathBuf = said.lines().last().unwrap().strip_prefix("curve: ").unwrap().into();
+    let curve: PathBuf = said.lines().rev().nth(1).unwrap().strip_prefix("curve: ").unwrap().into();
+    // The page's bytes follow from the run alone.
+    let page = said.lines().last().unwrap().strip_prefix("wrote ").unwrap();
+    let page = fs::read_to_string(folder.path().join(page)).unwrap();
+    assert!(page.contains("What the policy earns") && page.contains("Effective sample size"));
     let lines = fs::read_to_string(folder.path().join(&curve)).unwrap();
     assert_eq!(lines.lines().count(), 10);
     let spec = fs::read_to_string(folder.path().join(&curve).with_file_name("spec.toml")).unwrap();
@@ -146,7 +150,8 @@ fn it_ends_with_a_table_and_the_curves_path() {
     fs::write(folder.path().join("copied.toml"), &copied).unwrap();
     let again = stdout(&niwaki(&["train", "copied.toml", "--out", "again"], folder.path()));
     assert_eq!(fs::read_to_string(folder.path().join("again/curve.jsonl")).unwrap(), lines);
-    assert!(again.ends_with("curve: again/curve.jsonl\n"), "{again}");
+    assert!(again.ends_with("curve: again/curve.jsonl\nwrote again/index.html\n"), "{again}");
+    assert_eq!(fs::read_to_string(folder.path().join("again/index.html")).unwrap(), page);
 }
 
 #[test]
@@ -305,4 +310,43 @@ fn a_truncated_curve_of_a_study_is_named() {
 fn help_text() {
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!("help_train", stdout(&niwaki(&["train", "--help"], folder.path())));
+}
+
+#[test]
+fn runs_are_compared_seed_by_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (correction, seeds) in [("ppo", 0..3), ("tempered:0.25", 1..4)] {
+        for seed in seeds {
+            let (seed, out) = (format!("seed={seed}"), format!("runs/{correction}/{seed}").replace(':', "-"));
+            let correction = format!("update.correction={correction}");
+            let small = ["--set", "iterations=5", "--set", "task.horizon=3", "--set", "evaluate.every=1"];
+            let arm = ["train", "--quiet", "--set", &correction, "--set", &seed, "--out", &out];
+            stdout(&niwaki(&[&arm[..], &small[..]].concat(), folder.path()));
+        }
+    }
+    let said =
+        stdout(&niwaki(&["compare", "runs/ppo", "runs/tempered-0.25", "--out", "both"], folder.path()));
+    assert!(said.contains("ppo") && said.contains("tempered:0.25") && said.contains("of 2"), "{said}");
+    assert!(said.ends_with("wrote both/compare.json\nwrote both/index.html\n"), "{said}");
+    let json = fs::read_to_string(folder.path().join("both/compare.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["niwaki"], env!("CARGO_PKG_VERSION"));
+    // Seeds 1 and 2 are those that both have; the difference is that of the curves' means, taken here by hand.
+    let mean = |arm: &str, seed: u64| {
+        let path = folder.path().join(format!("runs/{arm}/{seed}/curve.jsonl"));
+        let lines: Vec<serde_json::Value> = fs::read_to_string(path)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        lines.iter().map(|line| line["eta"].as_f64().unwrap()).sum::<f64>() / lines.len() as f64
+    };
+    let by_hand = [1, 2].map(|seed| mean("tempered-0.25", seed) - mean("ppo", seed));
+    let auc = &json["differences"][0];
+    assert_eq!((auc["endpoint"].as_str(), auc["pairs"].as_u64()), (Some("auc"), Some(2)));
+    assert!((auc["mean"].as_f64().unwrap() - (by_hand[0] + by_hand[1]) / 2.0).abs() < 1e-12, "{auc}");
+    let wins = by_hand.iter().filter(|difference| **difference > 0.0).count();
+    assert_eq!(auc["wins"].as_u64(), Some(wins as u64));
+    let refused = niwaki(&["compare", "nowhere"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
 }

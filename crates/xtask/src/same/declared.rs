@@ -63,6 +63,32 @@ impl fmt::Display for Declared {
 /// Every difference that is meant.
 pub(super) const DECLARED: &[Declared] = &[
     Declared {
+        path: "index.html",
+        change: Change::Bytes,
+        reason: "pages use the width of a screen, have a form for phones, toggles, values and zoom, and begin with the verdict",
+    },
+    Declared { path: "train-*/index.html", change: Change::Added, reason: "a run ends with a page" },
+    Declared {
+        path: ".json",
+        change: Change::Fields(&["niwaki"]),
+        reason: "documents say which version made them",
+    },
+    Declared {
+        path: "rows.json",
+        change: Change::Bytes,
+        reason: "rows stand in an object beside the version; rows.csv has the same numbers",
+    },
+    Declared {
+        path: "oracle/*.json",
+        change: Change::Bytes,
+        reason: "the same; oracle.csv has the same numbers",
+    },
+    Declared {
+        path: "printed.txt",
+        change: Change::Bytes,
+        reason: "files that were written are named alike by every command, and verdicts come first in tables",
+    },
+    Declared {
         path: "events.out.tfevents",
         change: Change::Bytes,
         reason: "TensorBoard's events carry the time at which they were written",

@@ -3,7 +3,8 @@
 mod given;
 mod watch;
 
-use crate::{output, terminal};
+use crate::output::{self, FormatArgs, Out, Piece};
+use crate::terminal;
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use given::Given;
@@ -71,11 +72,11 @@ pub(crate) struct Args {
     /// Exit with code 1 where a number meets a condition, e.g. 'ess<0.3'; may be repeated.
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Gate>,
-    /// What to print.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// Also write a page with plots, and all numbers as JSON, into this folder.
-    #[arg(long, value_name = "DIR")]
+    #[command(flatten)]
+    format: FormatArgs,
+    /// Where to write a page with plots, and all numbers as JSON: a folder for both, or one file that ends in .html or
+    /// .json.
+    #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
 }
 
@@ -87,14 +88,6 @@ enum Reference {
     Behaviour,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Verdict, reasons and a table of numbers.
-    Text,
-    /// Everything measured, full precision.
-    Json,
-}
-
 const HELP: &str = "\
 A dump has one record per trajectory with the log-probs of its steps under the policy that sampled (old_log_prob) and
 under the policy as it is now (new_log_prob), and an advantage or a reward; the names of TRL and verl are understood.
@@ -103,6 +96,7 @@ docs/advise.md has the schema, the meaning of every number and recipes for expor
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let question = self.question()?;
+        self.place()?;
         let given = Given::new(&self.files, self.runs())?;
         match self.watch {
             Some(seconds) => watch::follow(&self, &given, &question, seconds),
@@ -112,10 +106,7 @@ impl Args {
 
     /// Reads all runs, prints and writes what they say.
     fn show(&self, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<ExitCode> {
-        let mut advices = Vec::with_capacity(runs.len());
-        for files in runs {
-            advices.push(self.read(files, question.clone())?);
-        }
+        let advices = self.advices(runs, question)?;
         let mut code = ExitCode::SUCCESS;
         let several = advices.len() > 1;
         for advice in &advices {
@@ -131,24 +122,35 @@ impl Args {
             let together = Comparison { runs: advices };
             (together.text(terminal::width()), together.json()?, together.page(output::made()))
         };
-        match self.format {
-            Format::Text => {
-                for files in runs.iter().filter(|files| files.len() > 1) {
-                    terminal::say(&format!("joined as one run: {}", run_name(files)));
-                }
-                terminal::say(text.trim_end());
+        if self.format.is_json() {
+            terminal::give(&output::signed(&json));
+        } else {
+            for files in runs.iter().filter(|files| files.len() > 1) {
+                terminal::say(&format!("joined as one run: {}", run_name(files)));
             }
-            Format::Json => terminal::say(&json),
+            terminal::say(text.trim_end());
         }
-        if let Some(folder) = &self.out {
-            let path = folder.join("index.html");
-            output::write_whole(&folder.join("advise.json"), &json)?;
-            output::write_whole(&path, &page.to_html())?;
-            if self.format == Format::Text {
-                terminal::say(&format!("\nreport: {}", path.display()));
-            }
+        if let Some(out) = self.place()? {
+            let pieces = [Piece::json("advise.json", &json), Piece::new("index.html", page.to_html())];
+            output::name_written(&out.write(&pieces)?, self.format.is_json());
         }
         Ok(code)
+    }
+
+    /// The advice for each run.
+    fn advices(&self, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<Vec<Advice>> {
+        runs.iter().map(|files| self.read(files, question.clone())).collect()
+    }
+
+    /// The advice for every run that was given.
+    pub(super) fn advise(&self) -> anyhow::Result<Vec<Advice>> {
+        let given = Given::new(&self.files, self.runs())?;
+        self.advices(&given.runs()?, &self.question()?)
+    }
+
+    /// Where files go.
+    fn place(&self) -> anyhow::Result<Option<Out<'_>>> {
+        self.out.as_deref().map(|path| Out::new(path, &["html", "json"])).transpose()
     }
 
     fn read(&self, files: &[PathBuf], question: Question) -> anyhow::Result<Advice> {
@@ -156,7 +158,7 @@ impl Args {
         let mut begun = false;
         let advice = advise(files, question, &mut |bytes, done| {
             if !std::mem::replace(&mut begun, true) {
-                bar.begin(terminal::progress(bytes, "reading"));
+                bar.begin(terminal::byte_progress(bytes, "reading"));
             }
             bar.at(done);
         });

@@ -2,9 +2,10 @@
 
 use crate::commands::policy::{self, DecodeArgs};
 use crate::commands::solve::duration;
-use crate::{output, terminal};
+use crate::output::{self, Out, Piece};
+use crate::terminal;
 use anyhow::Context;
-use niwaki_page::{Axis, BarChart, Bars, Cell, Column, Figure, Format, Made, Page, Section, Table};
+use niwaki_page::{Axis, BarChart, Bars, Cell, Column, Figure, Format, Page, Section, Table};
 use niwaki_shop::planning::Method;
 use niwaki_shop::planning::contest::{
     Contest, Entrant, Found, Progress, Reference, Row, Scheduled, Standing, mean_gap,
@@ -22,13 +23,13 @@ pub(crate) struct Args {
     /// Table of best-known values: `name,jobs,machines,lb,ub,source`; bounds.csv in the folder if absent.
     #[arg(long)]
     bounds: Option<PathBuf>,
-    /// Seek every optimum for so long, e.g. 10s, instead of reading a table of best-known values.
+    /// Search for every optimum this long, e.g. 10s, instead of reading a table of best-known values.
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "bounds")]
     optima: Option<Duration>,
     /// Methods as `solve` names them, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "rule:spt,rule:mwkr")]
     methods: Vec<String>,
-    /// Folder that `niwaki train` has written, whose policy is measured too; may be given several times.
+    /// Folder written by `niwaki train`, whose policy is measured too; may be given several times.
     #[arg(long = "policy", value_name = "RUN")]
     policies: Vec<PathBuf>,
     #[command(flatten)]
@@ -36,23 +37,21 @@ pub(crate) struct Args {
     /// Only instances whose name starts with this, e.g. ta.
     #[arg(long, default_value = "")]
     prefix: String,
-    /// How long exact and ig may search on each instance.
+    /// Time limit of exact and ig on each instance.
     #[arg(long, default_value = "1s", value_parser = duration)]
     time: Duration,
-    /// Seed of whatever the methods draw.
+    /// Random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Where to write every makespan as CSV.
-    #[arg(long)]
-    csv: Option<PathBuf>,
-    /// Where to write the report as a page.
-    #[arg(long)]
-    page: Option<PathBuf>,
+    /// Where to write a page, and every makespan as CSV: a folder for both, or one file that ends in .html or .csv.
+    #[arg(long, value_name = "PLACE")]
+    out: Option<PathBuf>,
 }
 
 impl Args {
     /// Runs every method on every instance and prints the mean gaps by size.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let place = self.out.as_deref().map(|path| Out::new(path, &["html", "csv"])).transpose()?;
         let entrants = self.entrants()?;
         let bar = terminal::Bar::default();
         let standing = self.contest().run(&entrants, |told| match told {
@@ -67,11 +66,12 @@ impl Args {
             summary.to_text(100).trim_end(),
             effort(&standing).to_text(100).trim_end()
         ));
-        if let Some(path) = &self.csv {
-            output::write_whole(path, &every_row(&standing).to_csv())?;
-        }
-        if let Some(path) = &self.page {
-            output::write_whole(path, &self.report(&standing, summary))?;
+        if let Some(out) = place {
+            let pieces = [
+                Piece::new("makespans.csv", every_row(&standing).to_csv()),
+                Piece::new("index.html", self.report(&standing, summary)),
+            ];
+            output::name_written(&out.write(&pieces)?, false);
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -144,13 +144,11 @@ impl Args {
                 Cell::number(row.gap(last)),
             ]);
         }
-        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        let command = words.collect::<Vec<_>>().join(" ");
         Page::new("Scheduling methods against the best known")
             .subtitle(format!("{folder}: {} instances, {} methods", rows.len(), names.len()))
             .section(section)
             .section(Section::new("Where it is hardest").table(hardest))
-            .made(Made::new(command).fact("time limit", format!("{:?} for each search", self.time)))
+            .made(output::made().fact("time limit", format!("{:?} for each search", self.time)))
             .to_html()
     }
 }

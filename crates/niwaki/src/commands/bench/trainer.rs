@@ -13,7 +13,7 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(flatten)]
     device: DeviceArgs,
-    /// A run's file; the paper's transformer on the two-branch reward where absent.
+    /// A run's file; the paper's transformer on the two-branch reward if absent.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Changes to the file, e.g. update.reuse=8.

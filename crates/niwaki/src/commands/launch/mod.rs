@@ -23,8 +23,8 @@ pub(crate) struct PlanArgs {
     /// The plan, as `niwaki split` wrote it: a file, or an object of a bucket.
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
     pub(super) plan: PathBuf,
-    /// Where results go that all machines share: a folder, or a bucket (s3://, gs://, az://) and a prefix in it; it may hold
-    /// some of them already.
+    /// Where all machines put results: a folder, or a bucket (s3://, gs://, az://) and a prefix in it. Finished
+    /// results in it are kept.
     #[arg(long, value_name = "STORE", default_value = "runs")]
     pub(super) out: String,
     /// How often a unit may fail before it is given up.
@@ -94,10 +94,10 @@ struct Elsewhere {
     /// Print what would be submitted, and stop.
     #[arg(long)]
     dry_run: bool,
-    /// Most units at the same time.
+    /// Largest number of units at the same time.
     #[arg(long, value_name = "N")]
     at_once: Option<usize>,
-    /// The program, as the machines find it; this very one where absent.
+    /// Path of the program on those machines; that of this program if absent.
     #[arg(long, value_name = "FILE")]
     program: Option<String>,
 }

@@ -1,0 +1,218 @@
+//! A comparison as text, JSON and a page.
+
+use super::compare::{Comparison, Difference, Endpoint, Group};
+use crate::Error;
+use niwaki_page::{
+    Axis, Callout, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section,
+    Series, Table, Tone,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+impl Comparison {
+    /// Every group: its runs, and where they end.
+    #[must_use]
+    pub fn groups_table(&self) -> Table {
+        let mut table = Table::new(format!("Runs, by their {}", self.judged.words()))
+            .column(Column::text("group"))
+            .column(Column::number("seeds").format(Format::fixed(0)));
+        for endpoint in Endpoint::ALL {
+            table = table.column(Column::number(endpoint.words()).format(Format::fixed(3)));
+        }
+        table = table.column(Column::number("mean drift").format(Format::significant(3)));
+        for group in &self.groups {
+            let mean = |value: &dyn Fn(&super::Run) -> f64| {
+                group.runs.iter().map(value).sum::<f64>() / group.runs.len().max(1) as f64
+            };
+            let mut cells = vec![Cell::from(group.name.as_str()), Cell::from(group.runs.len() as f64)];
+            for endpoint in Endpoint::ALL {
+                cells.push(Cell::from(mean(&|run| endpoint.of(run, self.judged))));
+            }
+            cells.push(Cell::from(mean(&|run| run.finished.summary.mean_drift)));
+            table.push(cells);
+        }
+        table
+    }
+
+    /// Every other group against the first, seed by seed; the verdict comes first.
+    ///
+    /// # Errors
+    /// As [`Comparison::difference`].
+    pub fn differences_table(&self) -> Result<Table, Error> {
+        let first = self.groups.first().map_or("", |group| group.name.as_str());
+        let mut table = Table::new(format!("Against {first}, paired by seed"))
+            .column(Column::text("verdict"))
+            .column(Column::text("group"))
+            .column(Column::text("endpoint"))
+            .column(Column::number("difference").format(Format::fixed(3).signed()))
+            .column(Column::text("95% interval"))
+            .column(Column::text("seeds ahead"))
+            .column(Column::number("p").format(Format::significant(2)));
+        for (at, group) in self.groups.iter().enumerate().skip(1) {
+            for endpoint in Endpoint::ALL {
+                let cells = match self.difference(at, endpoint)? {
+                    None => vec![
+                        Cell::from("no seed in common"),
+                        Cell::from(group.name.as_str()),
+                        Cell::from(endpoint.words()),
+                    ],
+                    Some(found) => vec![
+                        Cell::from(verdict(&found)),
+                        Cell::from(group.name.as_str()),
+                        Cell::from(endpoint.words()),
+                        Cell::from(found.mean),
+                        Cell::from(interval(&found)),
+                        Cell::from(format!("{} of {}", found.signs.wins, found.pairs)),
+                        Cell::from(found.signs.two_sided()),
+                    ],
+                };
+                table.push(cells);
+            }
+        }
+        Ok(table.note(
+            "The interval resamples seeds (10,000 times); p is the exact two-sided sign test. Positive: ahead of the first group.",
+        ))
+    }
+
+    /// All numbers, for programs.
+    ///
+    /// # Errors
+    /// As [`Comparison::difference`].
+    pub fn json(&self) -> Result<String, Error> {
+        let run = |run: &super::Run| {
+            json!({
+                "folder": run.folder.display().to_string(),
+                "seed": run.spec.seed,
+                "auc": Endpoint::Auc.of(run, self.judged),
+                "final": Endpoint::Final.of(run, self.judged),
+                "mean_drift": run.finished.summary.mean_drift,
+            })
+        };
+        let group = |group: &Group| json!({ "name": group.name, "runs": group.runs.iter().map(run).collect::<Vec<_>>() });
+        let mut differences: Vec<Value> = Vec::new();
+        for (at, group) in self.groups.iter().enumerate().skip(1) {
+            for (name, endpoint) in [("auc", Endpoint::Auc), ("final", Endpoint::Final)] {
+                if let Some(found) = self.difference(at, endpoint)? {
+                    differences.push(json!({
+                        "group": group.name,
+                        "against": self.groups[0].name,
+                        "endpoint": name,
+                        "pairs": found.pairs,
+                        "mean": found.mean,
+                        "low": found.interval.map(|interval| interval.low),
+                        "high": found.interval.map(|interval| interval.high),
+                        "wins": found.signs.wins,
+                        "losses": found.signs.losses,
+                        "ties": found.signs.ties,
+                        "p": found.signs.two_sided(),
+                    }));
+                }
+            }
+        }
+        let document = json!({
+            "judged_by": self.judged.words(),
+            "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
+            "differences": differences,
+        });
+        Ok(format!("{document:#}"))
+    }
+
+    /// The mean curve of every group, each seed as a thin line behind it.
+    #[must_use]
+    pub fn curves(&self) -> LineChart {
+        let mut chart = LineChart::new("Curves, run by run")
+            .x(Axis::linear("iteration").whole())
+            .y(Axis::linear(self.judged.words()));
+        for (at, group) in self.groups.iter().enumerate() {
+            let curves: Vec<Vec<(f64, f64)>> = group.runs.iter().map(|run| run.curve(self.judged)).collect();
+            let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+            for &(x, y) in curves.iter().flatten() {
+                let sum = sums.entry(x as u64).or_default();
+                *sum = (sum.0 + y, sum.1 + 1.0);
+            }
+            // Where some runs have ended, the others' mean would jump.
+            let all = curves.len() as f64;
+            let mean = sums.iter().filter(|(_, sum)| sum.1 == all).map(|(&x, sum)| (x as f64, sum.0 / sum.1));
+            let mut series = Series::new(group.name.clone(), mean.collect::<Vec<_>>()).tone(Tone::Hue(at));
+            if curves.len() > 1 {
+                series = curves.into_iter().fold(series, Series::run);
+            }
+            chart = chart.series(series);
+        }
+        chart
+    }
+
+    /// Conclusion, curves, differences, all runs.
+    ///
+    /// # Errors
+    /// As [`Comparison::difference`].
+    pub fn page(&self, made: Made) -> Result<Page, Error> {
+        let mut section = Section::new("Who is ahead");
+        let mut forest = ForestChart::new("Difference from the first group")
+            .x(Axis::linear(Endpoint::Auc.words()).include(0.0));
+        let mut drawn = false;
+        for (at, group) in self.groups.iter().enumerate().skip(1) {
+            let Some(found) = self.difference(at, Endpoint::Auc)? else { continue };
+            section = section.callout(callout(&group.name, &self.groups[0].name, &found));
+            if let Some(interval) = found.interval {
+                forest =
+                    forest.line(Interval::new(group.name.clone(), found.mean, interval.low, interval.high));
+                drawn = true;
+            }
+        }
+        let runs: usize = self.groups.iter().map(|group| group.runs.len()).sum();
+        section = section.figure(Figure::new(&self.curves()).caption(
+            "Bold: the mean over seeds. Thin: every seed. Click a name in the legend to hide or show it.",
+        ));
+        let mut page = Page::new("Runs side by side")
+            .subtitle(format!(
+                "{} groups, {runs} runs, judged by their {}",
+                self.groups.len(),
+                self.judged.words()
+            ))
+            .section(section);
+        if self.groups.len() > 1 {
+            let mut differences = Section::new("Differences");
+            if drawn {
+                differences =
+                    differences
+                        .figure(Figure::new(&forest).caption(
+                            "Mean paired difference with its 95% interval; right of zero is ahead.",
+                        ));
+            }
+            page = page.section(differences.table(self.differences_table()?));
+        }
+        Ok(page.section(Section::new("All groups").table(self.groups_table())).made(made))
+    }
+}
+
+fn verdict(found: &Difference) -> &'static str {
+    match found.interval {
+        None => "one seed says little",
+        Some(interval) if interval.low > 0.0 => "ahead",
+        Some(interval) if interval.high < 0.0 => "behind",
+        Some(_) => "no clear difference",
+    }
+}
+
+fn interval(found: &Difference) -> String {
+    let number = |value: f64| Format::fixed(3).signed().text(value);
+    found
+        .interval
+        .map_or("–".to_owned(), |interval| format!("{} to {}", number(interval.low), number(interval.high)))
+}
+
+fn callout(group: &str, first: &str, found: &Difference) -> Callout {
+    let because = format!(
+        "Mean difference over the run {} (95% interval {}), ahead on {} of {} seeds.",
+        Format::fixed(3).signed().text(found.mean),
+        interval(found),
+        found.signs.wins,
+        found.pairs
+    );
+    match verdict(found) {
+        "ahead" => Callout::good(format!("{group} is ahead of {first}."), because),
+        "behind" => Callout::bad(format!("{group} is behind {first}."), because),
+        other => Callout::neutral(format!("{group} and {first}: {other}."), because),
+    }
+}

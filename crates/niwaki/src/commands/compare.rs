@@ -1,0 +1,51 @@
+//! `niwaki compare`: finished runs side by side.
+
+use crate::output::{self, FormatArgs, Out, Piece};
+use crate::terminal;
+use niwaki_study::runs::{Comparison, Run};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compares finished runs.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folders that `niwaki train` or a study has written, or folders above them. Runs that differ in their seed alone are
+    /// one group; the other groups are compared with the first, seed by seed.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    #[command(flatten)]
+    format: FormatArgs,
+    /// Where to write a page with the curves, and all numbers as JSON: a folder for both, or one file that ends in .html or
+    /// .json.
+    #[arg(long, value_name = "PLACE")]
+    out: Option<PathBuf>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let place = self.out.as_deref().map(|path| Out::new(path, &["html", "json"])).transpose()?;
+        let mut runs = Vec::new();
+        for folder in &self.runs {
+            runs.extend(Run::below(folder)?);
+        }
+        let comparison = Comparison::of(runs)?;
+        let json = comparison.json()?;
+        if self.format.is_json() {
+            terminal::give(&output::signed(&json));
+        } else {
+            terminal::say(comparison.groups_table().to_text(terminal::width()).trim_end());
+            if comparison.groups.len() > 1 {
+                terminal::say(&format!(
+                    "\n{}",
+                    comparison.differences_table()?.to_text(terminal::width()).trim_end()
+                ));
+            }
+        }
+        if let Some(out) = place {
+            let page = comparison.page(output::made())?.to_html();
+            let pieces = [Piece::json("compare.json", &json), Piece::new("index.html", page)];
+            output::name_written(&out.write(&pieces)?, self.format.is_json());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

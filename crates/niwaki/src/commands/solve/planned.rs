@@ -1,0 +1,105 @@
+//! `niwaki solve` for plans: shops with names, dates and an objective.
+
+use super::found::Found;
+use super::search::{STOP, beside_a_bar};
+use super::{Args, name};
+use crate::output::Piece;
+use anyhow::{Context, bail};
+use niwaki_shop::general::{self, Answer, Past, Progress};
+use niwaki_shop::plan::Plan;
+use niwaki_shop::planning::chart;
+use niwaki_shop::{Limits, Schedule};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Schedules a plan.
+pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
+    let plan = match &args.objective {
+        Some(objective) => plan.with_objective(objective)?,
+        None => plan,
+    };
+    let given = args.from.as_deref().map(|path| given(&plan, path)).transpose()?;
+    let fixed_until = match &args.fixed_until {
+        Some(_) if given.is_none() => bail!("--fixed-until: name the schedule that has begun with --from"),
+        Some(text) => Some(plan.moment(text).context("--fixed-until")?),
+        None => None,
+    };
+    let deadline =
+        args.deadline.as_deref().map(|text| plan.moment(text).context("--deadline")).transpose()?;
+    let past = Past { schedule: given.as_ref(), fixed_until };
+    let limits = Limits::new(args.time, args.seed).stopped_by(&STOP);
+    let answer = beside_a_bar(args.time, |bar| {
+        let mut show = |progress: &Progress<'_>| {
+            let values: Vec<String> =
+                progress.values.iter().enumerate().map(|(sum, &value)| plan.amount(sum, value)).collect();
+            bar.set_message(format!("{} {}", plan.objective, values.join(", ")));
+        };
+        general::solve(&plan.shop, limits, args.threads(), past, &mut show)
+    });
+    let answer = answer.with_context(|| args.file.display().to_string())?;
+    found(args, &plan, &answer, deadline)
+}
+
+fn given(plan: &Plan, path: &Path) -> anyhow::Result<Schedule> {
+    let at = || format!("--from {}", path.display());
+    let text = niwaki_files::read_text(path).with_context(at)?;
+    plan.read_schedule(&text).with_context(at)
+}
+
+fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> anyhow::Result<Found> {
+    let shop = &plan.shop;
+    let mut found = Found {
+        chart: chart(plan, &answer.schedule, &name(&args.file), deadline),
+        schedule: answer.schedule.clone(),
+        ..Found::default()
+    };
+    found.files.push(Piece::new("schedule.csv", plan.schedule_csv(&answer.schedule)));
+    found.files.push(Piece::json("schedule.json", &plan.schedule_json(&answer.schedule)));
+    if plan.clock.start.is_some() {
+        found.files.push(Piece::new("schedule.ics", plan.schedule_ics(&answer.schedule)?));
+    }
+    found.lines.push(format!(
+        "{}: shop, {} jobs, {} machines, {} operations",
+        name(&args.file),
+        shop.jobs().len(),
+        shop.machines().len(),
+        shop.operations()
+    ));
+    found.fact("instance", name(&args.file));
+    found.fact("kind", "shop");
+    found.fact("jobs", shop.jobs().len());
+    found.fact("machines", shop.machines().len());
+    found.fact("operations", shop.operations());
+    let ends = shop.jobs().iter().zip(&answer.verdict.ends);
+    let late: Vec<&str> = ends
+        .filter(|(job, end)| job.due.is_some_and(|due| **end > due))
+        .map(|(job, _)| job.name.as_str())
+        .collect();
+    if shop.jobs().iter().any(|job| job.due.is_some()) {
+        let few =
+            if late.is_empty() || late.len() > 12 { String::new() } else { format!(": {}", late.join(", ")) };
+        found.lines.push(format!("late {} of {} jobs{few}", late.len(), shop.jobs().len()));
+        found.fact("late", late.len());
+        found.fact("late_jobs", late);
+    }
+    let makespan = answer.schedule.makespan();
+    if let Some(deadline) = deadline {
+        found.hold(makespan, deadline, &plan.clock.show(deadline));
+    }
+    found.lines.push(format!("ends {}", plan.clock.show(makespan)));
+    found.fact("ends", plan.clock.show(makespan));
+    found.lines.push(format!("objective {}", plan.objective));
+    found.fact("objective", plan.objective.to_string());
+    let pairs = answer.verdict.values.iter().zip(&answer.bounds).enumerate();
+    let mut sums = Vec::new();
+    for (sum, (&value, &bound)) in pairs {
+        let bound = bound.min(value);
+        let title = &plan.objective.sums[sum];
+        found.lines.push(format!("{title} {} (bound {})", plan.amount(sum, value), plan.amount(sum, bound)));
+        sums.push(json!({ "name": title.to_string(), "value": value, "bound": bound }));
+    }
+    found.fact("values", Value::from(sums));
+    found.lines.push(format!("proven {}", if answer.proven() { "yes" } else { "no" }));
+    found.fact("proven", answer.proven());
+    Ok(found)
+}
