@@ -177,7 +177,7 @@ fn planned(plan: &Plan, scheduled: bool) {
     assert_eq!(checked.ok().as_ref(), Some(&answer.verdict.values));
     // What has no date has no calendar: a refusal is an answer.
     let _ = plan.schedule_ics(&answer.schedule);
-    drop(planning::chart(plan, &answer.schedule, "case"));
+    drop(planning::chart(plan, &answer.schedule, "case", None));
 }
 
 /// What a schedule places where. Rows of a file have an order of their own.
