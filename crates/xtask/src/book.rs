@@ -47,9 +47,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
         }
         broken.extend(faults(&path)?);
     }
-    for asset in ["images"] {
-        copy(&docs.join(asset), &out.join(asset))?;
-    }
+    copy(&docs.join("images"), &out.join("images"))?;
     ensure!(broken.is_empty(), "book:\n  {}", broken.join("\n  "));
     Ok(format!("book: {} pages in target/book, every link leads somewhere", leaves.len()))
 }
