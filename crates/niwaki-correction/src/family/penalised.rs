@@ -27,7 +27,7 @@ pub(super) static DRO: Member = Member {
     tried: &["dro:0.5"],
 };
 
-/// PPO less `β k3`, `k3 = e^{ref − log π} − (ref − log π) − 1` of a reference policy: TRL's `beta`.
+/// PPO less `β k3`, `k3 = e^{ref − log π} − (ref − log π) − 1` of a reference policy: TRL's `beta` with `use_bias_correction_kl = False`.
 ///
 /// The reference is the rollout policy where the batch names none. Its gradient is biased off policy: k3 is averaged over what the
 /// rollout policy drew.
@@ -47,7 +47,7 @@ pub(super) static KL_PENALTY: Member = Member {
 /// PPO less `β r k3`: the same penalty, weighed by the step's ratio, so that its mean over the rollout policy's draws is the KL of
 /// the trainable policy at each step, and its gradient that KL's gradient.
 ///
-/// TRL's `use_bias_correction_kl`, after DeepSeek-V3.2.
+/// TRL's `beta` as it is by default (`use_bias_correction_kl`), after DeepSeek-V3.2.
 ///
 /// Paper: `sec:related-work`
 pub(super) static KL_CORRECTED: Member = Member {
