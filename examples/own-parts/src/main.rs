@@ -13,7 +13,7 @@ mod task;
 
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
 use policy::Dials;
-use task::{DIALS, Draws, FACES};
+use task::{DIALS, Draws};
 
 /// Trajectories of a batch, epochs on each, batches.
 const LANES: usize = 64;
@@ -56,6 +56,7 @@ fn train(policy: &mut Dials, loss: &str, seed: u64) -> Result<(), Box<dyn std::e
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::FACES;
 
     #[test]
     fn training_opens_the_lock() {

@@ -29,7 +29,7 @@ pub fn run_page(run: &Run, made: Made) -> Page {
     } else {
         chart
     };
-    Page::new(format!("A {} trained on {}", spec.policy.kind.words(), spec.task.kind))
+    Page::new(format!("A {} policy trained on {}", spec.policy.kind.words(), spec.task.kind))
         .subtitle(format!(
             "{}, seed {}, {} of {} iterations",
             spec.update.correction, spec.seed, finished.summary.done, finished.summary.iterations
