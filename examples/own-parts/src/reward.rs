@@ -11,7 +11,7 @@ pub(crate) fn process() -> Result<Process, Error> {
 
 /// Its rewards, sequence by sequence.
 pub(crate) fn payoff(process: Process) -> Result<Payoff, Error> {
-    Payoff::from_fn(process, |lane| task::reward(lane))
+    Payoff::from_fn(process, task::reward)
 }
 
 /// The policy as a table over prefixes.
