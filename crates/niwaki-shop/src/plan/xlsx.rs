@@ -142,13 +142,16 @@ impl<'a> Book<'a> {
     fn rows(&mut self, name: &str, path: &str) -> Result<Rows> {
         let text = self.member(path)?.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
         let mut rows: Rows = Vec::new();
-        let (mut number, mut column) = (0, 0);
+        let (mut number, mut column) = (0_usize, 0);
         let mut cell = Cell::default();
         for event in Scanner::new(&text) {
             match event {
                 Event::Begin(element) => match element.name {
                     "row" => {
-                        number = element.get("r").and_then(|row| row.parse().ok()).unwrap_or(number + 1);
+                        number = element
+                            .get("r")
+                            .and_then(|row| row.parse().ok())
+                            .unwrap_or(number.saturating_add(1));
                         column = 0;
                         rows.pop_if(|(_, cells)| cells.is_empty());
                         rows.push((number, Vec::new()));
@@ -186,13 +189,15 @@ impl<'a> Book<'a> {
                         );
                         return Err(Error::Instance(what));
                     }
-                    let Some((_, cells)) = rows.last_mut() else { continue };
+                    let (Some((_, cells)), Some(place)) = (rows.last_mut(), column.checked_sub(1)) else {
+                        continue;
+                    };
                     self.cells += column.saturating_sub(cells.len());
                     if self.cells > CELLS {
                         return Err(too_many(&format!("cells up to sheet `{name}`, row {number}")));
                     }
                     cells.resize(cells.len().max(column), String::new());
-                    cells[column - 1] = text;
+                    cells[place] = text;
                 }
                 Event::End(_) => {}
             }
