@@ -16,20 +16,15 @@ import re
 import subprocess
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 
 import torch
 import trl
 from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python/tests"))
-sys.path.insert(0, str(ROOT / "benches/peers"))
-
-from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
-
 WORDS = ["<pad>", "<eos>", "<unk>", *(f"w{index}" for index in range(29))]
 NUMBERS = ["drift", "kl_k1", "kl_k3", "clip_fraction"]
 FRESH, GROUP, LENGTH, BATCHES = 1024, 4, 8, 6
@@ -67,8 +62,7 @@ def scores(model, prompts, completions):
 @torch.no_grad()
 def fresh(old, new, words, prompts, noise):
     """Completions of the old policy in groups, with rewards as the run pays them, as lines of a dump."""
-    chosen = [noise.choice(prompts) for _ in range(FRESH // GROUP) for _ in range(GROUP)]
-    chosen = sorted(chosen) if GROUP == 1 else [chosen[n - n % GROUP] for n in range(FRESH)]
+    chosen = [prompt for _ in range(FRESH // GROUP) for prompt in [noise.choice(prompts)] * GROUP]
     ids = torch.tensor([words(prompt)["input_ids"] for prompt in chosen])
     out, done = ids, torch.zeros(FRESH, dtype=torch.bool)
     masks = []
