@@ -6,7 +6,7 @@
 
 use crate::root;
 use anyhow::{Context, ensure};
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -197,8 +197,6 @@ fn page(leaves: &[Leaf], at: usize, text: &str) -> String {
                 if dest_url.contains("://") { dest_url } else { within(leaves, here, &dest_url).into() };
             Event::Start(Tag::Link { link_type, dest_url: turned, title, id })
         }
-        // One heading of the first level is the page's.
-        Event::End(TagEnd::Heading(HeadingLevel::H1)) => Event::End(TagEnd::Heading(HeadingLevel::H1)),
         other => other,
     });
     let mut body = String::new();

@@ -155,7 +155,12 @@ fn runs_stand_side_by_side_and_numbered_files_are_one() {
     fs::copy(example("null.jsonl"), at("null.jsonl")).unwrap();
     let two = json(&["win.jsonl", "null.jsonl"], folder.path());
     let runs = two["runs"].as_array().unwrap();
-    let alone = |name: &str| json(&[name], folder.path());
+    let alone = |name: &str| {
+        let mut said = json(&[name], folder.path());
+        // Signed once, not run by run.
+        assert_eq!(said.as_object_mut().unwrap().remove("niwaki").unwrap(), env!("CARGO_PKG_VERSION"));
+        said
+    };
     assert_eq!((&runs[0], &runs[1]), (&alone("win.jsonl"), &alone("null.jsonl")));
     let output = niwaki(&["advise", "win.jsonl", "null.jsonl", "--out", "page"], folder.path());
     let said = String::from_utf8(output.stdout).unwrap();
