@@ -168,7 +168,9 @@ fn value(kind: &str) -> String {
 /// Values of `impl Default for NAME`, where they are plain.
 fn defaults(code: &str, name: &str) -> Vec<(String, String)> {
     let Some((_, rest)) = code.split_once(&format!("impl Default for {name} {{")) else { return Vec::new() };
-    let Some(fields) = rest.split_once("Self {").and_then(|(_, rest)| rest.split_once('}')) else {
+    let Some(fields) =
+        rest.split_once("-> Self {").and_then(|(_, rest)| rest.split_once("Self {")?.1.split_once('}'))
+    else {
         return Vec::new();
     };
     let pair = |line: &str| {

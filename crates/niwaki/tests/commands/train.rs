@@ -163,7 +163,7 @@ fn the_examples_are_specs_that_can_run() {
         stdout(&niwaki(&["train", path.to_str().unwrap(), "--print-spec"], &examples));
         count += 1;
     }
-    assert_eq!(count, 11);
+    assert_eq!(count, 12);
 }
 
 #[test]
