@@ -68,6 +68,9 @@ impl Args {
                 terminal::say(&report(&spec, &summary, &folder));
                 let page = run_page(&Run::read(&folder)?, made());
                 let path = folder.join("index.html");
+                // Half a page that a killed process left.
+                niwaki_files::sweep_dead(&folder)
+                    .with_context(|| format!("cannot tidy {}", folder.display()))?;
                 output::write_whole(&path, &page.to_html())?;
                 output::name_written(&[path], false);
                 Ok(ExitCode::SUCCESS)
