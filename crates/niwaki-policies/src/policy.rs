@@ -128,6 +128,21 @@ pub trait Policy: Sized + Sync {
         Ok(None)
     }
 
+    /// What every member says at all prefixes, `[prefixes, vocab]` log-probabilities each, prefixes breadth first, where the
+    /// policy can enumerate the task and as many choices are open everywhere; `None` where not.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn tables<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut Self::Scratch<E>,
+        make: &MakeEngine<E>,
+    ) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        let _ = (engine, scratch, make);
+        Ok(None)
+    }
+
     /// Loads trajectories to be scored.
     ///
     /// # Errors

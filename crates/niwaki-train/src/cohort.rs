@@ -59,6 +59,11 @@ pub trait Cohort {
     fn times(&self) -> [(&'static str, f64); 4];
     /// The batch that the last iteration learned from, as one member saw it.
     fn last_batch(&self, member: usize) -> LastBatch;
+    /// What every member says at all prefixes; see [`Player::tables`].
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error>;
     /// Writes a member.
     ///
     /// # Errors
@@ -94,6 +99,10 @@ impl<P: Player> Cohort for Trainer<P> {
 
     fn last_batch(&self, member: usize) -> LastBatch {
         self.last_batch(member)
+    }
+
+    fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        self.tables()
     }
 
     fn save(&self, member: usize, path: &Path) -> Result<(), Error> {

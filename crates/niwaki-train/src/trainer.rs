@@ -375,6 +375,14 @@ impl<P: Player> Trainer<P> {
         }
     }
 
+    /// What every member says at all prefixes; see [`Player::tables`].
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        self.player.tables()
+    }
+
     /// Writes a member so that training can go on from here.
     ///
     /// # Errors

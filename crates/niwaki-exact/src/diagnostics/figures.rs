@@ -1,6 +1,7 @@
 //! MSE against α, sweeps over drift, channels and the bias witness.
 
 use super::{Row, Summary};
+use niwaki_correction::Surrogate;
 use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Series, Tone};
 
 /// MSE against the tempering coefficient, with PPO's level.
@@ -61,6 +62,44 @@ pub fn over_drift(summaries: &[Summary]) -> Panels {
         .panel(panel("Mean |bias|", Axis::log("mean |bias|"), &|row| row.absolute_bias.mean.max(1e-18)))
 }
 
+/// Error, direction and ESS of each iteration of a run, and how far it drifted.
+#[must_use]
+pub fn over_iterations(rows: &[Row]) -> Panels {
+    let mut losses: Vec<&Surrogate> = Vec::new();
+    for row in rows {
+        if !losses.contains(&&row.surrogate) {
+            losses.push(&row.surrogate);
+        }
+    }
+    losses.sort_by_key(|loss| after_the_papers(&loss.correction.to_string()));
+    let iterations = || Axis::linear("iteration").whole();
+    let panel = |title: &str, y: Axis, value: &dyn Fn(&Row) -> f64| {
+        let mut chart = LineChart::new(title).x(iterations()).y(y).height(240.0);
+        for (index, loss) in losses.iter().take(COLOURS).enumerate() {
+            let of = rows.iter().filter(|row| row.surrogate == **loss);
+            let points: Vec<_> = of.map(|row| (row.seed as f64, value(row))).collect();
+            chart =
+                chart.series(Series::new(loss.correction.label(), points).markers().tone(Tone::Hue(index)));
+        }
+        chart
+    };
+    let first = rows.first().map(|row| row.surrogate);
+    let drift = rows.iter().filter(|row| Some(row.surrogate) == first);
+    let drift: Vec<_> = drift.map(|row| (row.seed as f64, row.apart.drift)).collect();
+    let drift = LineChart::new("Drift σ²T")
+        .x(iterations())
+        .y(Axis::log("σ²T"))
+        .height(240.0)
+        .series(Series::new("drift", drift).markers())
+        .legend(Legend::None);
+    Panels::new("What each loss was worth along the run")
+        .columns(2)
+        .panel(panel("MSE", Axis::log("MSE"), &|row| row.measured.mse))
+        .panel(panel("Cosine with the gradient of η", Axis::linear("cosine"), &|row| row.measured.cosine))
+        .panel(panel("Normalised ESS", Axis::linear("ESS").include(0.0), &|row| row.measured.ess))
+        .panel(drift)
+}
+
 /// How much of the gradient of η each channel restores, per loss.
 ///
 /// Paper: `eq:gradient-two-channels`
@@ -102,7 +141,7 @@ pub fn witness(rows: &[Row]) -> Option<LineChart> {
     let positions = first.conditions.bias_witness.len();
     let mean =
         |t: usize| once.iter().map(|row| row.conditions.bias_witness[t]).sum::<f64>() / once.len() as f64;
-    let mut series = Series::new("mean over seeds", (0..positions).map(|t| (t as f64, mean(t)))).markers();
+    let mut series = Series::new("mean over pairs", (0..positions).map(|t| (t as f64, mean(t)))).markers();
     if once.len() > 1 {
         for row in &once {
             series = series.run(row.conditions.bias_witness.iter().enumerate().map(|(t, &b)| (t as f64, b)));
@@ -138,8 +177,13 @@ fn losses(summaries: &[Summary]) -> Vec<String> {
             names.push(name);
         }
     }
-    names.sort_by_key(|name| !(name == "ppo" || name == "full" || name.starts_with("tempered")));
+    names.sort_by_key(|name| after_the_papers(name));
     names
+}
+
+/// Whether a loss comes after those of the paper's spread.
+fn after_the_papers(name: &str) -> bool {
+    !(name == "ppo" || name == "full" || name.starts_with("tempered"))
 }
 
 fn label(summaries: &[Summary], loss: &str) -> String {

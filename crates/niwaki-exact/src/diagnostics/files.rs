@@ -1,6 +1,7 @@
 //! Summaries at full precision, as CSV and JSON.
 
-use super::Summary;
+use super::{Row, Summary, summarise};
+use crate::Error;
 use niwaki_page::csv_text;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -25,7 +26,24 @@ pub fn to_csv(summaries: &[Summary]) -> String {
     text
 }
 
-/// The same as a JSON array of objects; what is not a number becomes `null`.
+/// One line per iteration of a run and loss, at full precision.
+///
+/// # Errors
+/// As [`summarise`].
+pub fn iterations_to_csv(rows: &[Row]) -> Result<String, Error> {
+    let mut text = String::new();
+    for row in rows {
+        let alone = to_csv(&summarise(std::slice::from_ref(row))?);
+        let (head, line) = alone.split_once('\n').unwrap_or_default();
+        if text.is_empty() {
+            let _ = writeln!(text, "iteration,{head}");
+        }
+        let _ = write!(text, "{},{line}", row.seed);
+    }
+    Ok(text)
+}
+
+/// The summaries as a JSON array of objects; what is not a number becomes `null`.
 #[must_use]
 pub fn to_json(summaries: &[Summary]) -> String {
     let object = |row: &Summary| {

@@ -5,6 +5,7 @@ use crate::{Error, Pair, Payoff, Process, Table, Workspace};
 use niwaki_correction::Surrogate;
 use niwaki_stream::Key;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Where the two policies of a pair come from.
 #[derive(Clone, Debug)]
@@ -26,6 +27,9 @@ pub enum Policies {
         /// Logits of the candidate.
         new: Vec<f64>,
     },
+    /// The policies of a run one after the other, a table of logits `[prefixes, vocab]` each: table n − 1 rolled out for
+    /// iteration n, and table n is what the iteration made of it. Smaller drifts lie on the straight line between the two.
+    Along(Vec<Vec<f64>>),
 }
 
 /// What to measure.
@@ -64,10 +68,12 @@ impl Grid {
         Self { losses, ..self.clone() }
     }
 
-    fn seeds(&self) -> &[u64] {
+    /// What tells pairs of one reward and drift apart: seeds, or the iterations of a run, from 1.
+    fn seeds(&self) -> Vec<u64> {
         match &self.policies {
-            Policies::Drawn { seeds, .. } => seeds,
-            Policies::Given { .. } => &[0],
+            Policies::Drawn { seeds, .. } => seeds.clone(),
+            Policies::Given { .. } => vec![0],
+            Policies::Along(tables) => (1..tables.len() as u64).collect(),
         }
     }
 
@@ -78,10 +84,11 @@ impl Grid {
     /// # Errors
     /// Where an axis is empty or holds the same twice, a drift is not positive, or the oracle refuses.
     pub fn run(&self, tick: impl Fn() + Sync) -> Result<Vec<Row>, Error> {
+        let seeds = self.seeds();
         let empty = [
             ("the list of rewards", self.rewards.is_empty()),
             ("the list of drifts", self.drifts.is_empty()),
-            ("the list of seeds", self.seeds().is_empty()),
+            ("the list of seeds", seeds.is_empty()),
             ("the list of losses", self.losses.is_empty()),
         ];
         if let Some((what, _)) = empty.into_iter().find(|(_, empty)| *empty) {
@@ -99,20 +106,27 @@ impl Grid {
         if let Some(&drift) = self.drifts.iter().find(|drift| !(drift.is_finite() && **drift > 0.0)) {
             return Err(Error::Drift(drift));
         }
-        let old_logits = self.old_logits();
-        let old = Table::new(self.process, &old_logits)?;
+        let rolled_out = self.rolled_out();
+        let olds: Vec<Table> =
+            rolled_out.iter().map(|logits| Table::new(self.process, logits)).collect::<Result<_, _>>()?;
         let mut cells = Vec::with_capacity(self.pairs());
         for (reward, payoff) in &self.rewards {
             for &drift in &self.drifts {
-                cells.extend(self.seeds().iter().map(|&seed| (reward, payoff, drift, seed)));
+                let places = seeds.iter().enumerate();
+                cells.extend(places.map(|(place, &seed)| (reward, payoff, drift, place, seed)));
             }
         }
-        let one = |workspace: &mut Workspace, (reward, payoff, drift, seed): (&String, &Payoff, f64, u64)| {
-            let new = Table::new(self.process, &self.new_logits(&old_logits, drift, seed))?;
-            let rows = self.measure(reward, drift, seed, &Pair::new(&old, &new, payoff)?, workspace);
-            tick();
-            rows
-        };
+        let one =
+            |workspace: &mut Workspace,
+             (reward, payoff, drift, place, seed): (&String, &Payoff, f64, usize, u64)| {
+                // One rollout policy for all pairs, or one for each.
+                let place = place.min(olds.len() - 1);
+                let new = Table::new(self.process, &self.new_logits(&rolled_out[place], drift, seed))?;
+                let rows =
+                    self.measure(reward, drift, seed, &Pair::new(&olds[place], &new, payoff)?, workspace);
+                tick();
+                rows
+            };
         let at_once = usize::try_from(u128::from(self.memory) / self.process.bytes()).unwrap_or(usize::MAX);
         let share =
             if at_once < rayon::current_num_threads() { cells.len().div_ceil(at_once.max(1)) } else { 1 };
@@ -153,28 +167,32 @@ impl Grid {
             .collect()
     }
 
-    fn old_logits(&self) -> Vec<f64> {
+    /// Logits of the policies that rolled out: one for all pairs, or one for each.
+    fn rolled_out(&self) -> Vec<Cow<'_, [f64]>> {
         match &self.policies {
             Policies::Drawn { rollout_scale, .. } => {
                 let mut stream = Key::new(0, "rollout policy").open();
-                (0..self.process.edges()).map(|_| rollout_scale * stream.normal()).collect()
+                vec![(0..self.process.edges()).map(|_| rollout_scale * stream.normal()).collect()]
             }
-            Policies::Given { old, .. } => old.clone(),
+            Policies::Given { old, .. } => vec![old.into()],
+            Policies::Along(tables) => tables.iter().take(tables.len() - 1).map(Into::into).collect(),
         }
     }
 
     fn new_logits(&self, old: &[f64], drift: f64, seed: u64) -> Vec<f64> {
-        match &self.policies {
+        let new = match &self.policies {
             Policies::Drawn { .. } => {
                 let mut stream = Key::new(seed, "perturbation").open();
-                old.iter().map(|logit| logit + drift * stream.normal()).collect()
+                return old.iter().map(|logit| logit + drift * stream.normal()).collect();
             }
+            Policies::Given { new, .. } => new,
+            Policies::Along(tables) => &tables[seed as usize],
+        };
+        if drift == 1.0 {
             // The given table itself, to the bit.
-            Policies::Given { new, .. } if drift == 1.0 => new.clone(),
-            Policies::Given { new, .. } => {
-                old.iter().zip(new).map(|(old, new)| old + drift * (new - old)).collect()
-            }
+            return new.clone();
         }
+        old.iter().zip(new).map(|(old, new)| old + drift * (new - old)).collect()
     }
 }
 

@@ -18,7 +18,7 @@ mod oracle;
 mod page;
 mod row;
 
-pub use files::{to_csv, to_json};
+pub use files::{iterations_to_csv, to_csv, to_json};
 pub use grid::{Grid, Policies};
 pub use league::league_table;
 pub use oracle::{Progress, Report, Sweeps, oracle};

@@ -41,6 +41,8 @@ pub struct Report {
     pub sweeps: Option<Sweeps>,
     /// Whether the policies were given, so that no drift was asked for.
     pub given: bool,
+    /// Whether they are those of a run: then a row's seed is the iteration that took one to the next.
+    pub along: bool,
 }
 
 /// The losses' surroundings.
@@ -48,12 +50,12 @@ pub struct Report {
 pub struct Sweeps {
     /// The tempered member from α = 0 to 1 on the same pairs.
     pub alphas: Vec<Summary>,
-    /// The losses from little drift to the one asked for.
+    /// The losses from little drift to the one asked for; none along a run, whose iterations drift as they did.
     pub drifts: Vec<Summary>,
 }
 
 /// Measures every loss of a grid, and where `sweeps` are asked for the tempered family under the first loss's clip and
-/// routing, and all losses at smaller drifts.
+/// routing, and all losses at smaller drifts, unless the policies are those of a run.
 ///
 /// # Errors
 /// As [`Grid::run`].
@@ -64,15 +66,20 @@ pub fn oracle(grid: &Grid, sweeps: bool, watch: &(dyn Fn(Progress) + Sync)) -> R
         watch(Progress::Ends);
         rows
     };
+    let along = matches!(grid.policies, Policies::Along(_));
     let rows = measure(grid, "measuring")?;
     let league = summarise(&rows)?;
     let sweeps = if sweeps {
-        let mut few = grid.clone();
-        if let Policies::Drawn { seeds, .. } = &mut few.policies {
-            seeds.truncate(PAIRS);
-        }
-        let largest = grid.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let drifts = summarise(&measure(&few.at(&SHARES.map(|share| share * largest)), "sweeping drift")?)?;
+        let drifts = if along {
+            Vec::new()
+        } else {
+            let mut few = grid.clone();
+            if let Policies::Drawn { seeds, .. } = &mut few.policies {
+                seeds.truncate(PAIRS);
+            }
+            let largest = grid.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            summarise(&measure(&few.at(&SHARES.map(|share| share * largest)), "sweeping drift")?)?
+        };
         let tempered = |step: u32| {
             let correction = Correction::tempered(f64::from(step) / f64::from(ALPHAS))?;
             Ok(Surrogate { correction, ..grid.losses[0] })
@@ -83,7 +90,8 @@ pub fn oracle(grid: &Grid, sweeps: bool, watch: &(dyn Fn(Progress) + Sync)) -> R
     } else {
         None
     };
-    Ok(Report { rows, league, sweeps, given: matches!(grid.policies, Policies::Given { .. }) })
+    let given = along || matches!(grid.policies, Policies::Given { .. });
+    Ok(Report { rows, league, sweeps, given, along })
 }
 
 impl Report {
@@ -97,7 +105,12 @@ impl Report {
                 "{} reward, {} {}, mean KL {}, drift σ²T {}, dose Σ|b| {}",
                 first.reward,
                 first.seeds,
-                if first.seeds == 1 { "pair" } else { "pairs" },
+                match (self.along, first.seeds) {
+                    (true, 1) => "iteration",
+                    (true, _) => "iterations",
+                    (false, 1) => "pair",
+                    (false, _) => "pairs",
+                },
                 digits(first.mean_kl.mean),
                 digits(first.total_drift.mean),
                 digits(first.dose.mean)
@@ -107,8 +120,8 @@ impl Report {
         self.league.chunk_by(|a, b| a.reward == b.reward).map(table).collect()
     }
 
-    /// The page: for each reward the league table, MSE against α, the sweep over drift, the two channels and the witness.
-    /// None without sweeps.
+    /// The page: for each reward the league table, MSE against α, the sweep over drift (of a run: its iterations), the two
+    /// channels and the witness. None without sweeps.
     #[must_use]
     pub fn page(&self, title: &str, made: Made) -> Option<Page> {
         self.sweeps.as_ref().map(|sweeps| page::page(title, self, sweeps, made))
@@ -153,5 +166,42 @@ mod tests {
         let short = oracle(&grid, false, &|_| ()).unwrap();
         assert!(short.sweeps.is_none() && short.page("A question", made).is_none());
         assert_eq!(short.league[0].mse, report.league[0].mse);
+    }
+
+    #[test]
+    fn along_a_run_each_iteration_is_its_pair() {
+        let process = Process::new(2, 3).unwrap();
+        let table = |seed: u64| -> Vec<f64> {
+            let mut stream = niwaki_stream::Key::new(seed, "test").open();
+            (0..process.edges()).map(|_| stream.normal()).collect()
+        };
+        let tables: Vec<Vec<f64>> = (0..4).map(table).collect();
+        let losses = vec![Surrogate::new(Correction::ppo()), Surrogate::new(Correction::full())];
+        let grid = |policies| Grid {
+            process,
+            rewards: vec![("late-only".to_owned(), Reward::LateOnly.payoff(process).unwrap())],
+            drifts: vec![1.0],
+            policies,
+            losses: losses.clone(),
+            memory: u64::MAX,
+        };
+        let run = oracle(&grid(Policies::Along(tables.clone())), true, &|_| ()).unwrap();
+        assert!(run.given && run.along);
+        assert_eq!(run.rows.iter().map(|row| row.seed).collect::<Vec<_>>(), [1, 1, 2, 2, 3, 3]);
+        for (pair, rows) in tables.windows(2).zip(run.rows.chunks(2)) {
+            let alone = Policies::Given { old: pair[0].clone(), new: pair[1].clone() };
+            for (row, alone) in rows.iter().zip(&oracle(&grid(alone), false, &|_| ()).unwrap().rows) {
+                assert_eq!(row.measured.mse.to_bits(), alone.measured.mse.to_bits());
+            }
+        }
+        assert_eq!((run.league.len(), run.league[0].seeds), (2, 3));
+        let sweeps = run.sweeps.as_ref().unwrap();
+        assert_eq!((sweeps.drifts.len(), sweeps.alphas[0].seeds), (0, 3));
+        assert!(run.tables()[0].to_text(120).contains("3 iterations"));
+        assert!(run.page("A run", Made::new("law")).unwrap().to_html().contains("Iteration by iteration"));
+        assert!(
+            oracle(&grid(Policies::Along(tables[..1].to_vec())), false, &|_| ()).is_err(),
+            "no iteration"
+        );
     }
 }

@@ -8,12 +8,17 @@ use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
 pub(super) fn page(title: &str, results: &Report, sweeps: &Sweeps, made: Made) -> Page {
     let Some(first) = results.league.first() else { return Page::new(title).made(made) };
     let lowest = results.league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean)).unwrap_or(first);
-    let seeds = if first.seeds == 1 { "one pair".to_owned() } else { format!("{} pairs", first.seeds) };
+    let pairs = match (results.along, first.seeds) {
+        (false, 1) => "one pair of policies".to_owned(),
+        (false, pairs) => format!("{pairs} pairs of policies"),
+        (true, 1) => "the one iteration of a run".to_owned(),
+        (true, iterations) => format!("the {iterations} iterations of a run"),
+    };
     let mut rewards: Vec<&str> = results.league.iter().map(|row| row.reward.as_str()).collect();
     rewards.dedup();
     let mut page = Page::new(title)
         .subtitle(format!(
-            "Exact values on {seeds} of policies; {}; reward: {}",
+            "Exact values on {pairs}; {}; reward: {}",
             setting(first, results.given),
             rewards.join(", ")
         ))
@@ -92,13 +97,25 @@ fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, 
     let correct = conclusion(&league).into_iter().fold(correct, Section::callout);
     page.section(correct.figure(
         Figure::new(&figures::mse_against_alpha(&alphas))
-            .caption("The tempered family on the same pairs; bars are one standard error over seeds."),
+            .caption("The tempered family on the same pairs; bars are one standard error over pairs."),
     ))
         .section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
-        .section(section("How drift moves it", "drift").figure(
-            Figure::new(&figures::over_drift(&sweep))
-                .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),
-        ))
+        .section(if results.along {
+            section("Iteration by iteration", "iterations")
+                .prose(
+                    "The policy that drew an iteration's batch against the one that the iteration made of it: what each loss \
+                     would have been worth on that drift.",
+                )
+                .figure(
+                    Figure::new(&figures::over_iterations(&rows))
+                        .caption(format!("Exact values of each iteration{}.", figures::left_out(&league))),
+                )
+        } else {
+            section("How drift moves it", "drift").figure(
+                Figure::new(&figures::over_drift(&sweep))
+                    .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),
+            )
+        })
         .section(
             section("The two channels", "channels")
                 .prose(
@@ -117,7 +134,8 @@ fn witness_section(section: Section, rows: &[Row]) -> Section {
          minus PPO's bias.",
     );
     match figures::witness(rows) {
-        Some(chart) => section.figure(Figure::new(&chart).caption("Thin lines are single pairs.")),
+        Some(chart) => section
+            .figure(Figure::new(&chart).caption("Thin lines are single pairs; the thick one is their mean.")),
         None => section,
     }
 }

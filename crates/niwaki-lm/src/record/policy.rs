@@ -258,4 +258,13 @@ impl Policy for RecordPolicy {
         let conditionals = self.conditionals(engine, scratch, make)?;
         Ok(Some(conditionals.iter().map(|own| own.expected(|choices| task.reward(choices))).collect()))
     }
+
+    fn tables<E: Engine<Scalar = f32>>(
+        &self,
+        engine: &E,
+        scratch: &mut RecordScratch<E>,
+        make: &MakeEngine<E>,
+    ) -> std::result::Result<Option<Vec<Vec<f64>>>, Error> {
+        Ok(self.conditionals(engine, scratch, make)?.iter().map(Conditionals::table).collect())
+    }
 }

@@ -1,7 +1,7 @@
 //! A run's folder as one archive, which people's tools open: a zip file with nothing of the clock in it.
 
 use niwaki_files::read_own;
-use niwaki_train::run::{CHECKPOINT, CURVE, DUMP, EVENTS, OPTIMA, SPEC, SUMMARY, TURNS};
+use niwaki_train::run::{CHECKPOINT, CURVE, DUMP, EVENTS, OPTIMA, POLICIES, SPEC, SUMMARY, TURNS};
 use std::fs;
 use std::io::{self, Cursor, Read, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
 /// The files of a run, the only ones that are packed or unpacked. The summary comes last, as in a folder.
-const FILES: [&str; 8] = [SPEC, OPTIMA, CURVE, DUMP, EVENTS, CHECKPOINT, TURNS, SUMMARY];
+const FILES: [&str; 9] = [SPEC, OPTIMA, CURVE, DUMP, POLICIES, EVENTS, CHECKPOINT, TURNS, SUMMARY];
 
 /// The archive of a folder.
 pub(super) fn pack(folder: &Path) -> io::Result<Vec<u8>> {

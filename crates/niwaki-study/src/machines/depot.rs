@@ -9,7 +9,7 @@ use crate::Error;
 use crate::training::Planned;
 use niwaki_files::{read_own, sync_folder};
 use niwaki_store::Store;
-use niwaki_train::run::{self, CHECKPOINT, CURVE, Claim, DUMP, EVENTS, OPTIMA, SPEC, SUMMARY};
+use niwaki_train::run::{self, CHECKPOINT, CURVE, Claim, DUMP, EVENTS, OPTIMA, POLICIES, SPEC, SUMMARY};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use std::time::Duration;
 
 /// What a run that goes on needs. The checkpoint comes first: whoever may still write it wrote the lines that it counts
 /// on before.
-const GOES_ON: [&str; 6] = [CHECKPOINT, CURVE, DUMP, EVENTS, OPTIMA, SPEC];
+const GOES_ON: [&str; 7] = [CHECKPOINT, CURVE, DUMP, POLICIES, EVENTS, OPTIMA, SPEC];
 
 /// What two finished runs must have in common; times are in none of these.
-const RESULTS: [&str; 5] = [SUMMARY, CURVE, OPTIMA, DUMP, CHECKPOINT];
+const RESULTS: [&str; 6] = [SUMMARY, CURVE, OPTIMA, DUMP, POLICIES, CHECKPOINT];
 
 /// The store of a plan's runs, and where this process keeps those that it trains.
 pub(super) struct Depot {

@@ -160,6 +160,15 @@ pub trait Player {
         Ok(None)
     }
 
+    /// What every member says at all prefixes, `[prefixes, vocab]` logits each, prefixes breadth first, where the process can
+    /// be enumerated; `None` where not.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        Ok(None)
+    }
+
     /// The exact advantages of a member's trajectories, `[lane, step]`, where the process can be enumerated.
     fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {
         let _ = (member, rollout);

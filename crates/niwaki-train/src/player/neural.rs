@@ -268,6 +268,11 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         Ok(policy.exact_returns(engine, scratch, make, environment.view())?)
     }
 
+    fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        let Self { policy, engine, scratch, make, .. } = self;
+        Ok(policy.tables(engine, scratch, make)?)
+    }
+
     fn layout(&self) -> &Layout {
         self.policy.graph().layout()
     }

@@ -250,6 +250,11 @@ impl Player for Tables {
         Ok(Some(self.members.iter().map(|member| member.policy.eta(terminal)).collect()))
     }
 
+    fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
+        let edges = self.payoff.process().edges();
+        Ok(Some(self.members.iter().map(|member| member.policy.parameters()[..edges].to_vec()).collect()))
+    }
+
     fn exact_advantage(&self, member: usize, rollout: &Rollout) -> Option<Vec<f64>> {
         let advantages = self.members[member].policy.advantages(self.payoff.terminal());
         let taken = edges(rollout, member).map(|(row, action)| advantages[rollout.choices * row + action]);

@@ -1,7 +1,7 @@
 //! A finished run, read back: its files vouch for each other, or the one that does not is named.
 
-use super::dump::{self, Trajectory};
-use super::folder::{CHECKPOINT, CURVE, DUMP, Identity, SPEC, SUMMARY, damaged, disk, unsound};
+use super::dump::{self, PolicyTable, Trajectory};
+use super::folder::{CHECKPOINT, CURVE, DUMP, Identity, POLICIES, SPEC, SUMMARY, damaged, disk, unsound};
 use super::lines::Chain;
 use super::summary::Summary;
 use super::{check, lines};
@@ -65,6 +65,15 @@ pub fn verify(folder: &Path, recipe: &Recipe) -> Result<Option<Finished>, Error>
         )?;
         if finished.summary.dump.as_ref() != Some(&last) {
             return Err(damaged(&path, format!("it is not the dump that {SUMMARY} was made of")));
+        }
+    }
+    if recipe.spec.dump.policies {
+        let (path, count) = (folder.join(POLICIES), dump::policies_until(done));
+        let chain = Chain::new(&identity, POLICIES, &dump::policies_until);
+        let (kept, last) = lines::read_whole::<PolicyTable>(&path, count, chain)?;
+        dump::check_policies(&path, &kept)?;
+        if finished.summary.policies.as_ref() != Some(&last) {
+            return Err(damaged(&path, format!("they are not the policies that {SUMMARY} was made of")));
         }
     }
     let path = folder.join(CHECKPOINT);

@@ -18,13 +18,15 @@ pub const SPEC: &str = "spec.toml";
 pub const CURVE: &str = "curve.jsonl";
 /// Trajectories for `niwaki advise`.
 pub const DUMP: &str = "dump.jsonl";
+/// What the policy says at all prefixes, for `niwaki oracle`.
+pub const POLICIES: &str = "policies.jsonl";
 /// The member and how far it came.
 pub const CHECKPOINT: &str = "checkpoint.safetensors";
 /// The curve in a few numbers.
 pub const SUMMARY: &str = "summary.json";
 
 /// Every file of a run. The summary comes first: without it, the others are those of an unfinished run.
-const FILES: [&str; 8] = [SUMMARY, CHECKPOINT, TURNS, CURVE, DUMP, events::NAME, OPTIMA, SPEC];
+const FILES: [&str; 9] = [SUMMARY, CHECKPOINT, TURNS, CURVE, DUMP, POLICIES, events::NAME, OPTIMA, SPEC];
 
 /// What names a run in all its files: a run is a pure function of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

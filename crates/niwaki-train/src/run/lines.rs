@@ -218,9 +218,17 @@ pub(super) fn check_numbers(path: &Path, curve: &[Record]) -> Result<(), Error> 
 pub fn read_curve(folder: &Path, identity: &Identity) -> Result<Vec<Record>, Error> {
     let path = folder.join(CURVE);
     let bytes = read_own(&path).map_err(|source| disk(&path, source))?;
-    // A line without its end is still being written.
+    read_ended(&path, &bytes, Chain::new(identity, CURVE, &|done| done))
+}
+
+/// All lines of a text that have their end; one without is still being written.
+pub(super) fn read_ended<T: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+    mut chain: Chain,
+) -> Result<Vec<T>, Error> {
     let count = bytes.iter().filter(|&&byte| byte == b'\n').count();
-    Ok(read(&path, &bytes, count, &mut Chain::new(identity, CURVE, &|done| done))?.0)
+    Ok(read(path, bytes, count, &mut chain)?.0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The files of one run while it trains.
 
 use super::check;
-use super::dump::{self, Trajectory};
+use super::dump::{self, PolicyTable, Trajectory};
 use super::events::{self, Events};
-use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, SUMMARY};
+use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, POLICIES, SUMMARY};
 use super::lines::{self, Lines};
 use super::summary::Summary;
+use crate::record::finite;
 use crate::trainer::LastBatch;
 use crate::{Error, Recipe, Record};
 use niwaki_shop::Bounds;
@@ -18,6 +19,8 @@ pub(super) struct Member {
     lines: Lines,
     /// Where trajectories go, where they are asked for.
     dump: Option<Lines>,
+    /// Where policies go, where they are asked for.
+    policies: Option<Lines>,
     events: Events,
     /// Whether the events had to be written anew.
     pub(super) mended: bool,
@@ -37,8 +40,14 @@ impl Member {
         } else {
             None
         };
+        let policies = if recipe.spec.dump.policies {
+            let kept = dump::policies_until(done);
+            Some(Lines::open::<PolicyTable>(&folder, POLICIES, kept, &dump::policies_until)?.0)
+        } else {
+            None
+        };
         let (events, mended) = Events::open(&folder.file(events::NAME), &curve)?;
-        Ok(Self { folder, recipe: recipe.clone(), curve, lines, dump, events, mended })
+        Ok(Self { folder, recipe: recipe.clone(), curve, lines, dump, policies, events, mended })
     }
 
     /// Whether the trajectories of an iteration are to be kept.
@@ -61,6 +70,18 @@ impl Member {
         Ok(())
     }
 
+    /// Whether the member's policies are kept.
+    pub(super) fn wants_policies(&self) -> bool {
+        self.policies.is_some()
+    }
+
+    /// The policy after an iteration, or before the first.
+    pub(super) fn push_policy(&mut self, iteration: usize, logits: Vec<f64>) -> Result<(), Error> {
+        let logits = logits.into_iter().map(finite).collect();
+        let table = PolicyTable { iteration, logits };
+        self.policies.as_mut().map_or(Ok(()), |lines| lines.push(&table))
+    }
+
     /// Hands everything to the system; `sync` waits until what a checkpoint counts on is on the disk.
     pub(super) fn flush(&mut self, sync: bool) -> Result<(), Error> {
         if sync {
@@ -70,7 +91,9 @@ impl Member {
             self.write_curve_again()?;
         }
         self.lines.flush(sync)?;
-        self.dump.as_mut().map_or(Ok(()), |lines| lines.flush(sync))?;
+        for lines in [&mut self.dump, &mut self.policies].into_iter().flatten() {
+            lines.flush(sync)?;
+        }
         self.mended |= self.events.flush(&self.curve)?;
         Ok(())
     }
@@ -99,6 +122,7 @@ impl Member {
             device: device.to_owned(),
             curve: self.lines.last_check(),
             dump: self.dump.as_ref().map(Lines::last_check),
+            policies: self.policies.as_ref().map(Lines::last_check),
             turns: self.folder.identity().turns.clone(),
             ..Summary::of(&self.recipe.spec, &self.curve)?
         };

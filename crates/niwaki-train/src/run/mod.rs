@@ -7,6 +7,7 @@
 //! | `optima.json` | what is known of the instances' optima, where shops are played | before the first iteration |
 //! | `curve.jsonl` | one [`Record`](crate::Record) per line | on the way |
 //! | `dump.jsonl` | trajectories of every n-th iteration, where `[dump]` asks for them | on the way |
+//! | `policies.jsonl` | what the policy says at all prefixes before the first iteration and after each, where `[dump]` asks for it | on the way |
 //! | `events.out.tfevents.0.niwaki` | the curve for TensorBoard | on the way |
 //! | `checkpoint.safetensors` | the member and how far it came | every so often, and last |
 //! | `turns.json` | that training diverged, and under which spec it went on | then |
@@ -17,10 +18,10 @@
 //! written anew loses its summary first.
 //!
 //! **Who vouches for whom.** A run is a pure function of its spec and seed, so these two name it everywhere. The last
-//! key of every line of curve and dump is `check`: the checksum of the file's name, spec, seed and all lines up to this
+//! key of every line of curve, dump and policies is `check`: the checksum of the file's name, spec, seed and all lines up to this
 //! one, without the checks. Every line has the same columns that way, as people's tools like them, and any prefix of the
 //! file vouches for itself, which a header line or one sum over the file would not give a run that is half-way.
-//! `summary.json` and `optima.json` end with such a check too; the summary holds the last checks of curve and dump. The
+//! `summary.json` and `optima.json` end with such a check too; the summary holds the last checks of those files. The
 //! checkpoint holds spec, seed, iteration and a checksum of its own file. Line n is iteration n, and the curve of a
 //! finished run has as many lines as its summary says.
 //!
@@ -45,7 +46,7 @@
 //! | `lines.rs` | files of lines that can be cut back |
 //! | `optima.rs` | optima that are sought once |
 //! | `space.rs` | whether the disk holds the checkpoints, asked before anything is trained |
-//! | `dump.rs` | trajectories for `niwaki advise` |
+//! | `dump.rs` | trajectories for `niwaki advise`, policies for `niwaki oracle` |
 //! | `summary.rs` | endpoints of a curve |
 //! | `events.rs` | TensorBoard's format |
 //! | `turns.rs` | divergence, and other learning rates from the last good checkpoint on |
@@ -64,10 +65,12 @@ mod summary;
 mod train;
 mod turns;
 
-pub use dump::Trajectory;
+pub use dump::{PolicyTable, Trajectory, read_policies};
 pub use events::{NAME as EVENTS, timeless_events};
 pub use finished::{Finished, is_finished, verify};
-pub use folder::{CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, SPEC, SUMMARY, restore_spec};
+pub use folder::{
+    CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, POLICIES, SPEC, SUMMARY, restore_spec,
+};
 pub use lines::read_curve;
 pub use optima::{OPTIMA, known as known_optima};
 pub use runs::Runs;

@@ -94,7 +94,11 @@ impl Runs {
             bounds.as_deref().map_or(Ok(()), |bounds| optima::keep(&folder, bounds, done > 0))?;
             Member::open(folder, recipe, done)
         };
-        let members = folders.into_iter().zip(&recipes).map(open).collect::<Result<_, _>>()?;
+        let mut members: Vec<Member> =
+            folders.into_iter().zip(&recipes).map(open).collect::<Result<_, _>>()?;
+        if done == 0 {
+            keep_policies(cohort.as_mut(), &mut members)?;
+        }
         let mut bytes = 0;
         for recipe in &recipes {
             bytes += recipe.spec.checkpoint_bytes()?;
@@ -139,6 +143,7 @@ impl Runs {
             let batch = member.wants_batch(done).then(|| self.cohort.last_batch(place));
             member.push(record, batch.as_ref())?;
         }
+        keep_policies(self.cohort.as_mut(), &mut self.members)?;
         if self.flushed.elapsed() >= FLUSH {
             self.members.iter_mut().try_for_each(|member| member.flush(false))?;
             self.flushed = Instant::now();
@@ -219,6 +224,16 @@ impl Runs {
         one.finish(&self.device, true, self.bounds.as_deref())?;
         Ok(self.members.into_iter().map(|member| member.folder).collect())
     }
+}
+
+/// Keeps the policies as they are, for the members that are to keep them.
+fn keep_policies(cohort: &mut dyn Cohort, members: &mut [Member]) -> Result<(), Error> {
+    if !members.iter().any(Member::wants_policies) {
+        return Ok(());
+    }
+    let tables = cohort.tables()?.ok_or(Error::Mixed)?;
+    let done = cohort.done();
+    members.iter_mut().zip(tables).try_for_each(|(member, table)| member.push_policy(done, table))
 }
 
 /// Whether runs are to be saved that were not for so long, where saving takes so long.

@@ -67,6 +67,9 @@ pub struct Summary {
     /// The check of the dump's last line, where there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dump: Option<String>,
+    /// The check of the last policy's line, where they are kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policies: Option<String>,
     /// Where it diverged and went on with other learning rates.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub turns: Vec<Turn>,
@@ -125,6 +128,7 @@ impl Summary {
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),
             curve: String::new(),
             dump: None,
+            policies: None,
             turns: Vec::new(),
         })
     }

@@ -64,6 +64,7 @@ const TWO_ORDERS: Has = |kinds| kinds.task == Shop::TwoOrders { both: false, sla
 const DUE_DATES: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task && shop.has_due_dates());
 const TABLE: Has = |kinds| kinds.policy == PolicyKind::Tabular;
 const DECODER: Has = |kinds| kinds.policy == PolicyKind::Decoder;
+const ENUMERATED: Has = |kinds| TABLE(kinds) || RECORDS(kinds);
 const NETWORKS: Has = |kinds| !TABLE(kinds) && !DECODER(kinds);
 const TRANSFORMERS: Has = |kinds| matches!(kinds.policy, PolicyKind::Causal | PolicyKind::Pointer);
 const POINTER: Has = |kinds| kinds.policy == PolicyKind::Pointer;
@@ -245,6 +246,11 @@ pub(super) const FIELDS: &[Field] = &[
         "dump.every",
         ALL,
         "Keep the trajectories of every so many iterations for 'niwaki advise'; 0 for none.",
+    ),
+    field(
+        "dump.policies",
+        ENUMERATED,
+        "Keep what the policy says at all prefixes after every iteration, for 'niwaki oracle --run'.",
     ),
 ];
 

@@ -438,4 +438,7 @@ impl Default for CheckpointSpec {
 pub struct DumpSpec {
     /// Keep the trajectories of every so many iterations for `niwaki advise`; 0 for none.
     pub every: usize,
+    /// Keep what the policy says at all prefixes after every iteration for `niwaki oracle --run`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub policies: bool,
 }

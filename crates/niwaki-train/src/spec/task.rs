@@ -2,6 +2,7 @@
 
 use super::check::refuse;
 use super::shop::Shops;
+use super::size::{bytes_in_words, times};
 use super::{AdvantageKind, PolicyKind, Spec};
 use crate::Error;
 use niwaki_exact::{Process, Reward};
@@ -17,6 +18,9 @@ pub(super) const RECORD: &str = "record";
 
 /// The name of free text.
 pub(super) const TEXT: &str = "text";
+
+/// What a run's policies may take on the disk at most, in bytes.
+const POLICIES: u128 = 4 << 30;
 
 /// Which task a spec names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +147,7 @@ impl Spec {
                 }
                 self.check_decoder()?;
                 self.check_prime(task.as_ref())?;
+                self.check_policies(task.as_ref())?;
             }
             Played::Texts(_) => self.check_writer()?,
             Played::Shops(shops) => {
@@ -156,6 +161,29 @@ impl Spec {
         let width = self.policy.width.unwrap_or(1);
         if width == 0 || self.policy.heads == 0 || self.policy.hidden == Some(0) {
             return Err(refuse("policy", "width, heads and hidden must be at least 1".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether what the policy says at all prefixes can be kept: the oracle has tables in which every choice is open.
+    fn check_policies(&self, task: &dyn Sequence) -> Result<(), Error> {
+        if !self.dump.policies {
+            return Ok(());
+        }
+        if task.masked() || task.end().is_some() {
+            let reason =
+                "the oracle needs the same choices at every step, and this task closes some; leave it out";
+            return Err(refuse("dump.policies", reason.to_owned()));
+        }
+        let process = Process::new(task.vocab(), task.horizon())
+            .map_err(|error| refuse("dump.policies", error.to_string()))?;
+        // A logit takes about twenty characters.
+        let bytes = times(&[process.edges(), self.iterations.saturating_add(1), 20]);
+        if bytes > POLICIES {
+            let (bytes, most) = (bytes_in_words(bytes), bytes_in_words(POLICIES));
+            let reason =
+                format!("the tables of this run take {bytes}, more than {most}; set fewer iterations");
+            return Err(refuse("dump.policies", reason));
         }
         Ok(())
     }

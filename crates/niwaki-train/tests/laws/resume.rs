@@ -36,7 +36,9 @@ pub(super) fn train_until(recipe: &Recipe, folder: &Path, last: usize) -> Ending
 fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
     for policy in POLICIES {
         for more in [&["optimiser.kind=adam", "optimiser.rate=0.01"][..], &["optimiser.schedule=cosine"]] {
-            let recipe = with(policy, &[more, &["dump.every=2", "checkpoint.every=2"]].concat());
+            // Tables are enumerated.
+            let kept: &[&str] = if policy == "tabular" { &["dump.policies=true"] } else { &[] };
+            let recipe = with(policy, &[more, kept, &["dump.every=2", "checkpoint.every=2"]].concat());
             let folder = tempfile::tempdir().unwrap();
             let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
             let Ending::Done(summary) = train_until(&recipe, &whole, usize::MAX) else { panic!("{policy}") };
@@ -47,6 +49,7 @@ fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
             let names: Vec<String> = files(&whole).into_keys().collect();
             let mut expected = vec![run::CHECKPOINT, run::CURVE, run::DUMP, run::EVENTS];
             expected.extend(matches!(recipe.task, Played::Shops(_)).then_some(run::OPTIMA));
+            expected.extend(recipe.spec.dump.policies.then_some(run::POLICIES));
             expected.extend([run::SPEC, run::SUMMARY]);
             assert_eq!(names, expected);
             assert!(files(&whole) == files(&cut), "{policy} {more:?}");
@@ -59,13 +62,13 @@ fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
 
 #[test]
 fn lines_beyond_the_checkpoint_and_halves_of_files_are_cut_off() {
-    let recipe = with("tabular", &["checkpoint.every=2", "dump.every=1"]);
+    let recipe = with("tabular", &["checkpoint.every=2", "dump.every=1", "dump.policies=true"]);
     let folder = tempfile::tempdir().unwrap();
     let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
     train_until(&recipe, &whole, usize::MAX);
     train_until(&recipe, &cut, 2);
     // A kill in the third iteration: its record, half of another, a part of a dump, and half a checkpoint beside.
-    for name in [run::CURVE, run::DUMP] {
+    for name in [run::CURVE, run::DUMP, run::POLICIES] {
         let mut bytes = fs::read(cut.join(name)).unwrap();
         bytes.extend_from_slice(b"{\"iteration\":3}\n{\"itera");
         fs::write(cut.join(name), bytes).unwrap();
@@ -73,6 +76,35 @@ fn lines_beyond_the_checkpoint_and_halves_of_files_are_cut_off() {
     fs::write(cut.join("checkpoint.safetensors.123.part"), "half").unwrap();
     train_until(&recipe, &cut, usize::MAX);
     assert!(files(&whole) == files(&cut));
+}
+
+#[test]
+fn policies_are_those_whose_returns_the_curve_has() {
+    use niwaki_exact::{Table, Values};
+    let recipe = with("tabular", &["dump.policies=true", "optimiser.rate=0.5"]);
+    let folder = tempfile::tempdir().unwrap();
+    train_until(&recipe, folder.path(), usize::MAX);
+    let identity = Identity::of(&recipe.spec).unwrap();
+    let curve = run::read_curve(folder.path(), &identity).unwrap();
+    let policies = run::read_policies(folder.path(), &identity).unwrap();
+    assert_eq!(policies.iter().map(|table| table.iteration).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    let payoff = niwaki_tasks::payoff(recipe.tokens().unwrap().as_ref()).unwrap();
+    for (table, record) in policies[1..].iter().zip(&curve) {
+        let table = Table::new(payoff.process(), &table.logits).unwrap();
+        let eta = Values::new(&table, &payoff).unwrap().eta();
+        assert!((eta - record.eta.unwrap()).abs() < 1e-12);
+    }
+    // A line that was changed, or taken away, is noticed.
+    let path = folder.path().join(run::POLICIES);
+    let text = fs::read_to_string(&path).unwrap();
+    for (changed, said) in [
+        (text.replace("\"iteration\":2", "\"iteration\":3"), "line 3"),
+        (text.lines().take(4).map(|line| format!("{line}\n")).collect(), "ends after line 4"),
+    ] {
+        fs::write(&path, changed).unwrap();
+        let refusal = run::verify(folder.path(), &recipe).unwrap_err().to_string();
+        assert!(refusal.contains(said), "{refusal}");
+    }
 }
 
 #[test]

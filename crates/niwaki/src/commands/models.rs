@@ -1,12 +1,35 @@
-//! Two pretrained models on a record, as the oracle's pair of policies.
+//! Pretrained models on a record, and the policies of a run, as the oracle's pairs.
 
 use anyhow::{Context, ensure};
 use niwaki_correction::Surrogate;
 use niwaki_exact::diagnostics::{Grid, Policies};
 use niwaki_exact::{Payoff, Process};
 use niwaki_lm::{Model, enumerate};
-use niwaki_tasks::{Record, Sequence};
+use niwaki_tasks::{Record, Sequence, payoff};
+use niwaki_train::Spec;
+use niwaki_train::run::{Identity, POLICIES, SPEC, read_policies};
 use std::path::{Path, PathBuf};
+
+/// What the oracle is asked: the policies that a run kept, iteration by iteration, under the run's own reward.
+pub(super) fn along(run: &Path, losses: Vec<Surrogate>, memory: u64) -> anyhow::Result<Grid> {
+    let path = run.join(SPEC);
+    let text = niwaki_files::read_text(&path)
+        .with_context(|| format!("--run {}: not the folder of a run", run.display()))?;
+    let spec = Spec::read(&path.display().to_string(), &text, &[])?;
+    ensure!(
+        spec.dump.policies,
+        "--run {}: the run did not keep its policies; train it with --set dump.policies=true",
+        run.display()
+    );
+    let kept = read_policies(run, &Identity::within(run, &spec)?)?;
+    ensure!(kept.len() > 1, "{}: no iteration is done yet", run.join(POLICIES).display());
+    let task = spec.check()?.tokens().context("the run's task has no prefixes to enumerate")?;
+    let process = Process::within(task.vocab(), task.horizon(), memory)?;
+    let reward = spec.task.reward.clone().unwrap_or_else(|| spec.task.kind.clone());
+    let rewards = vec![(reward, payoff(task.as_ref())?)];
+    let policies = Policies::Along(kept.into_iter().map(|table| table.logits).collect());
+    Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, memory })
+}
 
 /// What the oracle is asked: what the models of `--model` say at all prefixes of a record, under each of its rewards.
 pub(super) fn grid(

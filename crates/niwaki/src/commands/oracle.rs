@@ -6,7 +6,9 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
-use niwaki_exact::diagnostics::{Grid, Policies, Progress, Report, oracle, to_csv, to_json};
+use niwaki_exact::diagnostics::{
+    Grid, Policies, Progress, Report, iterations_to_csv, oracle, to_csv, to_json,
+};
 use niwaki_exact::{Payoff, Process, Reward};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -54,6 +56,10 @@ pub(crate) struct Oracle {
     /// Which of the record's primings the models read first; none if absent.
     #[arg(long, value_name = "NAME", requires = "task")]
     priming: Option<String>,
+    /// A run that kept its policies (`--set dump.policies=true` of niwaki train): each iteration is a pair, the policy that
+    /// drew its batch and the one that the iteration made of it.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["logits_old", "model", "reward", "reward_table", "drift", "seeds", "horizon", "vocab"])]
+    run: Option<PathBuf>,
     /// Clip the ratios to [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values; without it the unclipped
     /// surrogate is measured, as the paper does.
     #[arg(long, num_args = 1..=2, value_name = "EPS")]
@@ -140,6 +146,9 @@ impl Oracle {
                 Piece::new("oracle.csv", to_csv(&report.league)),
                 Piece::json("oracle.json", &to_json(&report.league)),
             ];
+            if report.along {
+                pieces.push(Piece::new("iterations.csv", iterations_to_csv(&report.rows)?));
+            }
             let page = report.page("What a policy loss is worth", output::made());
             pieces.extend(page.map(|page| Piece::new("index.html", page.to_html())));
             output::name_written(&out.write(&pieces)?, format != Format::Text);
@@ -158,6 +167,9 @@ impl Oracle {
     }
 
     fn grid(&self) -> anyhow::Result<Grid> {
+        if let Some(run) = &self.run {
+            return super::models::along(run, self.losses()?, memory::limit());
+        }
         if let Some(task) = &self.task {
             let (priming, losses) = (self.priming.as_deref(), self.losses()?);
             return super::models::grid(&self.model, task, priming, losses, memory::limit());

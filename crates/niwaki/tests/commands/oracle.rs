@@ -154,6 +154,35 @@ fn a_window_without_end_is_the_full_correction_and_one_seed_has_no_error() {
 }
 
 #[test]
+fn a_run_that_kept_its_policies_is_measured_iteration_by_iteration() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let small = ["--set", "iterations=3", "--set", "task.horizon=3", "--set", "rollout.lanes=32", "--quiet"];
+    let spec = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/train/tabular-ppo.toml");
+    let train = |out: &str, more: &[&str]| {
+        stdout(&niwaki(&[&["train", spec, "--out", out][..], &small, more].concat(), folder))
+    };
+    train("kept", &["--set", "dump.policies=true"]);
+    train("plain", &[]);
+    let printed =
+        stdout(&niwaki(&["oracle", "--run", "kept", "--losses", "ppo", "full", "--out", "page"], folder));
+    assert!(printed.contains("3 iterations"), "{printed}");
+    let rows = fs::read_to_string(folder.join("page/iterations.csv")).unwrap();
+    let firsts: Vec<&str> = rows.lines().map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(firsts, ["iteration", "1", "1", "2", "2", "3", "3"]);
+    assert!(fs::read_to_string(folder.join("page/index.html")).unwrap().contains("Iteration by iteration"));
+    let refused = |run: &str| {
+        let output = niwaki(&["oracle", "--run", run], folder);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused("plain").contains("--set dump.policies=true"));
+    assert!(refused("nowhere").contains("not the folder of a run"));
+    fs::remove_file(folder.join("kept/policies.jsonl")).unwrap();
+    assert!(refused("kept").contains("policies.jsonl"));
+}
+
+#[test]
 fn a_reward_table_is_the_reward_it_lists() {
     let folder = tempfile::tempdir().unwrap();
     let late: Vec<f64> = (0..256).map(|sequence| if sequence % 4 == 1 { 1.0 } else { 0.0 }).collect();
