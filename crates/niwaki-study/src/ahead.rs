@@ -57,7 +57,7 @@ impl Paired {
 
     /// The verdict on one against another; `endpoint` is what the difference is of.
     pub(crate) fn callout(&self, one: &str, other: &str, endpoint: &str) -> Callout {
-        let mean = Format::fixed(3).signed().text(self.mean);
+        let mean = number(self.mean);
         let because = if self.pairs == 1 {
             format!("On the one seed that both have, the difference is {mean} ({endpoint}).")
         } else {
@@ -79,6 +79,11 @@ impl Paired {
             }
         }
     }
+}
+
+/// A difference as people write it, with its sign.
+fn number(value: f64) -> String {
+    Format::significant(2).signed().text(value).replace('-', "−")
 }
 
 #[cfg(test)]

@@ -225,8 +225,11 @@ fn conclude(report: &Report) {
     for table in &report.tables {
         terminal::say(&table.to_text(terminal::width()));
     }
-    let label = &report.label;
-    terminal::say(&format!("{label}: {} of {} statements agree", report.agreeing(), report.outcomes.len()));
+    // A study of one's own states nothing.
+    if !report.outcomes.is_empty() {
+        let (label, all) = (&report.label, report.outcomes.len());
+        terminal::say(&format!("{label}: {} of {all} statements agree", report.agreeing()));
+    }
     let written: Vec<PathBuf> = report.files.iter().map(|(name, _)| report.folder.join(name)).collect();
     output::name_written(&written, false);
 }

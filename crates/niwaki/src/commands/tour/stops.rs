@@ -47,7 +47,10 @@ pub(super) fn advise(home: &Path) -> anyhow::Result<Stop> {
              This example is a small training run that reuses every batch twelve times.",
         )
         .command("Any trainer's dump works the same way: JSONL, npz or parquet.", command.clone())
-        .callout(Callout::neutral(advice.verdict.says.clone(), advice.verdict.sure.clone()));
+        .callout(Callout::neutral(
+            format!("Verdict: {}", advice.verdict.says),
+            format!("How sure: {}.", advice.verdict.sure),
+        ));
     let section =
         with(section, figure).link("The whole page, with every number and its interval", "advise/index.html");
     let said = first_lines(&advice.text(terminal::width()), 12);
