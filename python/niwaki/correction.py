@@ -291,7 +291,7 @@ class Correction:
 
     @classmethod
     def clip_cov(cls, share: float = 0.0002, low: float = 1.0, high: float = 5.0) -> Correction:
-        """Clip-Cov: PPO less a share of the steps of high covariance, on average over which."""
+        """Clip-Cov: PPO without a random share of the steps of high covariance, averaged over the draw."""
         return cls._of("clip-cov", share, low, high)
 
     @classmethod

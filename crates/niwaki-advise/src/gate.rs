@@ -31,7 +31,9 @@ impl FromStr for Gate {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let shape = || {
-            format!("'{text}' is no condition; write a name, one of < <= > >=, and a number, as in ess<0.3")
+            format!(
+                "'{text}' is not a condition; write a name, one of < <= > >=, and a number, as in ess<0.3"
+            )
         };
         let at = text.find(['<', '>']).ok_or_else(shape)?;
         let (name, rest) = (text[..at].trim(), &text[at..]);

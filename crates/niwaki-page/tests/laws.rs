@@ -401,3 +401,13 @@ fn a_script_finds_what_the_pixels_mean() {
     // A category has no values between its slots.
     assert!(!BarChart::new("b", ["a", "b"]).bars(Bars::new("s", [1.0, 2.0])).to_svg().contains("data-x"));
 }
+
+#[test]
+fn a_page_is_known_by_the_command_that_made_it() {
+    let page = |command: &str| Page::new("t").made(Made::new(command).fact("version", "1")).to_html();
+    let ours = page("niwaki a & b");
+    assert!(Page::is_made_by(&ours, "niwaki a & b"));
+    assert!(!Page::is_made_by(&ours, "niwaki a"));
+    assert!(!Page::is_made_by(&ours.replace("generator", "author"), "niwaki a & b"));
+    assert!(!Page::is_made_by(&Page::new("niwaki a").to_html(), "niwaki a"));
+}

@@ -83,7 +83,7 @@ impl Study {
     }
 
     fn other(&self, what: &str) -> Error {
-        Error::Senseless { label: self.label.to_owned(), mend: format!("it is no study that {what}") }
+        Error::Senseless { label: self.label.to_owned(), mend: format!("it is not a study that {what}") }
     }
 
     /// Further labels that the study answers for.

@@ -6,6 +6,7 @@
 //!
 //! | module | what belongs there |
 //! |---|---|
+//! | `ahead` | whether one of two is ahead, paired by seed |
 //! | [`catalogue`] | the studies that ship with the program, by the paper's labels |
 //! | [`claim`] | what the paper printed, and how ours compares with it |
 //! | [`diagnostics`] | studies of the exact estimator diagnostics: statements and pages |
@@ -18,6 +19,7 @@
 //! | [`runs`] | finished runs of one's own: the page of one, several side by side |
 //! | [`reproduce`] | the door: a study re-run and reported |
 
+mod ahead;
 pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;

@@ -135,8 +135,8 @@ pub(crate) fn conclusion(outcomes: &[Outcome]) -> impl Iterator<Item = Table> {
     let numbers = outcomes
         .iter()
         .any(|outcome| outcome.paper.is_some())
-        .then(|| numbers_table("The paper beside this run", outcomes));
-    let leads = leads_table("The paper's leads beside this run", outcomes);
+        .then(|| numbers_table("The paper and this run", outcomes));
+    let leads = leads_table("The paper's leads and this run's", outcomes);
     let others = statements_table("The paper's other statements", outcomes);
     [numbers, leads, others].into_iter().flatten()
 }

@@ -85,7 +85,11 @@ impl Sweep {
         let axes = self.vary.iter().map(|(key, values)| format!("{key} in {}", values.join(", ")));
         let axes = axes.collect::<Vec<_>>().join("; ");
         let settings = if axes.is_empty() { String::new() } else { format!(" Settings: {axes}.") };
-        format!("How do {} compare over {} paired seeds?{settings}", self.arms.join(", "), self.seeds)
+        let arms = match self.arms.split_last() {
+            Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+            _ => self.arms.join(""),
+        };
+        format!("How do {arms} compare over {} paired seeds?{settings}", self.seeds)
     }
 }
 

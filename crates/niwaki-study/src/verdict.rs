@@ -35,9 +35,9 @@ pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Callout {
         [] if undecided > 0 => Callout::neutral("Undecided", format!("{counted}.")),
         [] => Callout::good("Reproduced", format!("{counted}.")),
         _ if 4 * differing.len() <= outcomes.len() => {
-            Callout::neutral("Reproduced, with exceptions", format!("{counted}. Not so: {shown}."))
+            Callout::neutral("Reproduced, with exceptions", format!("{counted}. Those that do not: {shown}."))
         }
-        _ => Callout::bad("Not reproduced", format!("{counted}. Not so: {shown}.")),
+        _ => Callout::bad("Not reproduced", format!("{counted}. Those that do not: {shown}.")),
     }
 }
 

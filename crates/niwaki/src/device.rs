@@ -10,7 +10,7 @@ pub(crate) struct DeviceArgs {
     /// Where networks train; tables always train on the CPU.
     #[arg(long, value_enum, default_value = "cpu")]
     pub(crate) device: Place,
-    /// How products round; f32 is the only one on the CPU, tf32 the default on CUDA.
+    /// Precision of matrix products: always f32 on the CPU; tf32 if absent on CUDA.
     #[arg(long, value_enum)]
     precision: Option<Precision>,
 }

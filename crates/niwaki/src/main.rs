@@ -19,8 +19,8 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Find out whether stale data costs a reinforcement-learning run its signal, measure policy losses exactly, train
-/// with a corrected one, and schedule shops.
+/// Find out whether stale data is holding back a reinforcement-learning run, measure policy losses exactly, train with a
+/// corrected loss, and schedule job shops.
 #[derive(Parser)]
 #[command(name = "niwaki", version, propagate_version = true, max_term_width = 110, after_help = START)]
 pub(crate) struct Niwaki {
@@ -33,7 +33,7 @@ pub(crate) struct Niwaki {
 /// Where to begin.
 const START: &str = "\
 Start here:
-  niwaki tour                        all of it in a minute, on built-in examples
+  niwaki tour                        everything in a minute, on built-in examples
   niwaki advise dump.jsonl           is my run stale?
   niwaki oracle                      which loss?
   niwaki solve shop.csv --out plan   schedule a shop
@@ -43,7 +43,7 @@ Start here:
 
 Exit codes:
   0    done
-  1    done, and a condition asked about is met (missed --deadline, --fail-on, wrong schedule)
+  1    done, but a --deadline was missed, a --fail-on condition was met, or a schedule is wrong
   2    refused, with one line that says what to change
   130  interrupted";
 

@@ -43,7 +43,7 @@ static PROGRESS: AtomicBool = AtomicBool::new(true);
 /// How much a command says; every one takes these flags.
 #[derive(clap::Args)]
 pub(crate) struct Talk {
-    /// Print errors and warnings only, and what --format json or csv asks for.
+    /// Print only errors and warnings, and any JSON or CSV that was asked for.
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Show no progress bar.

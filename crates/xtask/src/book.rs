@@ -1,8 +1,7 @@
 //! The book: `docs/` as HTML in `target/book`, with every link of every page checked.
 //!
-//! `docs/SUMMARY.md` is the table of contents, laid out as mdBook reads it, so that `mdbook build` works for who has it. The
-//! check uses this builder: mdBook is no library of two files but a program of hundreds of crates, which a cold cache does
-//! not compile within two minutes.
+//! `docs/SUMMARY.md` is the table of contents, in mdBook's layout. This builder is part of xtask, so a cold cache has nothing
+//! more to install; it also checks what mdBook does not: that every link leads somewhere and every page is listed.
 
 use crate::root;
 use anyhow::{Context, ensure};

@@ -33,7 +33,7 @@ usage: cargo xtask VERB
   paper    write PAPER.md from the `Paper:` lines and the study files
   python   build the wheel in a fresh virtual environment and run Python's tests
   promises every test that docs/promises.md names is there
-  readme   run every command of the README's `sh` blocks
+  readme   run every command of the README and compare what it prints with the output shown there
   reference write docs/reference.md, every key of specs and studies, from the code
   siege    attack readers, flags, specs and runs, and count what breaks (--quick: what every check affords)
   same     run this and an older commit's command on the examples and compare every byte: same COMMIT";

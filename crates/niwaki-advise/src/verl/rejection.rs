@@ -67,13 +67,13 @@ impl Rejection {
         for (at, option) in options.iter().enumerate() {
             let place = OPTIONS.iter().position(|(name, ..)| name == option).ok_or_else(|| {
                 format!(
-                    "'{option}' is no way to reject; choose of {}",
+                    "'{option}' is not a rejection rule; choose one of {}",
                     OPTIONS.map(|(name, ..)| name).join(", ")
                 )
             })?;
             let text = written[at.min(written.len() - 1)];
             rejection.bounds[place] = Some(bounds(OPTIONS[place].2, text).ok_or_else(|| {
-                format!("'{text}' is no threshold for {option}; write a number above 0, or for k1 also LOWER_UPPER")
+                format!("'{text}' is not a threshold for {option}; write a number above 0, or for k1 also LOWER_UPPER")
             })?);
         }
         Ok(rejection)

@@ -19,7 +19,7 @@ impl FromStr for Level {
         match text {
             "token" => Ok(Self::Token),
             "sequence" => Ok(Self::Sequence),
-            _ => Err(format!("'{text}' is no level of weights; choose token or sequence")),
+            _ => Err(format!("'{text}' is not a level of weights; choose token or sequence")),
         }
     }
 }
@@ -70,7 +70,7 @@ impl FromStr for Threshold {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "'{text}' is no threshold; write an upper bound (2.0), or a lower and an upper one (0.5_2.0), above 0"
+                "'{text}' is not a threshold; write an upper bound (2.0), or a lower and an upper one (0.5_2.0), above 0"
             )
         };
         let number = |text: &str| text.trim().parse::<f64>().map_err(|_| refuse());

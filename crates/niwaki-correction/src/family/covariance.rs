@@ -22,7 +22,7 @@ static PENALISES: Shape =
 pub(super) static CLIP_COV: Member = Member {
     name: "clip-cov",
     title: "Clip-Cov",
-    summary: "PPO less a SHARE of the steps whose covariance of log-prob and advantage lies within (LOW, HIGH), on average over which.",
+    summary: "PPO without a random SHARE of the steps whose covariance of log-prob and advantage lies within (LOW, HIGH), averaged over the draw.",
     formula: "w = 1 − p[low < cov < high]",
     parameters: &[
         SHARE,

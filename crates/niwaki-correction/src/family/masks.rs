@@ -26,7 +26,10 @@ pub(super) static OFF_POLICY_MASK: Member = Member {
         default: Some(0.5),
     }],
     rule: |values| Rule::written(&OFF_POLICY, values),
-    aliases: &[Alias { name: "opsm", note: "TRL's off_policy_mask_threshold = MOST, in its comments' name" }],
+    aliases: &[Alias {
+        name: "opsm",
+        note: "TRL's off_policy_mask_threshold = MOST; its comments call it OPSM",
+    }],
     tried: &["off-policy-mask:0.03"],
 };
 

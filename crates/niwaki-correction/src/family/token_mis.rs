@@ -18,7 +18,7 @@ pub(super) static MEMBER: Member = Member {
     aliases: &[
         Alias {
             name: "icepop",
-            note: "the band of ratios outside which a token counts nothing; verl writes rollout_is_threshold 0.5_2.0",
+            note: "tokens whose ratio lies outside the band do not count; verl writes rollout_is_threshold 0.5_2.0",
         },
         Alias { name: "token-mask", note: "TRL's mode; LOW and HIGH are its clip_min and clip_max" },
     ],

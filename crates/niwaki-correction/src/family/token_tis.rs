@@ -17,7 +17,7 @@ pub(super) static MEMBER: Member = Member {
     parameters: &[Parameter::HIGH],
     rule: |[high, ..]| Rule::weighing(Reads::Step, Bound::Clamp(f64::NEG_INFINITY, high.ln())),
     aliases: &[
-        Alias { name: "tis", note: "as LLM trainers say for short; with a lower bound it is cispo" },
+        Alias { name: "tis", note: "the usual short name; with a lower bound it is cispo" },
         Alias {
             name: "reinforce-is",
             note: "verl's bypass mode with loss_type reinforce and rollout_is token",

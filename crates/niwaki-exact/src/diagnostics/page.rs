@@ -1,6 +1,7 @@
 //! The page of a question: every loss, how much to correct, how drift moves it, the two channels and the witness.
 
 use super::{Report, Row, Summary, Sweeps, figures, league_table};
+use niwaki_correction::Correction;
 use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
 
 /// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
@@ -68,16 +69,19 @@ fn setting(row: &Summary, given: bool) -> String {
 fn conclusion(league: &[Summary]) -> Option<Callout> {
     let best = league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
     let worst = league.iter().max_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
+    // PPO is what readers have; where it is not asked for, or is the best itself, the other end of the table.
+    let ppo = league.iter().find(|row| row.surrogate.correction == Correction::ppo());
+    let beside = ppo.filter(|row| row.mse.mean > best.mse.mean).unwrap_or(worst);
     let number = |value: f64| Format::significant(3).text(value);
     let name = |row: &Summary| row.surrogate.correction.label();
     (league.len() > 1).then(|| {
         Callout::neutral(
-            format!("{} errs least here.", name(best)),
+            format!("{} has the smallest error here.", name(best)),
             format!(
-                "Its mean squared error is {}, against {} of {}; the cosine of its gradient with that of the return is {}.",
+                "Its mean squared error is {}, against {} for {}; the cosine between its gradient and that of the return is {}.",
                 number(best.mse.mean),
-                number(worst.mse.mean),
-                name(worst),
+                number(beside.mse.mean),
+                name(beside),
                 number(best.cosine.mean)
             ),
         )
@@ -111,9 +115,9 @@ fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, 
                         .caption(format!("Exact values of each iteration{}.", figures::left_out(&league))),
                 )
         } else {
-            section("How drift moves it", "drift").figure(
+            section("How drift changes the picture", "drift").figure(
                 Figure::new(&figures::over_drift(&sweep))
-                    .caption(format!("From little drift to the one asked for{}.", figures::left_out(&sweep))),
+                    .caption(format!("From little drift up to the drift asked for{}.", figures::left_out(&sweep))),
             )
         })
         .section(

@@ -12,6 +12,8 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// From this many sections on, a page lists its sections at the head.
 const CONTENTS_FROM: usize = 4;
+/// The heading over how a page was made.
+const MADE: &str = "<h2>How this was made</h2>";
 
 /// Running numbers of the page's tables and figures.
 #[derive(Default)]
@@ -30,7 +32,7 @@ pub(super) fn render(page: &Page) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                meta name="generator" content="niwaki";
+                (generator())
                 title { (page.title) }
                 style { (PreEscaped(THEME)) (PreEscaped(STYLE)) (PreEscaped(CHART_STYLE)) }
             }
@@ -165,11 +167,27 @@ fn tiles(tiles: &[Tile]) -> Markup {
     }
 }
 
+/// Who wrote the page, for programs.
+fn generator() -> Markup {
+    html! { meta name="generator" content="niwaki"; }
+}
+
+pub(super) fn is_made_by(text: &str, command: &str) -> bool {
+    let made = command_line(command).into_string();
+    text.contains(&generator().into_string())
+        && text.rsplit_once(MADE).is_some_and(|(_, end)| end.starts_with(&made))
+}
+
+/// The command that made the page.
+fn command_line(command: &str) -> Markup {
+    html! { pre.command tabindex="0" { code { (command) } } }
+}
+
 fn how_made(made: &Made) -> Markup {
     html! {
         section.made {
-            h2 { "How this was made" }
-            @if !made.command.is_empty() { pre.command tabindex="0" { code { (made.command) } } }
+            (PreEscaped(MADE))
+            @if !made.command.is_empty() { (command_line(&made.command)) }
             @if !made.facts.is_empty() {
                 dl { @for (name, value) in &made.facts { div { dt { (name) } dd { (value) } } } }
             }

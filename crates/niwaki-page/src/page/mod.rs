@@ -83,6 +83,11 @@ impl Page {
     pub fn to_html(&self) -> String {
         html::render(self)
     }
+
+    /// Whether a text is a page of ours whose [`Made`] names this command.
+    pub fn is_made_by(text: &str, command: &str) -> bool {
+        html::is_made_by(text, command)
+    }
 }
 
 /// A part of a page: a heading and blocks in order.

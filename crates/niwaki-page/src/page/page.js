@@ -230,8 +230,8 @@ for (const svg of all(document, "svg.gantt")) {
   const [start, unit] = (panel.dataset.clock || "").split(" ").map(Number);
   const dated = value => {
     const date = new Date((start + value * unit) * 1000), two = n => String(n).padStart(2, "0");
-    const day = two(date.getUTCDate()) + "." + two(date.getUTCMonth() + 1) + ".";
-    return day + " " + two(date.getUTCHours()) + ":" + two(date.getUTCMinutes());
+    const month = "JanFebMarAprMayJunJulAugSepOctNovDec".slice(3 * date.getUTCMonth(), 3 * date.getUTCMonth() + 3);
+    return date.getUTCDate() + " " + month + " " + two(date.getUTCHours()) + ":" + two(date.getUTCMinutes());
   };
   const scale = axis(panel.dataset.x, width, panel.dataset.clock && dated);
   const zoom = zoomable(panel, scale, width, height, relabel);

@@ -50,7 +50,7 @@ impl Drawing<'_> {
         for lag in self.options.details.lags.clone() {
             let middle = |machine: u32| self.row * (f64::from(machine) + 0.5);
             let (from, to) = (self.x(f64::from(lag.from.1)), self.x(f64::from(lag.to.1)));
-            let title = format!("job {}: rests until {}", self.job_name(lag.job), self.when(lag.to.1));
+            let title = format!("job {}: waits until {}", self.job_name(lag.job), self.when(lag.to.1));
             self.put(&format!(
                 "<path class=\"lag\" data-j=\"{}\" stroke=\"{}\" d=\"M{from:.2} {:.1}L{to:.2} {:.1}\">{}</path>",
                 lag.job,

@@ -128,6 +128,8 @@ fn setups(plan: &Plan, schedule: &Schedule) -> Vec<(u32, u32, u32)> {
 /// Midnights, or full hours where a schedule ends soon; none for numbers without dates.
 fn ticks(plan: &Plan, makespan: u32) -> Vec<(u32, String)> {
     const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     const STEPS: [i64; 8] = [1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 86_400, 7 * 86_400, 28 * 86_400];
     let (Some(start), Some(end)) = (plan.clock.start, plan.clock.date(makespan)) else { return Vec::new() };
     let span = end.seconds_since(start).max(1);
@@ -141,7 +143,7 @@ fn ticks(plan: &Plan, makespan: u32) -> Vec<(u32, String)> {
         if let Some(tick) = tick {
             let ((_, month, day), (hour, minute, _)) = (at.civil(), at.time());
             let label = if step >= 86_400 || hour == 0 && minute == 0 {
-                format!("{} {day:02}.{month:02}.", DAYS[at.weekday()])
+                format!("{} {day} {}", DAYS[at.weekday()], MONTHS[month as usize - 1])
             } else {
                 format!("{hour:02}:{minute:02}")
             };

@@ -16,7 +16,7 @@ pub fn study_page(
     made: Made,
 ) -> Page {
     let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
-    let mut statements = Section::new("The paper beside this run")
+    let mut statements = Section::new("The paper and this run")
         .id("claims")
         .callout(verdict(outcomes, agreeing))
         .table(numbers_table("The paper's numbers, and what came out here", outcomes))
@@ -28,8 +28,9 @@ pub fn study_page(
         statements = statements.table(table);
     }
     if !study.readings.is_empty() {
-        statements =
-            statements.prose("How silent or contradictory places are read:").list(study.readings.clone());
+        statements = statements
+            .prose("Where the paper is silent or contradicts itself, it is read as follows:")
+            .list(study.readings.clone());
     }
     let mut page = Page::new(study.title.clone())
         .subtitle(format!("{}, re-run", study.label))
@@ -63,7 +64,7 @@ fn reward_section(study: &Diagnostics, reward: &str, here: &[Summary], rows: &[R
         );
     }
     section = section
-        .table(league_table("All that was measured", here))
+        .table(league_table("All measurements", here))
         .figure(Figure::new(&figures::channels(&at_largest)).caption(format!("At δ = {largest}.")));
     let witnessed: Vec<Row> =
         rows.iter().filter(|row| row.reward == reward && row.drift == largest).cloned().collect();

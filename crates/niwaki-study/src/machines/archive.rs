@@ -41,7 +41,7 @@ pub(super) fn files(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
         }
         Ok(files)
     };
-    read().map_err(|error| format!("it is no archive of a run ({error})"))
+    read().map_err(|error| format!("it is not an archive of a run ({error})"))
 }
 
 /// Unpacks an archive into a folder, which is made.

@@ -51,7 +51,7 @@ pub struct Splitting {
     pub first_seed: Option<u64>,
     /// Where networks train; tables always train on the processor.
     pub device: Device,
-    /// Most runs of a unit; one where all train on the processor and 192 on a GPU where absent.
+    /// Most runs of a unit; one where all train on the processor and 192 on a GPU if absent.
     pub runs: Option<usize>,
     /// How fast studies were made, by label; pilots have labels of their own.
     pub speeds: BTreeMap<String, Speed>,
@@ -142,14 +142,14 @@ impl Split {
     /// Where it is no plan, one of another version, or not as it was written.
     pub fn read(name: &str, text: &str) -> Result<Self, Error> {
         let refuse = |mend: String| Error::Plan { name: name.to_owned(), mend };
-        let head: Head =
-            serde_json::from_str(text).map_err(|error| refuse(format!("it is no plan of work ({error})")))?;
+        let head: Head = serde_json::from_str(text)
+            .map_err(|error| refuse(format!("it is not a plan of work ({error})")))?;
         match head.niwaki_plan {
-            None => return Err(refuse("it is no plan of work: it has no 'niwaki_plan'".to_owned())),
+            None => return Err(refuse("it is not a plan of work: it has no 'niwaki_plan'".to_owned())),
             Some(VERSION) => {}
             Some(other) => {
                 let mend = format!(
-                    "it is a plan of version {other}, and this program knows version {VERSION}; make it anew"
+                    "it is a plan of version {other}, and this program knows version {VERSION}; make it again"
                 );
                 return Err(refuse(mend));
             }
@@ -157,7 +157,7 @@ impl Split {
         let mut split: Self = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
         let id = std::mem::take(&mut split.id);
         if Digest::of(split.to_json()?).to_string() != id {
-            return Err(refuse("it is not as it was written; make it anew".to_owned()));
+            return Err(refuse("it is not as it was written; make it again".to_owned()));
         }
         split.id = id;
         Ok(split)

@@ -168,7 +168,7 @@ impl<'a> Worker<'a> {
             unit.runs.iter().map(|home| stretch.provisional_run(home)).collect();
         let label = &stretch.provisional.study.label;
         if runs.is_none_or(|runs| identity(label, unit.stage, &unit.device, &runs) != unit.id) {
-            let mend = "this program makes other runs of its study than the one that made the plan; use the same program, \
+            let mend = "this program would make different runs from its study than the program that made the plan; use the same program, \
                         and the same files that the study names, everywhere";
             return Err(Error::Unit { unit: self.split.words(number), mend: mend.to_owned() });
         }

@@ -35,15 +35,14 @@ pub fn run_page(run: &Run, made: Made) -> Page {
             spec.update.correction, spec.seed, finished.summary.done, finished.summary.iterations
         ))
         .tile(Tile::new(format!("{} at the end", judged.words()), number(last)))
-        .tile(Tile::new("best on the way", number(best)))
+        .tile(Tile::new("best during the run", number(best)))
         .tile(Tile::new("mean over the run (AUC)", number(mean)))
         .tile(Tile::new("mean drift σ²T", number(finished.summary.mean_drift)))
         .section(
-            Section::new("What came of it")
+            Section::new("Result")
                 .callout(conclusion(run, last))
                 .figure(Figure::new(&chart).caption(
-                    "One point per iteration at which the policy was measured. Drag over the plot to zoom, double-click to \
-                     zoom out.",
+                    "One point per evaluation of the policy. Drag over the plot to zoom in, double-click to zoom out.",
                 )),
         )
         .section(on_the_way(&finished.curve))
@@ -54,25 +53,27 @@ pub fn run_page(run: &Run, made: Made) -> Page {
 /// One sentence on the whole run.
 fn conclusion(run: &Run, last: f64) -> Callout {
     let summary = &run.finished.summary;
-    let at = |found: Option<usize>| found.map_or("never".to_owned(), |at| format!("at iteration {at}"));
     if summary.diverged {
         return Callout::bad(
             format!("Training diverged after iteration {}.", summary.done),
-            "The last good checkpoint is kept; a smaller `optimiser.rate` goes on from there.",
+            "The last good checkpoint is kept; the run can go on from there with a smaller `optimiser.rate`.",
         );
     }
-    let because = format!(
-        "It passed 0.3 {} and 0.95 {}; {} of {} batches earned no reward at all.",
-        at(summary.broke_through),
-        at(summary.solved),
-        summary.zero_reward_batches,
-        summary.done
-    );
+    let passed = match (summary.broke_through, summary.solved) {
+        (None, _) => "It never passed 0.3".to_owned(),
+        (Some(at), None) => format!("It passed 0.3 at iteration {at} and never reached 0.95"),
+        (Some(at), Some(solved)) => format!("It passed 0.3 at iteration {at} and reached 0.95 at {solved}"),
+    };
+    let earned = match summary.zero_reward_batches {
+        0 => "every batch earned some reward".to_owned(),
+        count => format!("{count} of {} batches earned no reward", summary.done),
+    };
+    let because = format!("{passed}; {earned}.");
     let says = format!("The run ended at {}.", Format::significant(3).text(last));
     if summary.zero_reward_batches == summary.done {
         Callout::bad(
             "No trajectory was ever rewarded.",
-            "There was nothing to learn from: an easier start, more lanes or another reward may help.",
+            "There was nothing to learn from: an easier start, more trajectories per batch or another reward may help.",
         )
     } else if summary.success {
         Callout::good(says, because)
@@ -91,10 +92,10 @@ fn on_the_way(curve: &[Record]) -> Section {
         |title: &str, y: Axis| LineChart::new(title).x(Axis::linear("iteration").whole()).y(y).height(190.0);
     let share = |name: &str| Axis::linear(name).percent().include(0.0).include(1.0);
     let measured = curve.iter().any(|record| record.alpha.is_some());
-    let mut strength = panel("Strength that the drift licenses", Axis::linear("α").include(0.0).include(1.0))
+    let mut strength = panel("Strength licensed by the drift", Axis::linear("α").include(0.0).include(1.0))
         .series(series("licensed, min(1, 1/σ²T)", &|record| Some(alpha_for_drift(record.drift))));
     if measured {
-        strength = strength.series(series("taken", &|record| record.alpha));
+        strength = strength.series(series("used", &|record| record.alpha));
     }
     let grid = Grid::new("How stale each batch became")
         .columns(2)
@@ -104,19 +105,19 @@ fn on_the_way(curve: &[Record]) -> Section {
         )
         .panel(
             panel("Effective sample size", share("share of the batch"))
-                .series(series("of this loss's own factors", &|record| Some(record.ess)))
-                .series(series("of the full correction", &|record| Some(record.prefix_ess)))
+                .series(series("with this loss's own weights", &|record| Some(record.ess)))
+                .series(series("with the full correction", &|record| Some(record.prefix_ess)))
                 .level(COLLAPSED, "collapsed"),
         )
         .panel(
-            panel("Clipping", share("steps on the flat side"))
+            panel("Clipping", share("clipped steps"))
                 .series(series("clipped", &|record| Some(record.clip_fraction))),
         )
         .panel(strength);
-    Section::new("On the way").figure(Figure::new(&grid).caption(
+    Section::new("During the run").figure(Figure::new(&grid).caption(
         "Drift is the variance of the whole trajectory's log-ratio between the policy that sampled a batch and the one \
-         after its last epoch. The effective sample size says what weighting leaves of a batch. The licensed strength is \
-         the exponent that the paper's rule allows at that drift.",
+         after its last epoch. The effective sample size is the share of a batch that is left after weighting. The licensed \
+         strength is the exponent α that the paper's rule allows at that drift.",
     ))
 }
 
@@ -128,7 +129,5 @@ fn settings(run: &Run) -> Table {
     for (key, value) in super::compare::settings(&run.spec) {
         table.push([Cell::code(key), Cell::code(value)]);
     }
-    table.note(
-        "All others, with a sentence each: `niwaki train --print-spec`, or `spec.toml` beside this page.",
-    )
+    table.note("`spec.toml`, beside this page, has every key with a sentence for each.")
 }

@@ -2,9 +2,10 @@
 
 use super::compare::{Comparison, Difference, Endpoint, Group};
 use crate::Error;
+use crate::ahead::Paired;
 use niwaki_page::{
-    Axis, Callout, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section,
-    Series, Table, Tone,
+    Axis, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section, Series, Table,
+    Tone,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -57,11 +58,11 @@ impl Comparison {
                         Cell::from(endpoint.words()),
                     ],
                     Some(found) => vec![
-                        Cell::from(verdict(&found)),
+                        Cell::from(paired(&found).ahead().words()),
                         Cell::from(group.name.as_str()),
                         Cell::from(endpoint.words()),
                         Cell::from(found.mean),
-                        Cell::from(interval(&found)),
+                        Cell::from(paired(&found).interval_words()),
                         Cell::from(format!("{} of {}", found.signs.wins, found.pairs)),
                         Cell::from(found.signs.two_sided()),
                     ],
@@ -70,7 +71,8 @@ impl Comparison {
             }
         }
         Ok(table.note(
-            "The interval resamples seeds (10,000 times); p is the exact two-sided sign test. Positive: ahead of the first group.",
+            "The interval resamples seeds (10,000 times); p is the exact two-sided sign test. Positive means ahead of the first group; \
+             fewer than five seeds decide nothing.",
         ))
     }
 
@@ -153,7 +155,11 @@ impl Comparison {
         let mut drawn = false;
         for (at, group) in self.groups.iter().enumerate().skip(1) {
             let Some(found) = self.difference(at, Endpoint::Auc)? else { continue };
-            section = section.callout(callout(&group.name, &self.groups[0].name, &found));
+            section = section.callout(paired(&found).callout(
+                &group.name,
+                &self.groups[0].name,
+                Endpoint::Auc.words(),
+            ));
             if let Some(interval) = found.interval {
                 forest =
                     forest.line(Interval::new(group.name.clone(), found.mean, interval.low, interval.high));
@@ -186,33 +192,7 @@ impl Comparison {
     }
 }
 
-fn verdict(found: &Difference) -> &'static str {
-    match found.interval {
-        None => "one seed says little",
-        Some(interval) if interval.low > 0.0 => "ahead",
-        Some(interval) if interval.high < 0.0 => "behind",
-        Some(_) => "no clear difference",
-    }
-}
-
-fn interval(found: &Difference) -> String {
-    let number = |value: f64| Format::fixed(3).signed().text(value);
-    found
-        .interval
-        .map_or("–".to_owned(), |interval| format!("{} to {}", number(interval.low), number(interval.high)))
-}
-
-fn callout(group: &str, first: &str, found: &Difference) -> Callout {
-    let because = format!(
-        "Mean difference over the run {} (95% interval {}), ahead on {} of {} seeds.",
-        Format::fixed(3).signed().text(found.mean),
-        interval(found),
-        found.signs.wins,
-        found.pairs
-    );
-    match verdict(found) {
-        "ahead" => Callout::good(format!("{group} is ahead of {first}."), because),
-        "behind" => Callout::bad(format!("{group} is behind {first}."), because),
-        other => Callout::neutral(format!("{group} and {first}: {other}."), because),
-    }
+fn paired(found: &Difference) -> Paired {
+    let &Difference { pairs, mean, interval, signs } = found;
+    Paired { pairs, mean, interval, signs }
 }

@@ -111,9 +111,9 @@ pub struct RatioClaim {
     pub arm: String,
     /// The cell; may be left out where there is one.
     pub cell: Option<String>,
-    /// The arm it is divided by; the same where absent.
+    /// The arm it is divided by; the same if absent.
     pub over: Option<String>,
-    /// The cell it is divided by; the same where absent.
+    /// The cell it is divided by; the same if absent.
     pub over_cell: Option<String>,
     /// What the words allow.
     pub within: [f64; 2],
@@ -141,7 +141,7 @@ pub struct TriedClaim {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CorrelationClaim {
-    /// The cell; all of them, z-scored within each, where absent.
+    /// The cell; all of them, z-scored within each, if absent.
     pub cell: Option<String>,
     /// Whether all cells are taken as they are instead, so that the correlation is also that across tasks.
     #[serde(default)]

@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path, shops: usize) -> Result<Option<Vec<Bounds>>, Err
     let bounds: Vec<Bounds> =
         pairs.filter(|bounds| 0 < bounds.lower && bounds.lower <= bounds.upper).collect();
     if bounds.len() != shops || lower.len() != shops || upper.len() != shops {
-        return Err(damaged(format!("it does not hold the bounds of {shops} shops; take it away")));
+        return Err(damaged(format!("it does not hold the bounds of {shops} shops; remove it")));
     }
     Ok(Some(bounds))
 }

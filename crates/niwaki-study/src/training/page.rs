@@ -4,11 +4,12 @@ use super::analysis::{ANALYSES, Place};
 use super::table::{comparisons_table, endpoints_table};
 use super::{Board, Comparison, charts, figures};
 use crate::Error;
+use crate::ahead::{Ahead, Paired};
 use crate::claim::{Judgement, Outcome};
 use crate::report::Speed;
 use crate::shipped;
 use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
-use niwaki_page::{Figure, Format, Made, Page, Section, Tile};
+use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
 use std::collections::BTreeSet;
 
 /// The page: what was asked, the verdict, the paper's numbers beside ours, comparisons, curves, failures, speed.
@@ -45,9 +46,9 @@ pub fn training_page(
                 .note(speed.device.clone()),
         );
     }
-    if let Some(section) = conclusion(board, outcomes, agreeing) {
-        page = page.section(section);
-    }
+    let conclusion = conclusion(board, outcomes, comparisons, agreeing);
+    let shown = conclusion.is_some();
+    page = conclusion.into_iter().fold(page, Page::section);
     page = page.section(claims(board, outcomes)?);
     page = analysed(page, board, Place::Settings)?;
     if !study.chart.is_empty() || !study.early.is_empty() {
@@ -70,16 +71,18 @@ pub fn training_page(
     for (cell, name) in board.plan.cells.iter().enumerate() {
         let heading =
             if board.plan.cells.len() == 1 { "Curves".to_owned() } else { format!("Curves, {name}") };
-        let mut section = Section::new(heading)
-            .id(format!("curves-{cell}"))
-            .figure(Figure::new(&figures::curves(board, cell)).caption(
-                "Bold lines are means over seeds; with more than two arms the ribbons are two standard errors either side.",
-            ));
-        if let Some(grid) = figures::seeds(board, cell) {
-            section = section
-                .figure(Figure::new(&grid).caption("Each seed is a thin line, the mean of them bold."));
+        let mut drawn = Vec::new();
+        // The verdict stands over the first ones.
+        if !shown || cell > 0 {
+            drawn.push(Figure::new(&figures::curves(board, cell)).caption(CURVES));
         }
-        page = page.section(section);
+        if let Some(grid) = figures::seeds(board, cell) {
+            drawn.push(Figure::new(&grid).caption("Each seed is a thin line, the mean of them bold."));
+        }
+        if !drawn.is_empty() {
+            let section = Section::new(heading).id(format!("curves-{cell}"));
+            page = page.section(drawn.into_iter().fold(section, Section::figure));
+        }
     }
     page = analysed(page, board, Place::Runs)?;
     if let Some(speed) = &results.speed {
@@ -93,20 +96,59 @@ fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
     !outcomes.is_empty() || shipped::find(&board.plan.study.label).is_some()
 }
 
-/// The verdict over the first curves, before any table.
-fn conclusion(board: &Board<'_>, outcomes: &[Outcome], agreeing: usize) -> Option<Section> {
-    (!outcomes.is_empty()).then(|| {
-        Section::new("Verdict").id("verdict").callout(verdict(outcomes, agreeing)).figure(
-            Figure::new(&figures::curves(board, 0))
-                .caption("Bold lines are means over seeds; more curves and all tables follow."),
-        )
+const CURVES: &str = "Bold lines are means over seeds; with more than two arms the ribbons are two standard errors either side.";
+
+/// The verdict over the first curves, before any table: on the paper's statements, or else on every arm.
+fn conclusion(
+    board: &Board<'_>,
+    outcomes: &[Outcome],
+    comparisons: &[Comparison],
+    agreeing: usize,
+) -> Option<Section> {
+    let callouts =
+        if outcomes.is_empty() { standings(board, comparisons) } else { vec![verdict(outcomes, agreeing)] };
+    (!callouts.is_empty()).then(|| {
+        callouts
+            .into_iter()
+            .fold(Section::new("Verdict").id("verdict"), Section::callout)
+            .figure(Figure::new(&figures::curves(board, 0)).caption(CURVES))
     })
+}
+
+/// How each arm does against the first one it is compared with, by the first endpoint.
+fn standings(board: &Board<'_>, comparisons: &[Comparison]) -> Vec<Callout> {
+    let Some(first) = comparisons.first() else { return Vec::new() };
+    let other = board.plan.arm_label(first.over);
+    let about = |one: &&Comparison| one.over == first.over && one.endpoint == first.endpoint;
+    let arms: BTreeSet<usize> = comparisons.iter().filter(about).map(|one| one.arm).collect();
+    let callout = |arm: usize| {
+        let found: Vec<Paired> =
+            comparisons.iter().filter(about).filter(|one| one.arm == arm).map(paired).collect();
+        let (name, endpoint) = (board.plan.arm_label(arm), first.endpoint.words());
+        if let [only] = found[..] {
+            return only.callout(&name, &other, &endpoint);
+        }
+        let count = |what: Ahead| found.iter().filter(|one| one.ahead() == what).count();
+        Callout::neutral(
+            format!("{name} is ahead of {other} in {} of {} settings.", count(Ahead::Yes), found.len()),
+            format!(
+                "It is behind in {}; the comparisons below have each ({endpoint}).",
+                count(Ahead::Behind)
+            ),
+        )
+    };
+    arms.into_iter().map(callout).collect()
+}
+
+fn paired(one: &Comparison) -> Paired {
+    let pairs = one.signs.wins + one.signs.losses + one.signs.ties;
+    Paired { pairs: pairs as usize, mean: one.lead, interval: Some(one.interval), signs: one.signs }
 }
 
 fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     let study = &board.plan.study;
     let own = !of_the_paper(board, outcomes);
-    let mut section = Section::new(if own { "Results" } else { "The paper beside this run" }).id("claims");
+    let mut section = Section::new(if own { "Results" } else { "The paper and this run" }).id("claims");
     if outcomes.is_empty() && !own {
         section = section.prose("The paper proposes this study and prints no number of it.");
     }
@@ -139,7 +181,9 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
         );
     }
     if !study.readings.is_empty() {
-        section = section.prose("How silent or contradictory places are read:").list(study.readings.clone());
+        section = section
+            .prose("Where the paper is silent or contradicts itself, it is read as follows:")
+            .list(study.readings.clone());
     }
     Ok(section)
 }

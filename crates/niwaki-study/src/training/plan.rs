@@ -77,7 +77,7 @@ impl Training {
         folder_name(name).map_err(|reason| Error::Senseless {
             // The label may be what is wrong.
             label: self.label.escape_debug().to_string(),
-            mend: format!("its {what} '{}' {reason}, so no folder can be called so", name.escape_debug()),
+            mend: format!("its {what} '{}' {reason}, so it cannot name a folder", name.escape_debug()),
         })
     }
 }
@@ -110,7 +110,7 @@ impl Plan {
         ] {
             let once: BTreeSet<&String> = names.iter().collect();
             if once.len() < names.len() || names.is_empty() {
-                return Err(senseless(format!("its {what} need names, each of its own")));
+                return Err(senseless(format!("its {what} need distinct names")));
             }
         }
         let count_of =
@@ -424,7 +424,7 @@ mod tests {
             refusal("[[arm]]\nname = \"a\"\nset = { \"update.resue\" = 3 }\n"),
             "arm a, cell base: unknown key 'resue'; the nearest valid one is 'reuse'"
         );
-        assert_eq!(refusal(&format!("{arm}{arm}")), "study tab:x: its arms need names, each of its own");
+        assert_eq!(refusal(&format!("{arm}{arm}")), "study tab:x: its arms need distinct names");
         let claim = "[[value]]\narm = \"pop\"\nendpoint = \"final\"\npaper = \"1\"\n";
         assert_eq!(
             refusal(&format!("{arm}{claim}")),

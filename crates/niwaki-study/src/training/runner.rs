@@ -31,7 +31,7 @@ pub struct Runner<'a> {
     pub out: &'a Path,
     /// Where networks train; tables always train on the processor.
     pub device: Device,
-    /// Most members of a cohort on a GPU; an equal part of all that may train together where absent. On the processor
+    /// Most members of a cohort on a GPU; an equal part of all that may train together if absent. On the processor
     /// runs train one by one, one per core.
     pub members: Option<usize>,
     /// Whether other processes may work in the same folder; where they cannot, no lock is asked for.

@@ -186,7 +186,7 @@ pub struct Borrowed {
 pub struct Axis {
     /// The key of the run, with dots.
     pub key: String,
-    /// How cells call it; the key's last part where absent.
+    /// How cells call it; the key's last part if absent.
     pub name: Option<String>,
     /// Its values.
     pub values: Vec<toml::Value>,
@@ -224,7 +224,7 @@ pub struct Against {
     pub along: Along,
     /// The axis' name.
     pub x: String,
-    /// Arms that are drawn; every one but `over` where absent.
+    /// Arms that are drawn; every one but `over` if absent.
     pub arms: Option<Vec<String>>,
     /// The arm whose endpoint is taken off, seed by seed.
     pub over: Option<String>,

@@ -111,12 +111,12 @@ fn plans_that_cannot_be_used_are_named() {
     let plan = split(SMALL, None);
     let text = plan.to_json().unwrap();
     let refusal = |text: &str| Split::read("plan.json", text).unwrap_err().to_string();
-    assert!(refusal("{").starts_with("plan.json: it is no plan of work"));
+    assert!(refusal("{").starts_with("plan.json: it is not a plan of work"));
     assert!(refusal("{}").contains("it has no 'niwaki_plan'"));
     let other = text.replace("\"niwaki_plan\": 1", "\"niwaki_plan\": 9");
     assert_eq!(
         refusal(&other),
-        "plan.json: it is a plan of version 9, and this program knows version 1; make it anew"
+        "plan.json: it is a plan of version 9, and this program knows version 1; make it again"
     );
     assert!(
         refusal(&text.replace("\"run_iterations\": 6", "\"run_iterations\": 7"))
@@ -321,7 +321,7 @@ fn the_model_of_a_study_travels_in_its_plan() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&weights, bytes).unwrap();
     let refused = Worker::new(&read, store(out.path()), out.path()).check(0).unwrap_err().to_string();
-    assert!(refused.contains("this program makes other runs of its study"), "{refused}");
+    assert!(refused.contains("this program would make different runs from its study"), "{refused}");
 }
 
 #[test]

@@ -249,9 +249,10 @@ impl Folder {
         }
     }
 
-    /// Removes another run. Its summary goes first and for good: a kill leaves an unfinished run, never a finished one
+    /// Removes another run. Its page goes first, then its summary, for good: a kill leaves an unfinished run, never a finished one
     /// with the files of another.
     fn clear(&self) -> Result<(), Error> {
+        self.remove_page()?;
         for (place, name) in FILES.into_iter().enumerate() {
             self.remove(name)?;
             if place == 0 {

@@ -29,7 +29,8 @@ pub(super) struct Member {
 impl Member {
     /// Opens the files at an iteration and cuts off what follows.
     pub(super) fn open(folder: Folder, recipe: &Recipe, done: usize) -> Result<Self, Error> {
-        // This run is not finished, so a summary that is here belongs to another run.
+        // This run is not finished, so a page or a summary that is here belongs to another run.
+        folder.remove_page()?;
         folder.remove(SUMMARY)?;
         let (lines, curve) = Lines::open::<Record>(&folder, CURVE, done, &|done| done)?;
         lines::check_numbers(&folder.file(CURVE), &curve)?;

@@ -12,10 +12,11 @@
 //! | `checkpoint.safetensors` | the member and how far it came | every so often, and last |
 //! | `turns.json` | that training diverged, and under which spec it went on | then |
 //! | `summary.json` | that the run is done, and its curve in a few numbers | when the run is done |
+//! | `index.html` | the run as a page, written by `niwaki train` | after all others |
 //!
 //! **Resume.** Lines are appended; the checkpoint, which is renamed into place after them, says how many count. All else
 //! is renamed into place. So the same command goes on from the checkpoint and ends with the same bytes. A run that is
-//! written anew loses its summary first.
+//! written anew loses its page and its summary first, in this order: a page never stands beside an unfinished run.
 //!
 //! **Who vouches for whom.** A run is a pure function of its spec and seed, so these two name it everywhere. The last
 //! key of every line of curve, dump and policies is `check`: the checksum of the file's name, spec, seed and all lines up to this
@@ -47,6 +48,7 @@
 //! | `optima.rs` | optima that are sought once |
 //! | `space.rs` | whether the disk holds the checkpoints, asked before anything is trained |
 //! | `dump.rs` | trajectories for `niwaki advise`, policies for `niwaki oracle` |
+//! | `page.rs` | which page is a run's own, and when it goes |
 //! | `summary.rs` | endpoints of a curve |
 //! | `events.rs` | TensorBoard's format |
 //! | `turns.rs` | divergence, and other learning rates from the last good checkpoint on |
@@ -59,6 +61,7 @@ mod folder;
 mod lines;
 mod member;
 mod optima;
+mod page;
 mod runs;
 mod space;
 mod summary;
@@ -73,6 +76,7 @@ pub use folder::{
 };
 pub use lines::read_curve;
 pub use optima::{OPTIMA, known as known_optima};
+pub use page::{PAGE, PAGE_COMMAND, page_is_foreign};
 pub use runs::Runs;
 pub use summary::Summary;
 pub use train::{Ending, Told, train};

@@ -53,7 +53,7 @@ impl Default for Spec {
     }
 }
 
-/// `[task]`
+/// `[task]`: what is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskSpec {
@@ -67,55 +67,55 @@ pub struct TaskSpec {
     pub terminal: String,
     /// For how many steps `choice` keeps a chosen token closed.
     pub busy: usize,
-    /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops, flexible or not, where absent.
+    /// Machines of a shop; 7 for flow shops, of which 1, 3, 5 and so on are bottlenecks, and 5 for job shops, flexible or not, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<usize>,
-    /// Jobs of a shop; 20 for flow shops, 10 for flexible ones, 2 for two orders, 8 for the others where absent.
+    /// Jobs of a shop; 20 for flow shops, 10 for flexible ones, 2 for two orders, 8 for the others if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
-    /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 where absent.
+    /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
     /// What a schedule is paid for: `deadline`; `makespan` for minus its makespan over the optimum; `due-dates` if nobody is late. Of a record, one of its file's rewards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reward: Option<String>,
-    /// Whether both of `two-orders` have a due date; only the lag-critical one where absent.
+    /// Whether both of `two-orders` have a due date; only the lag-critical one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub both: Option<bool>,
-    /// How long after its earliest end an order of `two-orders` is due; drawn where absent.
+    /// How long after its earliest end an order of `two-orders` is due; drawn if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slack: Option<u32>,
-    /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; for a graph network `non-delay`, `free` or `active`; `non-delay` where absent.
+    /// Which operation of a `job-shop` is decided next: `machine`, `non-delay`, `active` or `list`; for a graph network `non-delay`, `free` or `active`; `non-delay` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
-    /// How `flexible-shop`s are drawn; `sd1-even` where absent.
+    /// How `flexible-shop`s are drawn; `sd1-even` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draw: Option<String>,
-    /// Whether `lags`, `single-machine` and `two-orders` keep lags and due dates from the policy; they do not where absent.
+    /// Whether `lags`, `single-machine` and `two-orders` keep lags and due dates from the policy; they do not if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<bool>,
-    /// Instances to learn from; 256 where absent.
+    /// Instances to learn from; 256 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<usize>,
-    /// Instances that the likeliest schedules are judged on; 128 where absent, or the last third of a folder.
+    /// Instances that the likeliest schedules are judged on; 128 if absent, or the last third of a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<usize>,
-    /// Seed of the instances, which runs of all seeds share; 0 where absent.
+    /// Seed of the instances, which runs of all seeds share; 0 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<u64>,
     /// Folder of instance files to learn from instead of drawn ones, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// File of a `record` or `text`, beside the spec or in the working directory; the paper's record where absent.
+    /// File of a `record` or `text`, beside the spec or in the working directory; the paper's record if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Which of the record's primings a decoder reads first; none where absent.
+    /// Which of the record's primings a decoder reads first; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priming: Option<String>,
     /// Content of the folder's instances, or of record and model, in 16 digits; filled in, and refused where they have changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Seconds for which the optimum of one instance may be sought; 10 where absent.
+    /// Seconds for which the optimum of one instance may be sought; 10 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<f64>,
 }
@@ -159,7 +159,7 @@ pub enum GlimpseKind {
     Residual,
 }
 
-/// `[policy]`
+/// `[policy]`: the policy that plays and learns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicySpec {
@@ -167,23 +167,23 @@ pub struct PolicySpec {
     pub kind: PolicyKind,
     /// Spread of a table's first logits.
     pub scale: f64,
-    /// Width of a network; 128 for the causal transformer, 64 for the pointer, 32 for the bag and the dual graph network, 8 for Song's where absent.
+    /// Width of a network; 128 for the causal transformer, 64 for the pointer, 32 for the bag and the dual graph network, 8 for Song's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
     /// Heads of the transformer.
     pub heads: usize,
     /// Blocks of the transformer.
     pub blocks: usize,
-    /// Width inside a block; four times the width where absent, twice for the pointer and the dual graph network, sixteen times for Song's.
+    /// Width inside a block; four times the width if absent, twice for the pointer and the dual graph network, sixteen times for Song's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
-    /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` where absent.
+    /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glimpse: Option<GlimpseKind>,
     /// The pretrained model of a `decoder`: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
-    /// What the logits of a `decoder` that writes text are divided by; 1 where absent.
+    /// What the logits of a `decoder` that writes text are divided by; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// A wrong first choice to start from.
@@ -218,7 +218,7 @@ pub struct PrimeSpec {
     pub mass: f64,
 }
 
-/// `[rollout]`
+/// `[rollout]`: how much is played per iteration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RolloutSpec {
@@ -226,7 +226,7 @@ pub struct RolloutSpec {
     pub lanes: usize,
     /// Trajectories that share a baseline where the advantage is `group`.
     pub group: usize,
-    /// Iterations for which a set of a shop's instances is played before the next one; drawn anew in each where absent.
+    /// Iterations for which a set of a shop's instances is played before the next one; drawn anew in each if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<usize>,
 }
@@ -253,7 +253,7 @@ pub enum AdvantageKind {
     Critic,
 }
 
-/// `[advantage]`
+/// `[advantage]`: how trajectories are judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdvantageSpec {
@@ -278,7 +278,7 @@ impl Default for AdvantageSpec {
     }
 }
 
-/// `[update]`
+/// `[update]`: how a batch is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct UpdateSpec {
@@ -329,10 +329,10 @@ impl Default for UpdateSpec {
 pub struct WarmupSpec {
     /// How many; 0 for none.
     pub iterations: usize,
-    /// Its member of the family; that of `[update]` where absent.
+    /// Its member of the family; that of `[update]` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correction: Option<String>,
-    /// Its epochs on each batch; those of `[update]` where absent.
+    /// Its epochs on each batch; those of `[update]` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reuse: Option<usize>,
 }
@@ -361,7 +361,7 @@ pub enum RateSchedule {
     Cosine,
 }
 
-/// `[optimiser]`
+/// `[optimiser]`: how a gradient becomes a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimiserSpec {
@@ -376,7 +376,7 @@ pub struct OptimiserSpec {
     pub clip_norm: Option<f64>,
     /// Adam's decoupled weight decay.
     pub decay: f64,
-    /// How much of its two moments Adam keeps from step to step; 0.9 and 0.999 where absent.
+    /// How much of its two moments Adam keeps from step to step; 0.9 and 0.999 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub betas: Option<[f64; 2]>,
 }
@@ -394,7 +394,7 @@ impl Default for OptimiserSpec {
     }
 }
 
-/// `[evaluate]`
+/// `[evaluate]`: how progress is measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EvaluateSpec {
@@ -415,7 +415,7 @@ impl Default for EvaluateSpec {
     }
 }
 
-/// `[checkpoint]`
+/// `[checkpoint]`: what is saved during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointSpec {
@@ -432,7 +432,7 @@ impl Default for CheckpointSpec {
     }
 }
 
-/// `[dump]`
+/// `[dump]`: trajectories kept for `niwaki advise`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DumpSpec {

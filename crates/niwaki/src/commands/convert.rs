@@ -16,7 +16,7 @@ pub(crate) struct Args {
     from: PathBuf,
     /// Where to write it.
     to: PathBuf,
-    /// Its layout, where it should not be recognised.
+    /// The input file's layout; recognised if absent.
     #[arg(long)]
     layout: Option<String>,
     /// The layout to write: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab, niwaki, csv

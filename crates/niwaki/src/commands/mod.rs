@@ -57,15 +57,15 @@ fn spec(name: &str, text: &str, settings: &[String]) -> anyhow::Result<Spec> {
 /// What a user can ask for.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// See all of it in a minute, on built-in examples: a loss table, a stale run, a shop, a training.
+    /// See everything in a minute, on built-in examples: a stale run, a loss table, a shop, a training run.
     Tour(tour::Args),
-    /// Read the log-probs of any run and say whether stale data costs it signal, and what to do about it.
+    /// Read the log-probs of any run and say whether stale data is holding it back, and what to do about it.
     Advise(advise::Args),
     /// Measure policy losses exactly: bias, variance, MSE, gradient direction and ESS on an enumerable process.
     Oracle(oracle::Oracle),
-    /// Re-run a table or figure of the paper and hold it against the printed numbers.
+    /// Re-run a table or figure of the paper and check it against the printed numbers.
     Reproduce(reproduce::Reproduce),
-    /// Compare corrections over settings and seeds of your own: writes the study, runs it, reports it.
+    /// Compare corrections over settings and seeds of your own: write the study, run it and report it.
     Sweep(sweep::Args),
     /// Split studies into units of work that many machines can share.
     Split(split::Args),
@@ -77,11 +77,11 @@ pub(crate) enum Command {
     Status(status::Args),
     /// Train a policy from a spec: curves, TensorBoard events, checkpoints, a page; a stopped run resumes.
     Train(train::Args),
-    /// Set finished runs side by side: curves, and differences paired by seed.
+    /// Compare finished runs side by side: curves, and differences paired by seed.
     Compare(compare::Args),
     /// Write the decoder that a run fine-tuned as a Hugging Face folder.
     Export(export::Args),
-    /// Schedule a shop: read it in any known layout, find a short schedule, check it and draw it.
+    /// Schedule a shop: read it in any known layout, find a good schedule, check it and draw it.
     Solve(solve::Args),
     /// Check a schedule against its instance and say which constraint it breaks, if any.
     Verify(verify::Args),
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     Generate(generate::Args),
     /// Measure speed, and the quality of schedules, against peers and the machine's limits.
     Bench(bench::Args),
-    /// Print what a shell needs to complete commands and flags.
+    /// Print a completion script for your shell.
     Completions(completions::Args),
     /// Write manual pages, or print one.
     Man(man::Args),

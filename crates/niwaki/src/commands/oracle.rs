@@ -40,14 +40,14 @@ pub(crate) struct Oracle {
     /// [default: the paper's twelve].
     #[arg(long, num_args = 1.., value_name = "LOSS")]
     losses: Vec<String>,
-    /// Logits of the rollout policy: f64 [prefixes, vocab], prefixes breadth first.
+    /// Logits of the policy that sampled: f64 [prefixes, vocab], prefixes breadth first.
     #[arg(long, value_name = "X.npy", requires = "logits_new")]
     logits_old: Option<PathBuf>,
     /// Logits of the policy being updated, in the same layout.
     #[arg(long, value_name = "Y.npy", requires = "logits_old")]
     logits_new: Option<PathBuf>,
-    /// A pretrained model, given twice: the one that rolled out, then the one being updated. A Hugging Face folder or a GGUF
-    /// file each; what they say at all prefixes of --task is the pair of policies.
+    /// A pretrained model, given twice: first the one that sampled, then the one being updated. Each is a Hugging Face folder
+    /// or a GGUF file; their predictions at all prefixes of --task are the pair of policies.
     #[arg(long, value_name = "MODEL", requires = "task", conflicts_with_all = ["logits_old", "reward", "reward_table", "drift", "seeds", "horizon", "vocab"])]
     model: Vec<PathBuf>,
     /// The record that the models fill, a TOML file; all its rewards are measured.
@@ -91,20 +91,37 @@ enum Format {
 
 /// What was measured to be the same as a trainer's own code.
 const EQUALITIES: &str = "\
-The same as trainers' own code (TRL 1.16, verl 0.9.1): gspo is TRL's, gspo --no-routing verl's; cispo:0.2,0.2 is verl's,
-cispo:1,4 TRL's at epsilon_high = 5; dual-clip is verl's vanilla and, with C = delta, TRL's two-sided grpo.";
+Equal to the trainers' own code (TRL 1.16, verl 0.9.1):
+  gspo               TRL's gspo; with --no-routing, verl's
+  cispo:0.2,0.2      verl's cispo
+  cispo:1,4          TRL's cispo at epsilon_high = 5
+  dual-clip          verl's vanilla; with C = delta, TRL's two-sided grpo";
 
 /// Columns of the help's list of losses.
 const HELP_WIDTH: usize = 98;
 
 /// Every loss as it is written, with what it says of itself.
 fn losses_in_words() -> String {
-    let mut text = "Losses:".to_owned();
-    let width = MEMBERS.iter().map(|member| member.usage().len()).max().unwrap_or(0);
-    for member in MEMBERS {
-        let _ = write!(text, "\n  {:width$} ", member.usage());
-        let (indent, mut column) = (width + 4, width + 3);
-        for word in member.summary.split(' ') {
+    let losses = MEMBERS.iter().map(|member| (member.usage(), member.summary.to_owned()));
+    let aliases = MEMBERS.iter().flat_map(|member| {
+        member
+            .aliases
+            .iter()
+            .map(move |alias| (alias.name.to_owned(), format!("{}: {}", member.name, alias.note)))
+    });
+    format!("Losses:{}\n\nOther names for them:{}\n\n{EQUALITIES}", entries(losses), entries(aliases))
+}
+
+/// Names with what is said of each, in a column of its own.
+fn entries(list: impl Iterator<Item = (String, String)>) -> String {
+    let list: Vec<(String, String)> = list.collect();
+    let width = list.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let indent = width + 4;
+    let mut text = String::new();
+    for (name, says) in list {
+        let _ = write!(text, "\n  {name:width$} ");
+        let mut column = indent - 1;
+        for word in says.split(' ') {
             let letters = word.chars().count();
             if column + 1 + letters > HELP_WIDTH {
                 let _ = write!(text, "\n{:indent$}{word}", "");
@@ -115,15 +132,6 @@ fn losses_in_words() -> String {
             }
         }
     }
-    text += "\n\nOther names for them:";
-    let aliases =
-        || MEMBERS.iter().flat_map(|member| member.aliases.iter().map(move |alias| (member.name, alias)));
-    let width = aliases().map(|(_, alias)| alias.name.len()).max().unwrap_or(0);
-    for (name, alias) in aliases() {
-        let _ = write!(text, "\n  {:width$}  {name}: {}", alias.name, alias.note);
-    }
-    text += "\n\n";
-    text += EQUALITIES;
     text
 }
 

@@ -18,16 +18,16 @@ pub(crate) struct Reproduce {
     /// Labels of the paper, e.g. tab:diag-summary, `all` for every one, or studies of your own as .toml files.
     #[arg(value_name = "LABEL", required_unless_present = "list")]
     labels: Vec<String>,
-    /// List all labels with what they cost, and stop.
+    /// List all labels with their cost, and stop.
     #[arg(long)]
     list: bool,
     /// Number of seeds, in place of the study's own.
     #[arg(long, value_name = "N")]
     seeds: Option<u64>,
-    /// First seed of training studies, in place of their own: does it hold on seeds that nothing was run on?
+    /// First seed of training studies, in place of their own: to see whether results hold on fresh seeds.
     #[arg(long, value_name = "SEED", value_parser = clap::value_parser!(u64).range(..1 << 62))]
     first_seed: Option<u64>,
-    /// Folder for results; each study gets a folder of its own in it, and goes on from what is there.
+    /// Folder for results; each study has its own folder in it, and resumes from what is there.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     out: PathBuf,
     /// Train nothing; report what the folder holds.
@@ -225,8 +225,11 @@ fn conclude(report: &Report) {
     for table in &report.tables {
         terminal::say(&table.to_text(terminal::width()));
     }
-    let label = &report.label;
-    terminal::say(&format!("{label}: {} of {} statements agree", report.agreeing(), report.outcomes.len()));
+    // A study of one's own states nothing.
+    if !report.outcomes.is_empty() {
+        let (label, all) = (&report.label, report.outcomes.len());
+        terminal::say(&format!("{label}: {} of {all} statements agree", report.agreeing()));
+    }
     let written: Vec<PathBuf> = report.files.iter().map(|(name, _)| report.folder.join(name)).collect();
     output::name_written(&written, false);
 }

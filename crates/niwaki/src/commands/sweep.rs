@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// An arm: a correction such as ppo or tempered:0.1; every other one is compared with the first, seed by seed.
     #[arg(long = "arm", value_name = "CORRECTION", required = true)]
     arms: Vec<String>,
-    /// A key of the spec and the values that it takes, e.g. optimiser.rate=0.05,0.1; several make a grid.
+    /// A key of the spec and the values it takes, e.g. optimiser.rate=0.05,0.1; may be repeated to make a grid.
     #[arg(long, value_name = "KEY=A,B")]
     vary: Vec<String>,
     /// Paired seeds.
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Which endpoints of each curve are compared, e.g. final; auc and final if absent, of the likeliest trajectory
-    /// where the spec judges that.
+    /// if the spec evaluates that.
     #[arg(long = "endpoint", value_name = "NAME")]
     endpoints: Vec<String>,
     /// Name of the study; that of the spec's file if absent.

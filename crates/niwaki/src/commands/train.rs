@@ -66,13 +66,7 @@ impl Args {
         match ending? {
             Ending::Done(summary) => {
                 terminal::say(&report(&spec, &summary, &folder));
-                let page = run_page(&Run::read(&folder)?, made());
-                let path = folder.join("index.html");
-                // Half a page that a killed process left.
-                niwaki_files::sweep_dead(&folder)
-                    .with_context(|| format!("cannot tidy {}", folder.display()))?;
-                output::write_whole(&path, &page.to_html())?;
-                output::name_written(&[path], false);
+                write_page(&folder)?;
                 Ok(ExitCode::SUCCESS)
             }
             Ending::Stopped { iteration } => {
@@ -114,9 +108,23 @@ impl Args {
     }
 }
 
-/// How the page of a run was made: its bytes follow from the run alone, wherever its folder lies.
-fn made() -> Made {
-    Made::new(format!("niwaki train {}", run::SPEC)).fact("version", env!("CARGO_PKG_VERSION"))
+/// Writes the page of a finished run; its bytes follow from the run alone, wherever its folder lies.
+fn write_page(folder: &Path) -> anyhow::Result<()> {
+    let path = folder.join(run::PAGE);
+    // Half a page that a killed process left.
+    niwaki_files::sweep_dead(folder).with_context(|| format!("cannot tidy {}", folder.display()))?;
+    if run::page_is_foreign(folder) {
+        terminal::warn(&format!(
+            "{}: not written by niwaki train, so it stays as it is; to get this run's page, move it and run the same \
+             command again",
+            path.display()
+        ));
+        return Ok(());
+    }
+    let made = Made::new(run::PAGE_COMMAND).fact("version", env!("CARGO_PKG_VERSION"));
+    output::write_whole(&path, &run_page(&Run::read(folder)?, made).to_html())?;
+    output::name_written(&[path], false);
+    Ok(())
 }
 
 /// Moves the bar and shows the last metrics.

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     instance: PathBuf,
     /// The schedule: JSON or CSV as `solve --out` writes it, or JobShopLib's JSON (jobs in order for each machine).
     schedule: PathBuf,
-    /// The instance's layout, where it should not be recognised.
+    /// The instance file's layout; recognised if absent.
     #[arg(long)]
     layout: Option<String>,
 }

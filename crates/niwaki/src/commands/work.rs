@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// The unit to work on, from 0.
     #[arg(long, value_name = "N", required_unless_present = "claim", conflicts_with = "claim")]
     unit: Option<usize>,
-    /// Claim one unit after the other until all are done or given up, beside any number of other processes.
+    /// Claim one unit after another until all are done or given up, alongside any number of other processes.
     #[arg(long)]
     claim: bool,
     /// Wait until the units before --unit are done.

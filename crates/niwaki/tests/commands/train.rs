@@ -79,6 +79,16 @@ fn signals_save_say_how_to_go_on_and_exit_130() {
     }
 }
 
+/// Waits until a run has written some of its curve.
+#[cfg(unix)]
+fn wait_for_curve(curve: &Path) {
+    let began = Instant::now();
+    while fs::metadata(curve).map_or(0, |curve| curve.len()) < 1000 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no curve");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[cfg(unix)]
 fn stopped_by(signal: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -86,11 +96,7 @@ fn stopped_by(signal: &str) {
     let arguments = ["train", "--set", "iterations=1000000", "--set", "task.horizon=4", "--out", "run"];
     let child = command(&arguments, folder.path()).stdout(Stdio::piped()).spawn().unwrap();
     let curve = folder.path().join("run/curve.jsonl");
-    let began = Instant::now();
-    while fs::metadata(&curve).map_or(0, |curve| curve.len()) < 1000 {
-        assert!(began.elapsed() < Duration::from_secs(60), "no curve");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_for_curve(&curve);
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     let output = child.wait_with_output().unwrap();
@@ -152,6 +158,64 @@ fn it_ends_with_a_table_and_the_curves_path() {
     assert_eq!(fs::read_to_string(folder.path().join("again/curve.jsonl")).unwrap(), lines);
     assert!(again.ends_with("curve: again/curve.jsonl\nwrote again/index.html\n"), "{again}");
     assert_eq!(fs::read_to_string(folder.path().join("again/index.html")).unwrap(), page);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_page_never_stands_beside_an_unfinished_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = ["train", "--quiet", "--set", "task.horizon=4", "--out", "run", "--set"];
+    stdout(&niwaki(&[&run[..], &["iterations=5"]].concat(), folder.path()));
+    // All that a finished run leaves but its page is taken away, so the folder is anybody's.
+    let page = folder.path().join("run/index.html");
+    let kept = fs::read(&page).unwrap();
+    fs::remove_dir_all(folder.path().join("run")).unwrap();
+    fs::create_dir(folder.path().join("run")).unwrap();
+    fs::write(&page, &kept).unwrap();
+    let mut child = command(&[&run[..], &["iterations=1000000"]].concat(), folder.path()).spawn().unwrap();
+    wait_for_curve(&folder.path().join("run/curve.jsonl"));
+    let gone = !page.exists();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(gone && !page.exists());
+}
+
+#[test]
+fn a_file_of_somebody_elses_is_no_page_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("run/index.html");
+    let run = ["train", "--quiet", "--set", "task.horizon=4", "--set", "iterations=5", "--out", "run"];
+    stdout(&niwaki(
+        &["oracle", "--quiet", "--horizon", "2", "--seeds", "1", "--out", "oracle.html"],
+        folder.path(),
+    ));
+    let oracle = fs::read(folder.path().join("oracle.html")).unwrap();
+    // Notes, words that are no text, a page that another command made.
+    for theirs in [&b"my notes"[..], &b"\xff<code>niwaki train spec.toml</code>"[..], &oracle] {
+        fs::create_dir_all(page.parent().unwrap()).unwrap();
+        fs::write(&page, theirs).unwrap();
+        for _ in 0..2 {
+            let ran = niwaki(&run, folder.path());
+            let said = String::from_utf8(ran.stderr).unwrap();
+            assert!(ran.status.success() && said.lines().count() == 1, "{said}");
+            assert!(said.starts_with("niwaki: run/index.html: not written by niwaki train"), "{said}");
+            assert_eq!(fs::read(&page).unwrap(), theirs);
+        }
+        fs::remove_file(&page).unwrap();
+        assert_eq!(stdout(&niwaki(&run, folder.path())), "");
+        let ours = fs::read_to_string(&page).unwrap();
+        assert!(ours.contains("How stale each batch became"));
+        // Its own page is written again without a word.
+        assert!(niwaki(&run, folder.path()).stderr.is_empty());
+        assert_eq!(fs::read_to_string(&page).unwrap(), ours);
+        fs::remove_dir_all(page.parent().unwrap()).unwrap();
+    }
+    fs::create_dir_all(&page).unwrap();
+    let said = String::from_utf8(niwaki(&run, folder.path()).stderr).unwrap();
+    assert!(
+        said.starts_with("niwaki: run/index.html: not written by niwaki train") && page.is_dir(),
+        "{said}"
+    );
 }
 
 #[test]

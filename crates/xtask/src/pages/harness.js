@@ -41,8 +41,8 @@ function play(frame, width, say) {
       if (6 > b.height) say("too small to read: " + words(text) + " (" + b.height.toFixed(1) + " px)");
     }
     for (const band of all("path.band", svg)) {
-      const b = box(band), plot = box(band.closest("svg.plot"));
-      void b; if (plot.width > frame.width + 1) say("a band leaves its plot");
+      const b = box(band), room = band.closest("g.panel").querySelector(".sense");
+      if (!room || box(room).top - 1 > b.top || b.bottom > box(room).bottom + 1) say("a band leaves its plot");
     }
     const keys = all("g.key[role=button]", svg);
     if (svg.matches(".chart") && keys.length) {
@@ -101,18 +101,36 @@ function play(frame, width, say) {
   return [drawings, toggles, values, zooms, verdicts];
 }
 
-async function run(html, widths) {
+// The same page as it is printed: rules for print hold, those for screens do not.
+function print(frame, width, say) {
+  const page = frame.contentDocument, box = node => node.getBoundingClientRect();
+  for (const sheet of page.styleSheets) for (const rule of sheet.cssRules) {
+    if (!rule.media) continue;
+    if (rule.media.mediaText === "print") rule.media.mediaText = "all";
+    else if (rule.media.mediaText.includes("width")) rule.media.mediaText = "not all";
+  }
+  for (const node of page.querySelectorAll("table, .verdict, .tiles, pre, svg.chart, svg.gantt")) {
+    const b = box(node);
+    if (b.width > 0 && (b.right > width + 1 || 0 > b.left)) say("cut: " + node.tagName.toLowerCase() + " " + (node.textContent || "").trim().slice(0, 40));
+  }
+  if (![...page.querySelectorAll(".drawing.wide")].every(drawing => box(drawing).height > 0)) say("a drawing is missing");
+}
+
+async function run(html, widths, paper) {
   const said = [], counts = [];
-  for (const width of widths) {
+  for (const width of [...widths, paper]) {
     const frame = document.createElement("iframe");
     frame.style.cssText = "border:0;height:1600px;width:" + width + "px";
-    const say = what => said.push(width + " px: " + what);
+    const say = what => said.push((width === paper ? "printed: " : width + " px: ") + what);
     const loaded = new Promise(done => frame.addEventListener("load", done));
     window.troubles = what => say("error: " + what);
     frame.srcdoc = html;
     document.body.append(frame);
     await loaded;
-    try { counts.push(play(frame, width, say).join(",")); } catch (error) { say("error: " + error.stack); }
+    try {
+      if (width === paper) print(frame, width, say);
+      else counts.push(play(frame, width, say).join(","));
+    } catch (error) { say("error: " + error.stack); }
     frame.remove();
   }
   const out = document.createElement("pre");

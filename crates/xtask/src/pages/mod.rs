@@ -1,7 +1,8 @@
 //! Every kind of page, opened in a real browser: `cargo xtask pages [--binary PATH] [--shots DIR]`.
 //!
 //! Each page is made by the command, put into a frame of 1400 and of 390 pixels in headless Chromium, and played through by
-//! `harness.js`: errors, hidden verdicts, cut axes, toggles or values that do nothing, and requests to a network all fail.
+//! `harness.js`: errors, hidden verdicts, cut axes, toggles or values that do nothing, what paper would cut, and requests to a
+//! network all fail.
 
 use crate::root;
 use anyhow::{Context, bail, ensure};
@@ -11,6 +12,9 @@ use std::process::Command;
 
 /// Widths of a desk and of a phone, in pixels.
 const WIDTHS: [u32; 2] = [1400, 390];
+
+/// Width of what is printed on a sheet of A4 with Chromium's margins, in pixels.
+const PAPER: u32 = 718;
 
 /// Largest page, in bytes.
 const MOST: u64 = 1_000_000;
@@ -94,7 +98,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = String>) -> anyhow::Result<Str
         }
     }
     ensure!(faults.is_empty(), "pages:\n  {}", faults.join("\n  "));
-    Ok(format!("pages: {} kinds at {} widths, as they should be", KINDS.len(), WIDTHS.len()))
+    Ok(format!("pages: {} kinds at {} widths and on paper, as they should be", KINDS.len(), WIDTHS.len()))
 }
 
 /// The first Chromium on the path.
@@ -135,7 +139,7 @@ fn look(browser: &str, page: &Path) -> anyhow::Result<(String, Vec<String>)> {
     ensure!(fenced.len() > text.len(), "{} has no head", page.display());
     let quoted = serde_json::to_string(&fenced)?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
     let harness = format!(
-        "<!DOCTYPE html><html><body style=\"margin:0\"><script>{}\nrun({quoted},{WIDTHS:?})</script></body></html>",
+        "<!DOCTYPE html><html><body style=\"margin:0\"><script>{}\nrun({quoted},{WIDTHS:?},{PAPER})</script></body></html>",
         include_str!("harness.js")
     );
     let path = page.with_file_name("harness.html");

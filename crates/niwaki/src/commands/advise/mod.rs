@@ -26,16 +26,16 @@ const FAILED: u8 = 1;
 #[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Dumps, .jsonl, .npz or .parquet, folders of them, or - for standard input. Files whose names differ in digits alone
-    /// are one run, in order; any others are runs that are set side by side.
+    /// are one run, in order; any others are separate runs, compared side by side.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Take all files as one run, whatever they are called.
+    /// Treat all files as one run, whatever their names.
     #[arg(long, conflicts_with = "apart")]
     run: bool,
-    /// Take every file as a run of its own.
+    /// Treat every file as a separate run.
     #[arg(long)]
     apart: bool,
-    /// Look again whenever the files have grown, every SECONDS, until Ctrl-C.
+    /// Update whenever the files grow, checking every SECONDS, until Ctrl-C.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2")]
     watch: Option<f64>,
     /// Read a field under a name of your own, e.g. new_log_prob=lp; may be repeated.
@@ -47,11 +47,11 @@ pub(crate) struct Args {
     /// Trajectories per update [default: the mean of the dump's iterations].
     #[arg(long, value_name = "N")]
     batch: Option<u64>,
-    /// Effective sample size that a correction must keep.
+    /// Effective sample size that a correction must keep, as a share of the batch.
     #[arg(long, default_value_t = 0.9, value_name = "SHARE")]
     ess_floor: f64,
-    /// What the current policy is held against: the policy that sampled as the trainer computes it, or as the sampling
-    /// engine did.
+    /// Which log-probs of the policy that sampled to compare the current policy with: those the trainer computed, or those
+    /// of the sampling engine.
     #[arg(long, value_enum, default_value_t = Reference::Old)]
     against: Reference,
     /// Level of verl's weights in the rollout_corr metrics: token or sequence.
@@ -60,16 +60,16 @@ pub(crate) struct Args {
     /// Upper bound of verl's weights in the rollout_corr metrics, or a band as verl writes it, e.g. 0.5_2.0.
     #[arg(long, default_value = "2.0", value_name = "BOUND")]
     rollout_is_threshold: verl::Threshold,
-    /// Also give verl's rollout_is_batch_norm_factor.
+    /// Also report verl's rollout_is_batch_norm_factor.
     #[arg(long)]
     rollout_is_batch_normalize: bool,
-    /// Also give verl's rollout_rs metrics, for these ways to reject, e.g. token_k1,seq_mean_k3.
+    /// Also report verl's rollout_rs metrics for these rejection rules, e.g. token_k1,seq_mean_k3.
     #[arg(long, value_name = "WAYS", requires = "rollout_rs_threshold")]
     rollout_rs: Option<String>,
-    /// Thresholds of those, one for all or one for each, as verl writes them, e.g. 0.5_2.0,0.01.
+    /// Thresholds of those rules, one for all or one each, as verl writes them, e.g. 0.5_2.0,0.01.
     #[arg(long, value_name = "BOUNDS", requires = "rollout_rs")]
     rollout_rs_threshold: Option<String>,
-    /// Exit with code 1 where a number meets a condition, e.g. 'ess<0.3'; may be repeated.
+    /// Exit with code 1 if a number meets this condition, e.g. 'ess<0.3'; may be repeated.
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Gate>,
     #[command(flatten)]
@@ -89,9 +89,9 @@ enum Reference {
 }
 
 const HELP: &str = "\
-A dump has one record per trajectory with the log-probs of its steps under the policy that sampled (old_log_prob) and
-under the policy as it is now (new_log_prob), and an advantage or a reward; the names of TRL and verl are understood.
-docs/advise.md has the schema, the meaning of every number and recipes for exporting.";
+A dump has one record per trajectory: the log-probs of its steps under the policy that sampled it (old_log_prob) and \
+under the current policy (new_log_prob), and an advantage or a reward. The names that TRL and verl use are understood. \
+docs/advise.md has the schema, what every number means, and recipes for exporting.";
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {

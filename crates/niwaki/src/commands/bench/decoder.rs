@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Records of a minibatch, which share one prompt.
     #[arg(long, default_value_t = 8)]
     records: usize,
-    /// Measured steps, after three that lay everything out.
+    /// Measured steps, after three to warm up.
     #[arg(long, default_value_t = 20)]
     steps: usize,
 }

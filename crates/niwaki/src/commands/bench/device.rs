@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Update steps of the soak; memory must not grow and every norm must be a number.
     #[arg(long, default_value_t = 200)]
     soak: usize,
-    /// Leave the comparisons out.
+    /// Skip the comparisons.
     #[arg(long)]
     skip_checks: bool,
     /// Compare in this precision alone.

@@ -5,7 +5,7 @@ use crate::commands::solve::duration;
 use crate::output::{self, Out, Piece};
 use crate::terminal;
 use anyhow::Context;
-use niwaki_page::{Axis, BarChart, Bars, Cell, Column, Figure, Format, Page, Section, Table};
+use niwaki_page::{Axis, BarChart, Bars, Callout, Cell, Column, Figure, Format, Page, Section, Table};
 use niwaki_shop::planning::Method;
 use niwaki_shop::planning::contest::{
     Contest, Entrant, Found, Progress, Reference, Row, Scheduled, Standing, mean_gap,
@@ -111,20 +111,22 @@ impl Args {
         let labels = groups.keys().map(|(jobs, machines)| format!("{jobs} × {machines}"));
         let mut chart = BarChart::new("Mean gap by size", labels)
             .category_label("jobs × machines")
-            .values(Axis::linear("mean gap to the best known").percent());
+            .values(Axis::linear("mean gap to the best known makespan").percent());
         for (method, name) in names.iter().enumerate() {
             chart = chart.bars(Bars::new(name, groups.values().map(|members| mean_gap(members, method))));
         }
         let folder = self.folder.display();
-        let section = Section::new("Mean gap")
+        let section = best(standing)
+            .into_iter()
+            .fold(Section::new("Mean gap"), Section::callout)
+            .figure(Figure::new(&chart).caption("Lower is better; zero equals the best makespan known."))
             .prose(format!(
                 "{} instances of `{folder}`; the gap is makespan ÷ best known − 1, and every schedule has passed the \
                  independent checker.",
                 rows.len()
             ))
             .table(summary)
-            .table(effort(standing))
-            .figure(Figure::new(&chart).caption("Lower is better; zero equals the best makespan known."));
+            .table(effort(standing));
         let mut worst: Vec<&Row> = rows.iter().collect();
         let last = names.len() - 1;
         worst.sort_by(|a, b| b.gap(last).total_cmp(&a.gap(last)));
@@ -144,13 +146,27 @@ impl Args {
                 Cell::number(row.gap(last)),
             ]);
         }
-        Page::new("Scheduling methods against the best known")
+        Page::new("Scheduling methods against best-known makespans")
             .subtitle(format!("{folder}: {} instances, {} methods", rows.len(), names.len()))
             .section(section)
             .section(Section::new("Where it is hardest").table(hardest))
             .made(output::made().fact("time limit", format!("{:?} for each search", self.time)))
             .to_html()
     }
+}
+
+/// Which of several methods comes nearest to the best-known makespans.
+fn best(standing: &Standing) -> Option<Callout> {
+    let all: Vec<&Row> = standing.rows.iter().collect();
+    let mut order: Vec<(f64, &String)> =
+        standing.names.iter().enumerate().map(|(method, name)| (mean_gap(&all, method), name)).collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let [(least, first), (next, second), ..] = order[..] else { return None };
+    let share = |gap: f64| Format::percent(2).text(gap);
+    Some(Callout::neutral(
+        format!("{first} comes closest to the best-known makespans."),
+        format!("Its mean gap is {}; that of {second}, the next, is {}.", share(least), share(next)),
+    ))
 }
 
 /// Mean gaps by size; the best method of each row is marked.

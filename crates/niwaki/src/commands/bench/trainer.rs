@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Members of the cohort, with seeds from 0.
     #[arg(long, default_value_t = 1)]
     members: u64,
-    /// Measured iterations, after one that lays everything out.
+    /// Measured iterations, after one to warm up.
     #[arg(long, default_value_t = 20)]
     iterations: usize,
 }

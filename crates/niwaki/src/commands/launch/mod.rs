@@ -76,13 +76,13 @@ pub(crate) struct Launching {
 
 #[derive(Subcommand)]
 enum Launcher {
-    /// Several processes on this machine: one per GPU, or one per core.
+    /// Start several processes on this machine: one per GPU, or one per core.
     Local(Local),
-    /// Job arrays of Slurm, with dependencies, requeued on preemption.
+    /// Submit Slurm job arrays, with dependencies, requeued on preemption.
     Slurm(Slurm),
-    /// An Indexed Job of Kubernetes.
+    /// Create an Indexed Job on Kubernetes.
     Kubernetes(Kubernetes),
-    /// Tasks of Ray.
+    /// Run the units as Ray tasks.
     Ray(Ray),
 }
 

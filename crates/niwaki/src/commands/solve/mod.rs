@@ -26,7 +26,7 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// The shop: a table of operations (.csv, see `niwaki template`), or an instance in any known layout.
     file: PathBuf,
-    /// exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, e.g.
+    /// How to search: exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, e.g.
     /// rule:mwkr; rule:NAME*100 for the best of 100 samples; rule:active-NAME for active rather than non-delay schedules
     /// (job shops, flexible or not).
     #[arg(long, default_value = "exact")]
@@ -49,17 +49,17 @@ pub(crate) struct Args {
     /// Threads that search a general shop; all of the machine's if absent.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
-    /// A schedule to start from, as `--out` has written it.
+    /// A schedule to start from, as written by --out.
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["method", "policy"])]
     from: Option<PathBuf>,
-    /// What has started in that schedule before this time stays where it is: a date, or a time since the start.
+    /// Keep everything that starts before this time in that schedule: a date, or a time since the start.
     #[arg(long, value_name = "TIME")]
     fixed_until: Option<String>,
     /// Random seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// The file's layout, where it should not be recognised: standard, pairs, taillard, taillard-job, fjs, jobshoplib,
-    /// scheduleopt, schedulinglab, niwaki, csv or json.
+    /// The file's layout: standard, pairs, taillard, taillard-job, fjs, jobshoplib, scheduleopt, schedulinglab, niwaki, csv
+    /// or json; recognised if absent.
     #[arg(long)]
     layout: Option<String>,
     #[command(flatten)]
@@ -68,11 +68,11 @@ pub(crate) struct Args {
     /// dates), or one file that ends in .csv, .json, .html, .svg or .ics.
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
-    /// Where to draw the schedule as well: a name that ends in .svg, or in .html for a page.
+    /// Also draw the schedule to this file: .svg for the chart, .html for a page.
     #[arg(long, value_name = "FILE")]
     gantt: Option<PathBuf>,
-    /// When everything should be done: a number, or a date where the shop has dates. It is drawn, and if it is missed the
-    /// exit code is 1.
+    /// When everything should be done: a number, or a date if the shop has dates. It is drawn, and the exit code is 1 if it
+    /// is missed.
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
 }

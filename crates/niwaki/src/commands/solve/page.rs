@@ -30,7 +30,7 @@ pub(crate) fn page(found: &Found, title: &str, made: Made) -> Page {
         ));
     }
     section = section.callout(if proven {
-        Callout::good("No schedule is better.", "The search has proven it for what was minimised.")
+        Callout::good("No schedule is better.", "The search proved it for this objective.")
     } else {
         Callout::neutral(
             "A better schedule may exist.",
@@ -49,10 +49,10 @@ pub(crate) fn page(found: &Found, title: &str, made: Made) -> Page {
     }
     let figure = Figure::from_svg("The schedule", found.drawn(Some(WIDE))).narrow(found.drawn(Some(NARROW))).caption(
         "One row per machine, one colour per job. Click a job in the legend to highlight it; zoom with the buttons, or \
-         drag over the chart. Triangles mark due dates, brackets the windows of operations, dotted lines rests between operations, \
-         grey stretches closed machines.",
+         drag over the chart. Triangles mark due dates, brackets mark windows, dotted lines mark waits between operations; machines are \
+         closed where the chart is grey.",
     );
     page.section(section.figure(figure))
-        .section(Section::new("In words").list(found.lines.iter().skip(1).cloned()))
+        .section(Section::new("In numbers").list(found.lines.iter().skip(1).cloned()))
         .made(made)
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Walks through the doors.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The tour's folder: the examples, the pages of each stop, and one page for all.
+    /// Folder for the examples, a page for each stop, and one page for everything.
     #[arg(long, value_name = "DIR", default_value = "runs/tour")]
     out: PathBuf,
 }
@@ -37,8 +37,8 @@ impl Args {
         stops::unpack(&self.out)?;
         let mut page = Page::new("Niwaki in a minute")
             .lead(
-                "Four things this program does, each on a small example that came with it. Under every heading stands the \
-                 command that made what you see; type it again with files of your own.",
+                "Four things this program does, each on a small example that came with it. Under each heading is the command \
+                 that made what you see; run it again with files of your own.",
             );
         for stop in [stops::advise, stops::oracle, stops::solve, stops::train] {
             let stop = stop(&self.out)?;

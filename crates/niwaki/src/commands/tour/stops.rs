@@ -42,12 +42,15 @@ pub(super) fn advise(home: &Path) -> anyhow::Result<Stop> {
     let figure = keep(&home.join("advise"), &advice.page(output::made_by(&command)))?;
     let section = Section::new("Is my run stale?")
         .prose(
-            "A trainer that reuses its batches learns from data that an older policy drew. From the log-probs of both \
+            "A trainer that reuses its batches learns from data sampled by an older policy. From the log-probs of both \
              policies, which every trainer has, `advise` says how stale the data is, what that costs, and what to set. \
-             This example is a small training that reuses every batch twelve times.",
+             This example is a small training run that reuses every batch twelve times.",
         )
         .command("Any trainer's dump works the same way: JSONL, npz or parquet.", command.clone())
-        .callout(Callout::neutral(advice.verdict.says.clone(), advice.verdict.sure.clone()));
+        .callout(Callout::neutral(
+            format!("Verdict: {}", advice.verdict.says),
+            format!("How sure: {}.", advice.verdict.sure),
+        ));
     let section =
         with(section, figure).link("The whole page, with every number and its interval", "advise/index.html");
     let said = first_lines(&advice.text(terminal::width()), 12);
@@ -69,7 +72,7 @@ pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
     let section = Section::new("Which loss?")
         .prose(
             "On a process small enough to enumerate, a policy loss has no secrets: `oracle` sums over every sequence and \
-             gives its bias, its error and whether its gradient points where the return grows (cosine 1 is perfect). \
+             gives its bias, its error and whether its gradient points where the return rises (cosine 1 is perfect). \
              PPO's own loss is the first row.",
         )
         .command("Name the losses of your trainer; `niwaki oracle --help` lists all of them.", command.clone())
@@ -89,7 +92,7 @@ pub(super) fn solve(home: &Path) -> anyhow::Result<Stop> {
     let section = Section::new("Schedule a shop")
         .prose(
             "A table of jobs with machines, times, shifts, setups and due dates becomes a schedule that an independent \
-             checker has passed, with a bound that says how much better another one could be. Click a job to highlight it.",
+             checker has passed, with a bound on how much better any schedule could be. Click a job to highlight it.",
         )
         .command("`niwaki template shop.csv` writes a table to fill in.", command.clone())
         .list(found.lines.iter().skip(1).cloned());
@@ -110,11 +113,11 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
     let section = Section::new("Train with the correction")
         .prose(
             "The same small task, trained from eight seeds with PPO's loss, and with a quarter of the ratio that PPO drops put \
-             back (`tempered:0.25`). Runs with the same seed see the same noise, so they can be compared one by one. \
-             Advantages are exact here, so that nothing but the loss differs; with estimated ones the gain is smaller, and \
-             often none: that is what `advise` is for.",
+             back (`tempered:0.25`). Runs with the same seed see the same noise, so they can be compared pair by pair. \
+             Advantages are exact here, so only the loss differs. With estimated advantages the gain is smaller, and often \
+             there is none: that is what `advise` is for.",
         )
-        .command("A spec of your own works the same way; `niwaki train` runs one of them.", command.clone())
+        .command("A spec of your own works the same way; `niwaki train` trains a single run.", command.clone())
         .table(comparison.differences_table()?);
     let section = with(section, figure).link("The whole comparison", "training/compare/index.html");
     let said = match comparison.difference(1, Endpoint::Auc)? {
