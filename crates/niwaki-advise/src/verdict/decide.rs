@@ -1,6 +1,6 @@
 //! The order of the questions, and the answer.
 
-use super::evidence::{Evidence, FEW, LEAST, REALISTIC};
+use super::evidence::{Evidence, FEW, LEAST, MATERIAL, REALISTIC};
 use super::known::{Known, percent, text};
 use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN};
 use crate::measure::Measured;
@@ -157,9 +157,10 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             text(evidence.reach / evidence.total.half())
         ));
     }
+    let (least, most) = evidence.ends();
     if evidence.matters() {
         let (rule, floor) = (known("alpha_rule").value, known("alpha_floor").value);
-        let alpha = (rule.min(floor).min(STRONGEST) * 100.0).round() / 100.0;
+        let alpha = two_digits(rule.min(floor).min(STRONGEST));
         because.push(if rule.min(floor) > STRONGEST {
             format!(
                 "α = {}: drift would allow {} and the ESS floor {}, but credit that is routed back costs a variance that \
@@ -180,8 +181,15 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             action: Action::ShortWarmup { alpha },
             ground: Ground::Bias,
             says: format!("short warmup at α ≈ {}, then plain PPO", text(alpha)),
-            sure: "sure that the bias is there and matters; a warmup gains where that bias is what holds the run back"
-                .to_owned(),
+            sure: if least >= MATERIAL {
+                "sure that the bias is there and matters; a warmup gains where that bias is what holds the run back"
+                    .to_owned()
+            } else {
+                format!(
+                    "sure that the bias is there; that it matters is likely: with 95% it is at least {} of a batch's noise",
+                    percent(least)
+                )
+            },
             idle,
             because,
         };
@@ -191,10 +199,14 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             action: Action::CorrectionWasted,
             ground: Ground::NoBias,
             says: "correction wasted: drift is there, and its bias does not matter".to_owned(),
-            sure: format!(
-                "sure: with 95% the bias is at most {} of a batch's noise",
-                percent((evidence.total.value.abs() + evidence.reach) / evidence.noise)
-            ),
+            sure: if most <= MATERIAL {
+                format!("sure: with 95% the bias is at most {} of a batch's noise", percent(most))
+            } else {
+                format!(
+                    "likely: the bias is measured below a quarter of a batch's noise, and with 95% it is at most {} of it",
+                    percent(most)
+                )
+            },
             idle,
             because,
         };
@@ -222,6 +234,12 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
     asking(more, Ground::Undecided, idle, because)
 }
 
+/// A strength as it is advised: in two digits, so that none is advised away.
+fn two_digits(alpha: f64) -> f64 {
+    let scale = 10f64.powi(1 - alpha.log10().floor() as i32);
+    (alpha * scale).round() / scale
+}
+
 fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Decision {
     Decision {
         action: Action::NotEnoughData { more },
@@ -236,7 +254,7 @@ fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Deci
 /// What it costs to do nothing: a bias of x noises turns a squared error of 1 into 1 + x², as fewer trajectories would.
 fn cost(measured: &Measured, evidence: &Evidence) -> String {
     let ratio = Known::of(measured, "bias_to_noise").value.abs();
-    let worst = (evidence.total.value.abs() + evidence.reach) / evidence.noise;
+    let (_, worst) = evidence.ends();
     let lost = |ratio: f64| percent(1.0 - 1.0 / (1.0 + ratio * ratio));
     if !ratio.is_finite() {
         return "Unknown.".to_owned();
@@ -274,6 +292,11 @@ mod tests {
         let mut measure = Measure::new(Settings::default());
         measure.add(&chunk);
         Verdict::new(&measure.finish())
+    }
+
+    #[test]
+    fn a_strength_keeps_two_digits_and_never_becomes_none() {
+        assert_eq!([0.1, 0.0956, 0.00314, 1.0].map(two_digits), [0.1, 0.096, 0.0031, 1.0]);
     }
 
     #[test]
