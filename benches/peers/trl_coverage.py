@@ -5,10 +5,10 @@
 Each run trains a tiny random model on the CPU (`num_iterations = 4`) with the recipe of docs/advise.md, taken out of the page: the last
 use of each batch, with its group ("recipe"). Beside it the run writes what the page warns of, every use under its optimiser step and
 without a group ("mixed"), and the truth: many fresh completions of the policy that drew each batch, scored by that policy and by the one
-after the update. The same seeds then run once more with half of the prompts of each batch kept out of the update (their advantages
-are zero in the loss); the recipe's lines of those alone are "kept out". All of it at two sizes: a model that fits much of a batch's
-noise, and one that fits little of it. An interval covers where it holds the number of the fresh completions; a verdict is wrong where both decide
-and differ.
+after the update. The same seeds then run once more with half of the prompts of each batch kept out of the update, as the recipe does
+where it is told to ("kept out"). All of it at two sizes: a model that fits much of a batch's
+noise, and one that fits little of it. An interval covers where it holds the number of the fresh completions, or the mean of the other
+runs' numbers (what batches that were updated on come to); a verdict is wrong where both decide and differ.
 """
 
 import contextlib
@@ -20,10 +20,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
 import torch
 import trl
@@ -76,16 +74,10 @@ def reward(completions, **_):
     return [float(text.split().count("w3") - text.split().count("w4")) + 0.01 * len(text.split()) for text in completions]
 
 
-def kept_out(seed, batch, group):
-    """Whether a prompt of a batch is kept out of the update."""
-    return random.Random(f"{seed} {batch} {group}").random() < 0.5
-
-
-def recipe(trainer):
-    """The page's class over a trainer."""
+def recipe():
+    """The page's class."""
     space = {}
-    with mock.patch.object(trl, "GRPOTrainer", trainer):
-        exec(re.search(r"```python trl\n(.*?)```", (ROOT / "docs/advise.md").read_text(), re.S).group(1), space)
+    exec(re.search(r"```python trl\n(.*?)```", (ROOT / "docs/advise.md").read_text(), re.S).group(1), space)
     return space["Dumping"]
 
 
@@ -119,19 +111,14 @@ def fresh(old, new, words, prompts, noise):
     ]
 
 
-def run(size, seed, folder, keep):
+def run(size, seed, folder, kept):
     noise = random.Random(seed)
     prompts = [f"w{a} w{b}" for a in range(8) for b in range(8)]
     words = tokenizer()
 
-    class Keeping(trl.GRPOTrainer):
-        def _compute_loss(self, model, inputs):
-            batch, masks = self._step // self.num_iterations, inputs["prompt_mask"].bool()
-            groups = [zlib.crc32(str(row[mask].tolist()).encode()) for row, mask in zip(inputs["prompt_ids"], masks)]
-            used = torch.tensor([not (keep and kept_out(seed, batch, group)) for group in groups])
-            return super()._compute_loss(model, inputs | {"advantages": inputs["advantages"] * used})
+    class Watched(recipe()):
+        KEPT = kept
 
-    class Watched(recipe(Keeping)):
         def _compute_loss(self, model, inputs):
             use = self._step // self.args.steps_per_generation % self.num_iterations
             if use == 0:
@@ -174,18 +161,14 @@ def advise(niwaki, size, file):
     return found["verdict"]["action"]["kind"], {number["name"]: number for number in found["measured"]["numbers"]}
 
 
-def judged(niwaki, size, seed, keep):
+def judged(niwaki, size, seed, kept):
     """What each dump of a run says beside the truth: one row for each."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with contextlib.chdir(folder), contextlib.redirect_stdout(sys.stderr):
-            run(size, seed, folder, keep)
-        if keep:
-            lines = map(json.loads, (folder / "dump-0.jsonl").read_text().splitlines())
-            own = [line for line in lines if kept_out(seed, line["iteration"], line["group"])]
-            (folder / "kept.jsonl").write_text("".join(json.dumps(line) + "\n" for line in own))
+            run(size, seed, folder, kept)
         true_verdict, truth = advise(niwaki, size, folder / "truth.jsonl")
-        for dump, file in [("kept out", "kept")] if keep else [("recipe", "dump-0"), ("mixed", "mixed")]:
+        for dump, file in [("kept out", "dump-0")] if kept else [("recipe", "dump-0"), ("mixed", "mixed")]:
             verdict, numbers = advise(niwaki, size, folder / f"{file}.jsonl")
             row = {"model": size.name, "seed": seed, "dump": dump, "verdict": verdict, "true_verdict": true_verdict}
             for name in NUMBERS:
@@ -195,11 +178,14 @@ def judged(niwaki, size, seed, keep):
 
 
 def summary(rows):
-    """Coverage and wrong verdicts of one kind of dump, in a line."""
+    """Coverage of both truths and wrong verdicts of one kind of dump, in a line."""
     said = []
     for name in NUMBERS:
-        covers = sum(row[f"{name}_low"] <= row[f"{name}_truth"] <= row[f"{name}_high"] for row in rows)
-        said.append(f"{name} {covers}")
+        inside = lambda row, truth: row[f"{name}_low"] <= truth <= row[f"{name}_high"]
+        total = sum(row[f"{name}_value"] for row in rows)
+        others = lambda row: (total - row[f"{name}_value"]) / max(len(rows) - 1, 1)
+        fresh_ones, runs = sum(inside(row, row[f"{name}_truth"]) for row in rows), sum(inside(row, others(row)) for row in rows)
+        said.append(f"{name} {fresh_ones} and {runs}")
     decided = [row for row in rows if "not-enough-data" not in (row["verdict"], row["true_verdict"])]
     wrong = sum(row["verdict"] != row["true_verdict"] for row in decided)
     return f"of {len(rows)} covered: {', '.join(said)}; of {len(decided)} verdicts that both decide, {wrong} wrong"
@@ -209,8 +195,8 @@ def main():
     runs, niwaki = int((sys.argv[1:] or ["40"])[0]), (sys.argv[2:] or ["niwaki"])[0]
     torch.set_num_threads(1)
     rows, table = [], None
-    for size, keep, seed in itertools.product(SIZES, (False, True), range(runs)):
-        for row in judged(niwaki, size, seed, keep):
+    for size, kept, seed in itertools.product(SIZES, (0.0, 0.5), range(runs)):
+        for row in judged(niwaki, size, seed, kept):
             if table is None:
                 table = csv.DictWriter(sys.stdout, row)
                 table.writeheader()

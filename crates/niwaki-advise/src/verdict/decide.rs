@@ -81,20 +81,13 @@ pub(super) fn decide(measured: &Measured) -> Decision {
             because: vec![why],
         };
     }
-    let (headroom, ahead) = (known("headroom").value, known("headroom_ahead").value);
-    if ahead < CEILING {
-        let at_once = headroom < CEILING;
+    let headroom = known("headroom").value;
+    if headroom < CEILING {
         let mut why = format!(
             "Rewards of the last third of the iterations average {} of their range, so {} of it is left to gain",
             percent(1.0 - headroom),
             percent(headroom),
         );
-        if !at_once {
-            why += &format!(
-                ", and at the pace of this dump plain PPO leaves {} after twice as many iterations again",
-                percent(ahead)
-            );
-        }
         let silent = known("silent_groups").value;
         why += &if silent.is_finite() {
             format!("; {} of the groups pay all of their trajectories alike.", percent(silent))
@@ -104,10 +97,7 @@ pub(super) fn decide(measured: &Measured) -> Decision {
         return Decision {
             action: Action::CorrectionWasted,
             ground: Ground::Ceiling,
-            says: format!(
-                "correction wasted: rewards are {} their ceiling",
-                if at_once { "near" } else { "on their way to" }
-            ),
+            says: "correction wasted: rewards are near their ceiling".to_owned(),
             sure: "as sure as the highest reward in the dump is the highest there is".to_owned(),
             idle,
             because: vec![why],
