@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, FEW, LEAST, MATERIAL, REALISTIC};
 use super::known::{Known, percent, text};
-use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN};
+use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN, further};
 use crate::measure::Measured;
 
 /// What was decided, and on which ground.
@@ -167,19 +167,24 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
                 text(floor)
             )
         });
+        let there = if least >= MATERIAL {
+            "sure that the bias is there and matters".to_owned()
+        } else {
+            let least = percent(least);
+            format!(
+                "sure that the bias is there, likely that it matters: with 95% it is at least {least} of a batch's noise"
+            )
+        };
+        let then = if further::fitted(measured).is_some() {
+            "part of it may be what the update fitted to these very trajectories"
+        } else {
+            "a warmup gains where that bias is what holds the run back"
+        };
         return Decision {
             action: Action::ShortWarmup { alpha },
             ground: Ground::Bias,
             says: format!("short warmup at α ≈ {}, then plain PPO", text(alpha)),
-            sure: if least >= MATERIAL {
-                "sure that the bias is there and matters; a warmup gains where that bias is what holds the run back"
-                    .to_owned()
-            } else {
-                format!(
-                    "sure that the bias is there; that it matters is likely: with 95% it is at least {} of a batch's noise",
-                    percent(least)
-                )
-            },
+            sure: format!("{there}; {then}"),
             idle,
             because,
         };

@@ -35,6 +35,8 @@ fn consistent(what: &str, measured: &Measured) -> String {
             );
             assert!(all_set(&format!("tempered:{written}\"")), "{settings:?}");
             assert!(to_noise >= MATERIAL, "{decides}");
+            let warns = verdict.because.iter().any(|why| why.starts_with("The mean ratio"));
+            assert_eq!(sure.contains("fitted to these very trajectories"), warns, "{decides}");
             "short warmup"
         }
         Action::CorrectionWasted if says.contains("does not matter") => {
