@@ -1,21 +1,26 @@
 """Do the intervals of `niwaki advise` cover the truth on real GRPO runs of TRL? Needs torch and TRL (python/test-extras.sh).
 
-    python benches/peers/trl_coverage.py [RUNS] [NIWAKI] > coverage.json
+    python benches/peers/trl_coverage.py [RUNS] [NIWAKI] > coverage.csv        (the summary goes to standard error)
 
 Each run trains a tiny random model on the CPU (`num_iterations = 4`) with the recipe of docs/advise.md, taken out of the page: the last
-use of each batch, with its group. Beside it the run writes what the page warns of, every use under its optimiser step and without
-a group, and the truth: many fresh completions of the policy that drew each batch, scored by that policy and by the one after the
-update. An interval covers where it holds the number of the fresh completions; a verdict is wrong where both decide and differ.
+use of each batch, with its group ("recipe"). Beside it the run writes what the page warns of, every use under its optimiser step and
+without a group ("mixed"), and the truth: many fresh completions of the policy that drew each batch, scored by that policy and by the one
+after the update. The same seeds then run once more with half of the prompts of each batch kept out of the update, as the recipe does
+where it is told to ("kept out"). All of it at two sizes: a model that fits much of a batch's
+noise, and one that fits little of it. An interval covers where it holds the number of the fresh completions, or the mean of the other
+runs' numbers (what batches that were updated on come to); a verdict is wrong where both decide and differ.
 """
 
-import copy
+import contextlib
+import csv
+import itertools
 import json
-import os
 import random
 import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -27,7 +32,21 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ["<pad>", "<eos>", "<unk>", *(f"w{index}" for index in range(29))]
 NUMBERS = ["drift", "kl_k1", "kl_k3", "clip_fraction"]
-FRESH, GROUP, LENGTH, BATCHES = 1024, 4, 8, 6
+FRESH, GROUP, LENGTH = 1024, 4, 8
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model and its batches."""
+
+    name: str
+    hidden: int
+    layers: int
+    batch: int
+    batches: int
+
+
+SIZES = [Size("fits much", 32, 2, 64, 6), Size("fits little", 16, 1, 256, 3)]
 
 
 def tokenizer():
@@ -36,12 +55,19 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left")
 
 
-def tiny(seed):
-    torch.manual_seed(seed)
+def tiny(size):
+    torch.manual_seed(0)
     return LlamaForCausalLM(LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
+        vocab_size=len(WORDS), hidden_size=size.hidden, intermediate_size=2 * size.hidden, num_hidden_layers=size.layers,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
     ))
+
+
+def frozen(model):
+    """The policy as it is now. (Not a deep copy: what accelerate wraps around a model's forward pass goes on calling the model.)"""
+    kept = LlamaForCausalLM(model.config)
+    kept.load_state_dict(model.state_dict())
+    return kept.eval()
 
 
 def reward(completions, **_):
@@ -49,6 +75,7 @@ def reward(completions, **_):
 
 
 def recipe():
+    """The page's class."""
     space = {}
     exec(re.search(r"```python trl\n(.*?)```", (ROOT / "docs/advise.md").read_text(), re.S).group(1), space)
     return space["Dumping"]
@@ -84,19 +111,21 @@ def fresh(old, new, words, prompts, noise):
     ]
 
 
-def run(seed, folder):
+def run(size, seed, folder, kept):
     noise = random.Random(seed)
     prompts = [f"w{a} w{b}" for a in range(8) for b in range(8)]
     words = tokenizer()
 
     class Watched(recipe()):
+        KEPT = kept
+
         def _compute_loss(self, model, inputs):
             use = self._step // self.args.steps_per_generation % self.num_iterations
             if use == 0:
-                self.before = copy.deepcopy(model).eval()
+                self.before = frozen(model)
             self._every_use(model, inputs)
             if use == self.num_iterations - 1:
-                lines = fresh(self.before, copy.deepcopy(model).eval(), words, prompts, noise)
+                lines = fresh(self.before, frozen(model), words, prompts, noise)
                 with open("truth.jsonl", "a") as out:
                     for line in lines:
                         place = {"iteration": self._step // self.num_iterations}
@@ -117,48 +146,66 @@ def run(seed, folder):
                     }) + "\n")
 
     args = trl.GRPOConfig(
-        output_dir=str(folder), num_iterations=4, per_device_train_batch_size=64, num_generations=GROUP, max_completion_length=LENGTH,
-        max_steps=4 * BATCHES, learning_rate=4e-3, report_to=[], use_cpu=True, seed=seed, save_strategy="no", disable_tqdm=True,
+        output_dir=str(folder), num_iterations=4, per_device_train_batch_size=size.batch, num_generations=GROUP, max_completion_length=LENGTH,
+        max_steps=4 * size.batches, learning_rate=4e-3, report_to=[], use_cpu=True, seed=seed, save_strategy="no", disable_tqdm=True,
         logging_strategy="no",
     )
     data = Dataset.from_list([{"prompt": prompt} for prompt in prompts])
-    os.chdir(folder)
-    Watched(tiny(0), reward_funcs=reward, args=args, train_dataset=data, processing_class=words).train()
+    Watched(tiny(size), reward_funcs=reward, args=args, train_dataset=data, processing_class=words).train()
 
 
-def advise(niwaki, file):
-    said = subprocess.run([niwaki, "advise", str(file), "--json"], capture_output=True, text=True, check=True).stdout
-    found = json.loads(said)
+def advise(niwaki, size, file):
+    # The truth has more trajectories than a batch: what matters is still the noise of a batch of the run's.
+    command = [niwaki, "advise", str(file), "--json", "--batch", str(size.batch)]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found["verdict"]["action"]["kind"], {number["name"]: number for number in found["measured"]["numbers"]}
+
+
+def judged(niwaki, size, seed, kept):
+    """What each dump of a run says beside the truth: one row for each."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        with contextlib.chdir(folder), contextlib.redirect_stdout(sys.stderr):
+            run(size, seed, folder, kept)
+        true_verdict, truth = advise(niwaki, size, folder / "truth.jsonl")
+        for dump, file in [("kept out", "dump-0")] if kept else [("recipe", "dump-0"), ("mixed", "mixed")]:
+            verdict, numbers = advise(niwaki, size, folder / f"{file}.jsonl")
+            row = {"model": size.name, "seed": seed, "dump": dump, "verdict": verdict, "true_verdict": true_verdict}
+            for name in NUMBERS:
+                row |= {f"{name}_{part}": numbers[name][part] for part in ("value", "low", "high")}
+                row[f"{name}_truth"] = truth[name]["value"]
+            yield row
+
+
+def summary(rows):
+    """Coverage of both truths and wrong verdicts of one kind of dump, in a line."""
+    said = []
+    for name in NUMBERS:
+        inside = lambda row, truth: row[f"{name}_low"] <= truth <= row[f"{name}_high"]
+        total = sum(row[f"{name}_value"] for row in rows)
+        others = lambda row: (total - row[f"{name}_value"]) / max(len(rows) - 1, 1)
+        fresh_ones, runs = sum(inside(row, row[f"{name}_truth"]) for row in rows), sum(inside(row, others(row)) for row in rows)
+        said.append(f"{name} {fresh_ones} and {runs}")
+    decided = [row for row in rows if "not-enough-data" not in (row["verdict"], row["true_verdict"])]
+    wrong = sum(row["verdict"] != row["true_verdict"] for row in decided)
+    return f"of {len(rows)} covered: {', '.join(said)}; of {len(decided)} verdicts that both decide, {wrong} wrong"
 
 
 def main():
     runs, niwaki = int((sys.argv[1:] or ["40"])[0]), (sys.argv[2:] or ["niwaki"])[0]
     torch.set_num_threads(1)
-    rows = []
-    for seed in range(runs):
-        with tempfile.TemporaryDirectory() as folder:
-            here = os.getcwd()
-            run(seed, Path(folder))
-            os.chdir(here)
-            truth = advise(niwaki, Path(folder) / "truth.jsonl")
-            row = {"seed": seed, "truth": {"verdict": truth[0]} | {name: truth[1][name]["value"] for name in NUMBERS}}
-            for name, file in (("recipe", "dump-0.jsonl"), ("mixed", "mixed.jsonl")):
-                verdict, numbers = advise(niwaki, Path(folder) / file)
-                ends = {key: (numbers[key]["value"], numbers[key]["low"], numbers[key]["high"]) for key in NUMBERS}
-                row[name] = {"verdict": verdict} | ends
+    rows, table = [], None
+    for size, kept, seed in itertools.product(SIZES, (0.0, 0.5), range(runs)):
+        for row in judged(niwaki, size, seed, kept):
+            if table is None:
+                table = csv.DictWriter(sys.stdout, row)
+                table.writeheader()
+            table.writerow(row)
             rows.append(row)
-        print(json.dumps(row), file=sys.stderr, flush=True)
-    open_ = "not-enough-data"
-    summary = {}
-    for way in ("recipe", "mixed"):
-        covers = {
-            key: sum(row[way][key][1] <= row["truth"][key] <= row[way][key][2] for row in rows) / len(rows) for key in NUMBERS
-        }
-        decided = [row for row in rows if open_ not in (row[way]["verdict"], row["truth"]["verdict"])]
-        wrong = sum(row[way]["verdict"] != row["truth"]["verdict"] for row in decided)
-        summary[way] = {"covers": covers, "decided": len(decided), "wrong": wrong}
-    json.dump({"runs": rows, "summary": summary}, sys.stdout, indent=1)
+        sys.stdout.flush()
+    for size, dump in itertools.product(SIZES, ("recipe", "kept out", "mixed")):
+        own = [row for row in rows if (row["model"], row["dump"]) == (size.name, dump)]
+        print(f"{size.name}, {dump}: {summary(own)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,23 @@ class Rule:
     """A member that is written out step by step, by name; the other fields then say nothing."""
 
 
+class _Member:
+    """A constructor of several members alike: called, it gives the one that it was made for."""
+
+    def __init__(self, member: str, summary: str) -> None:
+        self.member, self.__doc__ = member, summary
+
+
+class _Within(_Member):
+    def __call__(self, low: float = 0.5, high: float = 2.0) -> Correction:
+        return Correction._of(self.member, low, high)
+
+
+class _AtMost(_Member):
+    def __call__(self, most: float = 0.1) -> Correction:
+        return Correction._of(self.member, most)
+
+
 @dataclass(frozen=True)
 class Correction:
     """A member of the family with its parameters: what `tempered:0.25` names.
@@ -168,16 +185,6 @@ class Correction:
         return cls._of("sequence-tis", high)
 
     @classmethod
-    def token_mis(cls, low: float = 0.5, high: float = 2.0) -> Correction:
-        """Masked importance sampling per token: the ratio inside [low, high], else 0."""
-        return cls._of("token-mis", low, high)
-
-    @classmethod
-    def sequence_mis(cls, low: float = 0.5, high: float = 2.0) -> Correction:
-        """Masked importance sampling per sequence: the product of ratios inside [low, high], else 0."""
-        return cls._of("sequence-mis", low, high)
-
-    @classmethod
     def cispo(cls, low: float = 1.0, high: float = 0.2) -> Correction:
         """CISPO: the clipped ratio as a constant weight on the score."""
         return cls._of("cispo", low, high)
@@ -192,60 +199,19 @@ class Correction:
         """The plain policy gradient: no ratio, no clip."""
         return cls.parse("gpg")
 
-    @classmethod
-    def token_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
-        """Drops tokens whose inverse ratio lies outside [low, high]."""
-        return cls._of("token-k1", low, high)
-
-    @classmethod
-    def token_k2(cls, most: float = 0.1) -> Correction:
-        """Drops tokens whose k2, half the squared log-ratio, exceeds `most`."""
-        return cls._of("token-k2", most)
-
-    @classmethod
-    def token_k3(cls, most: float = 0.1) -> Correction:
-        """Drops tokens whose k3, ratio − 1 − log-ratio, exceeds `most`."""
-        return cls._of("token-k3", most)
-
-    @classmethod
-    def sequence_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
-        """Drops sequences whose inverse product of ratios lies outside [low, high]."""
-        return cls._of("sequence-k1", low, high)
-
-    @classmethod
-    def mean_k1(cls, low: float = 0.5, high: float = 2.0) -> Correction:
-        """Drops sequences whose inverse geometric mean of ratios lies outside [low, high]."""
-        return cls._of("mean-k1", low, high)
-
-    @classmethod
-    def sequence_k2(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose k2, half the squared log-ratio, sums to more than `most`."""
-        return cls._of("sequence-k2", most)
-
-    @classmethod
-    def sequence_k3(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose k3, ratio − 1 − log-ratio, sums to more than `most`."""
-        return cls._of("sequence-k3", most)
-
-    @classmethod
-    def mean_k2(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose mean k2 exceeds `most`."""
-        return cls._of("mean-k2", most)
-
-    @classmethod
-    def mean_k3(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose mean k3 exceeds `most`."""
-        return cls._of("mean-k3", most)
-
-    @classmethod
-    def max_k2(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose largest k2 exceeds `most`."""
-        return cls._of("max-k2", most)
-
-    @classmethod
-    def max_k3(cls, most: float = 0.1) -> Correction:
-        """Drops sequences whose largest k3 exceeds `most`."""
-        return cls._of("max-k3", most)
+    token_mis = _Within("token-mis", "Masked importance sampling per token: the ratio inside [low, high], else 0.")
+    sequence_mis = _Within("sequence-mis", "Masked importance sampling per sequence: the product inside [low, high], else 0.")
+    token_k1 = _Within("token-k1", "Drops tokens whose inverse ratio lies outside [low, high].")
+    sequence_k1 = _Within("sequence-k1", "Drops sequences whose inverse product of ratios lies outside [low, high].")
+    mean_k1 = _Within("mean-k1", "Drops sequences whose inverse geometric mean of ratios lies outside [low, high].")
+    token_k2 = _AtMost("token-k2", "Drops tokens whose k2, half the squared log-ratio, exceeds `most`.")
+    token_k3 = _AtMost("token-k3", "Drops tokens whose k3, ratio − 1 − log-ratio, exceeds `most`.")
+    sequence_k2 = _AtMost("sequence-k2", "Drops sequences whose k2, half the squared log-ratio, sums to more than `most`.")
+    sequence_k3 = _AtMost("sequence-k3", "Drops sequences whose k3, ratio − 1 − log-ratio, sums to more than `most`.")
+    mean_k2 = _AtMost("mean-k2", "Drops sequences whose mean k2 exceeds `most`.")
+    mean_k3 = _AtMost("mean-k3", "Drops sequences whose mean k3 exceeds `most`.")
+    max_k2 = _AtMost("max-k2", "Drops sequences whose largest k2 exceeds `most`.")
+    max_k3 = _AtMost("max-k3", "Drops sequences whose largest k3 exceeds `most`.")
 
     @classmethod
     def sequence_clamp(cls, low: float = 0.0, high: float = 3.0) -> Correction:

@@ -23,7 +23,8 @@ def recipe(name):
     return re.search(rf"```python {name}\n(.*?)```", PAGE.read_text(), re.S).group(1)
 
 
-def test_trls_recipe_writes_the_last_use_of_each_batch(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kept", [0.0, 1.0])
+def test_trls_recipe_writes_the_last_use_of_each_batch(tmp_path, monkeypatch, kept):
     pytest.importorskip("torch", reason="torch is not installed; python/test-extras.sh runs this")
     trl = pytest.importorskip("trl", reason="trl is not installed; python/test-extras.sh runs this")
     import test_trl
@@ -31,6 +32,7 @@ def test_trls_recipe_writes_the_last_use_of_each_batch(tmp_path, monkeypatch):
 
     space = {}
     exec(recipe("trl"), space)
+    space["Dumping"].KEPT = kept
     monkeypatch.chdir(tmp_path)
     args = trl.GRPOConfig(
         output_dir=str(tmp_path), num_iterations=4, per_device_train_batch_size=8, num_generations=4, max_completion_length=8,
@@ -52,7 +54,9 @@ def test_trls_recipe_writes_the_last_use_of_each_batch(tmp_path, monkeypatch):
     assert len(groups) == 8 and all(len(group) == 4 and abs(sum(group)) < 1e-4 for group in groups.values())
     moved = [abs(new - old) for row in rows for old, new, own in
              zip(row["old_per_token_logps"], row["per_token_logps"], row["completion_mask"]) if own]
-    assert max(moved) > 1e-3
+    # What is kept out of the update does not move the policy, and is dumped with its advantages.
+    assert max(moved) > 1e-3 if kept == 0.0 else max(moved) < 1e-6
+    assert any(row["advantages"] for row in rows)
 
 
 def test_verls_recipe_writes_what_advise_reads(tmp_path, monkeypatch):

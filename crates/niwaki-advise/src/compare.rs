@@ -40,8 +40,8 @@ impl Comparison {
     #[must_use]
     pub fn page(&self, made: Made) -> Page {
         let mut verdicts = Table::new("What each run should do")
-            .column(Column::text("run"))
             .column(Column::text("verdict"))
+            .column(Column::text("run"))
             .column(Column::text("how sure"));
         let mut ess = LineChart::new("Effective sample size of the prefix ratio")
             .x(Axis::linear("steps of the policy before it").whole())
@@ -50,8 +50,8 @@ impl Comparison {
         for (at, run) in self.runs.iter().enumerate() {
             let name = named(&run.files);
             verdicts.push([
-                Cell::from(name.clone()),
                 Cell::from(run.verdict.says.clone()),
+                Cell::from(name.clone()),
                 Cell::from(run.verdict.sure.clone()),
             ]);
             let point = |row: &PositionRow| (row.position as f64, row.prefix_ess);

@@ -30,6 +30,12 @@ pub enum Error {
         /// The folder as it was given.
         folder: String,
     },
+    /// A file that a run has twice: each of its trajectories would count twice.
+    #[error("{file} is named twice, and its trajectories would count twice; name it once")]
+    Twice {
+        /// The file as it was given.
+        file: String,
+    },
     /// A file that is not what its ending says, or is cut short.
     #[error("{file}: not a whole {layout} file: {why}")]
     Broken {
@@ -176,6 +182,13 @@ pub enum Fault {
         expected: &'static str,
         /// What it was.
         came: String,
+    },
+    /// An age that only some trajectories have.
+    #[error("{} where the first trajectory has {}; give one to every trajectory, or to none",
+        if *.here { "an age" } else { "no age" }, if *.here { "none" } else { "one" })]
+    SomeAges {
+        /// Whether this trajectory has one, and the first has not.
+        here: bool,
     },
     /// A record that cannot be parsed; names the field where that is known.
     #[error("{}{why}", within(*.field))]

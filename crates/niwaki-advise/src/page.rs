@@ -1,6 +1,6 @@
 //! The page: verdict, plots and every number, in one file.
 
-use crate::measure::{Measured, PositionRow, REACHED};
+use crate::measure::{AlphaRow, Measured, PositionRow, REACHED};
 use crate::text::{facts, formulas, number_table};
 use crate::verdict::{Action, Verdict};
 use niwaki_page::{
@@ -215,13 +215,16 @@ fn strengths(measured: &Measured, verdict: &Verdict) -> Section {
         Action::ShortWarmup { alpha } => alpha,
         _ => 0.0,
     };
+    let away = |row: &AlphaRow| (row.alpha - advised).abs();
+    let nearest = measured.alphas.iter().min_by(|one, other| away(one).total_cmp(&away(other)));
+    let marked = nearest.map(|row| row.alpha);
     for row in &measured.alphas {
         let error = Cell::from(row.error);
         table.push([
             Cell::from(row.alpha),
             Cell::from(row.bias),
             Cell::from(row.variance),
-            if (row.alpha - advised).abs() < 0.05 { error.best() } else { error },
+            if Some(row.alpha) == marked { error.best() } else { error },
             Cell::from(row.ess),
         ]);
     }

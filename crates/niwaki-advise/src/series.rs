@@ -1,6 +1,7 @@
 //! Which files belong to one run.
 
 use crate::Error;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Endings of dumps.
@@ -21,7 +22,7 @@ pub enum Runs {
 /// The files of each run, in the order in which they were given. A folder stands for the dumps in it, which are one run.
 ///
 /// # Errors
-/// Where a folder cannot be listed, or holds no dump.
+/// Where a folder cannot be listed, or holds no dump, or a run has a file twice.
 pub fn series(given: &[PathBuf], runs: Runs) -> Result<Vec<Vec<PathBuf>>, Error> {
     let mut found: Vec<(String, Vec<PathBuf>)> = Vec::new();
     for path in given {
@@ -40,7 +41,18 @@ pub fn series(given: &[PathBuf], runs: Runs) -> Result<Vec<Vec<PathBuf>>, Error>
             None => found.push((key, files)),
         }
     }
-    Ok(found.into_iter().map(|(_, files)| files).collect())
+    found.into_iter().map(|(_, files)| once(files)).collect()
+}
+
+/// The files of a run, if each is there once.
+fn once(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
+    let mut seen = HashSet::new();
+    // A file that cannot be found is refused where it is read.
+    let known = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+    match files.iter().find(|file| !seen.insert(known(file))) {
+        Some(file) => Err(Error::Twice { file: file.display().to_string() }),
+        None => Ok(files),
+    }
 }
 
 /// The dumps in a folder, in the order of their names.
@@ -99,5 +111,12 @@ mod tests {
         assert_eq!(sizes(Runs::Apart), [1; 5]);
         assert_eq!(named(&files[2..4]), "step-1.npz … step-10.npz (2 files)");
         assert_eq!(named(&files[..1]), "a.jsonl");
+    }
+
+    #[test]
+    fn a_run_has_no_file_twice() {
+        let twice = [PathBuf::from("a.jsonl"), PathBuf::from("a.jsonl")];
+        assert!(matches!(series(&twice, Runs::ByName), Err(Error::Twice { .. })));
+        assert_eq!(series(&twice, Runs::Apart).unwrap().len(), 2);
     }
 }

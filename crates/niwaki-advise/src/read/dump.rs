@@ -179,6 +179,7 @@ impl Dump {
             if !self.advance(record, Pass::Whole)? {
                 break;
             }
+            self.check_age(record).map_err(|fault| self.at_row(fault))?;
             if self.last_uses.as_ref().is_some_and(|uses| uses.is_earlier(record)) {
                 chunk.left_out.earlier_uses += 1;
                 continue;
@@ -186,6 +187,18 @@ impl Dump {
             chunk.push(record, self.baselines.as_ref()).map_err(|fault| self.at_row(fault))?;
         }
         Ok(!chunk.lanes.is_empty() || chunk.left_out != LeftOut::default())
+    }
+
+    /// Refuses an age below 0, and one that only some trajectories have: earlier uses would pass for last ones.
+    fn check_age(&self, record: &Record) -> Result<(), Fault> {
+        match (record.age, &self.last_uses) {
+            (Some(age), _) if age < 0 => {
+                Err(Fault::Kind { field: Field::Age, expected: "0 or more", came: age.to_string() })
+            }
+            (Some(_), None) => Err(Fault::SomeAges { here: true }),
+            (None, Some(_)) => Err(Fault::SomeAges { here: false }),
+            _ => Ok(()),
+        }
     }
 
     /// An empty chunk for [`Dump::next`].

@@ -164,8 +164,12 @@ fn why(error: &serde_json::Error, line: &[u8]) -> String {
     if error.is_eof() {
         return "the line is cut short".to_owned();
     }
-    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default();
-    if ["nan", "inf", "Inf"].iter().any(|word| rest.starts_with(word.as_bytes())) {
+    // The parser stops at a word's first letter, or at its second where the first could have begun `null`.
+    let rest = |back: usize| line.get(error.column().saturating_sub(back)..).unwrap_or_default();
+    if ["nan", "inf", "Inf"]
+        .iter()
+        .any(|word| [1, 2].iter().any(|&back| rest(back).starts_with(word.as_bytes())))
+    {
         return format!("column {}: not a finite number", error.column());
     }
     let text = error.to_string();

@@ -1,8 +1,8 @@
 //! The order of the questions, and the answer.
 
-use super::evidence::{Evidence, FEW, LEAST, REALISTIC};
+use super::evidence::{Evidence, FEW, LEAST, MATERIAL, REALISTIC};
 use super::known::{Known, percent, text};
-use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN};
+use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN, further};
 use crate::measure::Measured;
 
 /// What was decided, and on which ground.
@@ -81,20 +81,13 @@ pub(super) fn decide(measured: &Measured) -> Decision {
             because: vec![why],
         };
     }
-    let (headroom, ahead) = (known("headroom").value, known("headroom_ahead").value);
-    if ahead < CEILING {
-        let at_once = headroom < CEILING;
+    let headroom = known("headroom").value;
+    if headroom < CEILING {
         let mut why = format!(
             "Rewards of the last third of the iterations average {} of their range, so {} of it is left to gain",
             percent(1.0 - headroom),
             percent(headroom),
         );
-        if !at_once {
-            why += &format!(
-                ", and at the pace of this dump plain PPO leaves {} after twice as many iterations again",
-                percent(ahead)
-            );
-        }
         let silent = known("silent_groups").value;
         why += &if silent.is_finite() {
             format!("; {} of the groups pay all of their trajectories alike.", percent(silent))
@@ -104,10 +97,7 @@ pub(super) fn decide(measured: &Measured) -> Decision {
         return Decision {
             action: Action::CorrectionWasted,
             ground: Ground::Ceiling,
-            says: format!(
-                "correction wasted: rewards are {} their ceiling",
-                if at_once { "near" } else { "on their way to" }
-            ),
+            says: "correction wasted: rewards are near their ceiling".to_owned(),
             sure: "as sure as the highest reward in the dump is the highest there is".to_owned(),
             idle,
             because: vec![why],
@@ -157,9 +147,10 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             text(evidence.reach / evidence.total.half())
         ));
     }
+    let (least, most) = evidence.ends();
     if evidence.matters() {
         let (rule, floor) = (known("alpha_rule").value, known("alpha_floor").value);
-        let alpha = (rule.min(floor).min(STRONGEST) * 100.0).round() / 100.0;
+        let alpha = two_digits(rule.min(floor).min(STRONGEST));
         because.push(if rule.min(floor) > STRONGEST {
             format!(
                 "α = {}: drift would allow {} and the ESS floor {}, but credit that is routed back costs a variance that \
@@ -176,12 +167,24 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
                 text(floor)
             )
         });
+        let there = if least >= MATERIAL {
+            "sure that the bias is there and matters".to_owned()
+        } else {
+            let least = percent(least);
+            format!(
+                "sure that the bias is there, likely that it matters: with 95% it is at least {least} of a batch's noise"
+            )
+        };
+        let then = if further::fitted(measured).is_some() {
+            "part of it may be what the update fitted to these very trajectories"
+        } else {
+            "a warmup gains where that bias is what holds the run back"
+        };
         return Decision {
             action: Action::ShortWarmup { alpha },
             ground: Ground::Bias,
             says: format!("short warmup at α ≈ {}, then plain PPO", text(alpha)),
-            sure: "sure that the bias is there and matters; a warmup gains where that bias is what holds the run back"
-                .to_owned(),
+            sure: format!("{there}; {then}"),
             idle,
             because,
         };
@@ -191,10 +194,14 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             action: Action::CorrectionWasted,
             ground: Ground::NoBias,
             says: "correction wasted: drift is there, and its bias does not matter".to_owned(),
-            sure: format!(
-                "sure: with 95% the bias is at most {} of a batch's noise",
-                percent((evidence.total.value.abs() + evidence.reach) / evidence.noise)
-            ),
+            sure: if most <= MATERIAL {
+                format!("sure: with 95% the bias is at most {} of a batch's noise", percent(most))
+            } else {
+                format!(
+                    "likely: the bias is measured below a quarter of a batch's noise, and with 95% it is at most {} of it",
+                    percent(most)
+                )
+            },
             idle,
             because,
         };
@@ -222,6 +229,12 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
     asking(more, Ground::Undecided, idle, because)
 }
 
+/// A strength as it is advised: in two digits, so that none is advised away.
+fn two_digits(alpha: f64) -> f64 {
+    let scale = 10f64.powi(1 - alpha.log10().floor() as i32);
+    (alpha * scale).round() / scale
+}
+
 fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Decision {
     Decision {
         action: Action::NotEnoughData { more },
@@ -236,7 +249,7 @@ fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Deci
 /// What it costs to do nothing: a bias of x noises turns a squared error of 1 into 1 + x², as fewer trajectories would.
 fn cost(measured: &Measured, evidence: &Evidence) -> String {
     let ratio = Known::of(measured, "bias_to_noise").value.abs();
-    let worst = (evidence.total.value.abs() + evidence.reach) / evidence.noise;
+    let (_, worst) = evidence.ends();
     let lost = |ratio: f64| percent(1.0 - 1.0 / (1.0 + ratio * ratio));
     if !ratio.is_finite() {
         return "Unknown.".to_owned();
@@ -274,6 +287,11 @@ mod tests {
         let mut measure = Measure::new(Settings::default());
         measure.add(&chunk);
         Verdict::new(&measure.finish())
+    }
+
+    #[test]
+    fn a_strength_keeps_two_digits_and_never_becomes_none() {
+        assert_eq!([0.1, 0.0956, 0.00314, 1.0].map(two_digits), [0.1, 0.096, 0.0031, 1.0]);
     }
 
     #[test]

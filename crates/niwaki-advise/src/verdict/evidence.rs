@@ -65,6 +65,12 @@ impl Evidence {
         MATERIAL * self.noise
     }
 
+    /// How small and how large the bias may be with 95%, as shares of a batch's noise.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let size = self.total.value.abs();
+        ((size - self.reach).max(0.0) / self.noise, (size + self.reach) / self.noise)
+    }
+
     /// Whether the bias is there and matters.
     pub(super) fn matters(&self) -> bool {
         let size = self.total.value.abs();

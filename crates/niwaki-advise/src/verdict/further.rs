@@ -48,9 +48,7 @@ pub(super) fn lines(measured: &Measured) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let ratio = known("mean_ratio");
-    let apart = ratio.high < 1.0 || (ratio.low > 1.0 && ratio.low.is_finite());
-    if apart && (ratio.value - 1.0).abs() > FITTED {
+    if let Some(ratio) = fitted(measured) {
         lines.push(format!(
             "The mean ratio is {} and would be 1 on steps that the update never saw: b holds what was fitted to this \
              batch, too. Trajectories kept out of the update tell the two apart.",
@@ -65,6 +63,13 @@ pub(super) fn lines(measured: &Measured) -> Vec<String> {
         text(facts.mean_length)
     ));
     lines
+}
+
+/// The mean ratio, where it says that the update was fitted to the very steps in the dump.
+pub(super) fn fitted(measured: &Measured) -> Option<Known> {
+    let ratio = Known::of(measured, "mean_ratio");
+    let apart = ratio.high < 1.0 || (ratio.low > 1.0 && ratio.low.is_finite());
+    (apart && (ratio.value - 1.0).abs() > FITTED).then_some(ratio)
 }
 
 /// How drift went over the run.

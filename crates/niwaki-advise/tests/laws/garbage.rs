@@ -30,6 +30,18 @@ fn lines_are_refused_by_number_and_field() {
             "bad.jsonl, line 3: old_log_prob[1] is NaN; every value at a step of the policy must be finite",
         ),
         (
+            r#"{"old_log_prob": [-1, nan], "new_log_prob": [-1, -2], "advantage": 1}"#,
+            "bad.jsonl, line 3: old_log_prob: column 24: not a finite number",
+        ),
+        (
+            r#"{"old_log_prob": [-1, -2], "new_log_prob": [-1, -2], "advantage": 1, "use": 1}"#,
+            "bad.jsonl, line 3: an age where the first trajectory has none; give one to every trajectory, or to none",
+        ),
+        (
+            r#"{"old_log_prob": [-1, -2], "new_log_prob": [-1, -2], "advantage": 1, "age": -1}"#,
+            "bad.jsonl, line 3: age must be 0 or more; -1 came",
+        ),
+        (
             r#"{"old_log_prob": [-1, null], "new_log_prob": [-1, -2], "advantage": 1}"#,
             "bad.jsonl, line 3: old_log_prob[1] is NaN; every value at a step of the policy must be finite",
         ),

@@ -7,6 +7,9 @@ mod coverage;
 mod garbage;
 mod layouts;
 mod oracle;
+#[path = "../../examples/regime/mod.rs"]
+mod regime;
+mod story;
 mod streaming;
 mod support;
 mod uses;

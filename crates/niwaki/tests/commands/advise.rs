@@ -110,6 +110,7 @@ fn refusals_are_one_line_and_exit_2() {
     at("missing.jsonl", &good.replace("new_log_prob", "newlogprob"));
     at("cut.jsonl", &good[..good.len() - 20]);
     at("empty.jsonl", "");
+    at("ages.jsonl", &format!("{}{good}", good.replace("1}", "1, \"use\": 3}")));
     at("cut.parquet", "PAR1");
     at("cut.npz", "PK");
     let cases: Vec<Vec<&str>> = vec![
@@ -124,6 +125,9 @@ fn refusals_are_one_line_and_exit_2() {
         vec!["advise", "empty.jsonl"],
         vec!["advise", "cut.parquet"],
         vec!["advise", "cut.npz"],
+        vec!["advise", "good.jsonl", "good.jsonl"],
+        vec!["advise", "ages.jsonl"],
+        vec!["advise", "-"],
         vec!["advise", "good.jsonl", "--fail-on", "es<0.3"],
         vec!["advise", "good.jsonl", "--fail-on", "ess"],
         vec!["advise", "good.jsonl", "--map", "advantge=x"],

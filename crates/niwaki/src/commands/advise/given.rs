@@ -1,6 +1,6 @@
 //! The dumps as they were given: files, folders, or standard input.
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use niwaki_advise::series::{Runs, series};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -30,6 +30,16 @@ impl Given {
     /// The files of each run, as they are now.
     pub(super) fn runs(&self) -> anyhow::Result<Vec<Vec<PathBuf>>> {
         Ok(series(&self.files, self.runs)?)
+    }
+
+    /// What is said of the file that holds standard input, said of standard input.
+    pub(super) fn named(&self, error: anyhow::Error) -> anyhow::Error {
+        let Some(file) =
+            self.folder.as_ref().and_then(|folder| self.files.iter().find(|file| file.starts_with(folder)))
+        else {
+            return error;
+        };
+        anyhow!(format!("{error:#}").replace(&file.display().to_string(), "standard input"))
     }
 
     /// Puts standard input into a file whose ending is that of its first bytes.

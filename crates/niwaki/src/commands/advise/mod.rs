@@ -100,8 +100,9 @@ impl Args {
         let given = Given::new(&self.files, self.runs())?;
         match self.watch {
             Some(seconds) => watch::follow(&self, &given, &question, seconds),
-            None => self.show(&given.runs()?, &question),
+            None => given.runs().and_then(|runs| self.show(&runs, &question)),
         }
+        .map_err(|error| given.named(error))
     }
 
     /// Reads all runs, prints and writes what they say.
