@@ -8,6 +8,7 @@
 //! | `objective.rs` | measures, weighted sums, their importance |
 //! | `verify.rs` | the independent checker |
 //! | `list.rs` | a solution as one list of operations, and the schedule that follows from it |
+//! | `gaps.rs` | another reading of a list, which fills gaps |
 //! | `moves.rs` | changes of a list that never contradict the precedences |
 //! | `construct.rs` | first lists by priority rules |
 //! | `anneal.rs` | simulated annealing, in threads |
@@ -25,6 +26,7 @@ mod branch;
 mod calendar;
 mod check;
 mod construct;
+mod gaps;
 mod list;
 mod model;
 mod moves;
