@@ -14,9 +14,9 @@ const LONGEST_CYCLE: u64 = 2_000_000;
 /// The temperature at a cycle's end, as a share of that at its beginning.
 const COOLED: f64 = 0.003;
 
-/// Temperatures at which cycles begin, as shares of what an uphill move costs on average, halved.
-const HOT: f64 = 4.0;
-const WARM: f64 = 0.1;
+/// The temperatures at which cycles begin, in turn, where 1 is half of what an uphill move costs on average; and whether
+/// operations fill gaps in them, if machines close. The first one descends; hot ones leave what is known behind.
+const CYCLES: [(f64, bool); 4] = [(0.03, false), (4.0, true), (4.0, false), (0.3, true)];
 
 /// Moves between two looks at the clock.
 const GLANCE: u64 = 128;
@@ -205,9 +205,9 @@ impl<'a> Chain<'a> {
         let draw = self.stream.below(100);
         let made = if draw < 20 && !self.flexible.is_empty() {
             self.change_mode()
-        } else if draw < 70 {
+        } else if draw < 60 {
             self.reorder_path()
-        } else if draw < 85 {
+        } else if draw < 70 {
             self.reorder_anywhere()
         } else {
             self.shift_job()
@@ -345,13 +345,8 @@ pub(super) fn anneal(
     let mut moves = FIRST_CYCLE;
     let mut round = 0_u32;
     loop {
-        // Every other cycle begins hot, the ones between only warm, near what is known.
-        // Where machines close, two of four cycles fill gaps.
-        let plan = Cycle {
-            moves,
-            heat: if round.is_multiple_of(2) { HOT } else { WARM },
-            fills: flat.fills_gaps() && round % 4 < 2,
-        };
+        let (heat, fills) = CYCLES[round as usize % CYCLES.len()];
+        let plan = Cycle { moves, heat, fills: fills && flat.fills_gaps() };
         std::thread::scope(|scope| {
             for chain in &mut chains {
                 scope.spawn(move || chain.cycle(plan, enough, limits, began));

@@ -294,7 +294,8 @@ mod tests {
     #[test]
     fn jobs_shift_as_a_whole_and_the_others_keep_their_order() {
         let mut stream = Key::new(4, "tests/shifts").open();
-        let operation = |index: u32| Operation::new(index.to_string(), vec![Mode { machine: index, time: 1 }]);
+        let operation =
+            |index: u32| Operation::new(index.to_string(), vec![Mode { machine: index, time: 1 }]);
         let job = |number: u32| Job::new(number.to_string(), (0..4).map(operation).collect());
         let jobs: Vec<Job> = (0..5).map(job).collect();
         let mut precedences = Parts::chains(&jobs);
