@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `model.rs`, `check.rs` | the shop, checked once when it is made |
+//! | `says.rs` | how times are said in messages |
 //! | `calendar.rs` | closed times, and where work fits between them |
 //! | `objective.rs` | measures, weighted sums, their importance |
 //! | `verify.rs` | the independent checker |
@@ -31,6 +32,7 @@ mod list;
 mod model;
 mod moves;
 mod objective;
+mod says;
 mod sequences;
 mod solve;
 mod special;
@@ -40,6 +42,7 @@ pub use calendar::{Calendar, Span};
 pub use check::Parts;
 pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
+pub use says::Says;
 pub use sequences::follow;
 pub use solve::{Answer, Past, Progress, solve};
 pub use verify::{Verification, verify};
