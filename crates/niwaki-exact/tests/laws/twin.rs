@@ -1,4 +1,5 @@
-//! The slow, obvious twin: every sequence listed, weighted by its probability, and given to the surrogate.
+//! The slow, obvious twin: every sequence listed, weighted by its probability, and given to the surrogate. It shares nothing with
+//! `estimate/by_listing.rs`, which lists sequences as well: a check must not depend on what it checks.
 
 use crate::support::{CLIPS, assert_near, fixture_tables, listed, losses};
 use niwaki_correction::clip::Bounds;

@@ -48,7 +48,8 @@ def places(machine, work, horizon):
     return found
 
 
-def build(shop):
+def build(shop, told=None):
+    """The model and its sums; `told` is a schedule to start from, [(machine, start, end)] of every operation."""
     model = cp_model.CpModel()
     horizon = shop["horizon"]
     machines, jobs, operations = shop["machines"], shop["jobs"], shop["operations"]
@@ -59,9 +60,15 @@ def build(shop):
         starts.append(start)
         ends.append(end)
         chosen = []
+        if told:
+            model.AddHint(start, told[number][1])
+            model.AddHint(end, told[number][2])
         for machine, work in operation["modes"]:
-            here = model.NewBoolVar("")
+            # What can run on one machine only needs no choice.
+            here = model.NewBoolVar("") if len(operation["modes"]) > 1 else model.NewConstant(1)
             chosen.append(here)
+            if told and len(operation["modes"]) > 1:
+                model.AddHint(here, machine == told[number][0])
             about = machines[machine]
             model.Add(start >= about["available"]).OnlyEnforceIf(here)
             if about["closed"] and operation["interruptible"]:
@@ -77,7 +84,10 @@ def build(shop):
                 if about["closed"]:
                     model.AddLinearExpressionInDomain(start, whole_starts(about, work, horizon)).OnlyEnforceIf(here)
                 size = work
-            interval = model.NewOptionalIntervalVar(start, size, end, here, "")
+            if len(operation["modes"]) > 1:
+                interval = model.NewOptionalIntervalVar(start, size, end, here, "")
+            else:
+                interval = model.NewIntervalVar(start, size, end, "")
             on[machine].append((number, here, interval))
         model.AddExactlyOne(chosen)
         present.append(chosen)
@@ -105,13 +115,27 @@ def build(shop):
             return 0 if one is None or other is None else table[one][other]
 
         arcs = []
-        empty = model.NewBoolVar("")
-        arcs.append((0, 0, empty))
+        order = sorted((told[number][1:], number) for number, _, _ in list_ if told[number][0] == machine) if told else []
+        order = [number for _, number in order]
+        follows = dict(zip([None, *order], [*order, None]))
+
+        def literal(one, other):
+            """Whether `other` comes right after `one`; none is before the first and after the last."""
+            arc = model.NewBoolVar("")
+            if told:
+                model.AddHint(arc, one in follows and follows[one] == other)
+            return arc
+
+        if all(len(operations[number]["modes"]) > 1 for number, _, _ in list_):
+            empty = literal(None, None)
+            arcs.append((0, 0, empty))
+            for _, here, _ in list_:
+                model.AddImplication(empty, here.Not())
         for i, (number, here, _) in enumerate(list_, 1):
             family = operations[number]["family"]
-            arcs.append((i, i, here.Not()))
-            model.AddImplication(empty, here.Not())
-            first, last = model.NewBoolVar(""), model.NewBoolVar("")
+            if len(operations[number]["modes"]) > 1:
+                arcs.append((i, i, here.Not()))
+            first, last = literal(None, number), literal(number, None)
             arcs.append((0, i, first))
             arcs.append((i, 0, last))
             entry = setup(about["family"], family)
@@ -120,31 +144,43 @@ def build(shop):
             for k, (other, _, _) in enumerate(list_, 1):
                 if k == i:
                     continue
-                arc = model.NewBoolVar("")
+                arc = literal(number, other)
                 arcs.append((i, k, arc))
                 gap = setup(family, operations[other]["family"])
                 model.Add(starts[other] >= ends[number] + gap).OnlyEnforceIf(arc)
                 setup_terms.append(gap * arc)
         if list_:
             model.AddCircuit(arcs)
-    makespan = model.NewIntVar(0, horizon, "")
-    model.AddMaxEquality(makespan, ends)
-    tardiness, most, tardy, flow, early = [], model.NewIntVar(0, horizon, ""), [], [], []
+    # Only what the objective counts goes into the model, and only operations that nothing of their job follows end a job.
+    counted = {name for terms in shop["sums"] for _, name in terms}
+    followed = {before for before, after, _, _ in shop["precedences"] if operations[before]["job"] == operations[after]["job"]}
+    makespan, most = model.NewIntVar(0, horizon, ""), model.NewIntVar(0, horizon, "")
+    tardiness, tardy, flow, early = [], [], [], []
     for number, job in enumerate(jobs):
-        end = model.NewIntVar(0, horizon, "")
-        model.AddMaxEquality(end, [ends[k] for k, operation in enumerate(operations) if operation["job"] == number])
+        last = [ends[k] for k, operation in enumerate(operations) if operation["job"] == number and k not in followed]
+        if len(last) == 1:
+            (end,) = last
+        else:
+            end = model.NewIntVar(0, horizon, "")
+            model.AddMaxEquality(end, last)
+        model.Add(makespan >= end)
         if job["deadline"] is not None:
             model.Add(end <= job["deadline"])
         flow.append(job["weight"] * (end - job["release"]))
-        if job["due"] is not None:
-            late, before = model.NewIntVar(0, horizon, ""), model.NewIntVar(0, horizon, "")
-            model.AddMaxEquality(late, [0, end - job["due"]])
-            model.AddMaxEquality(before, [0, job["due"] - end])
-            is_late = model.NewBoolVar("")
-            model.Add(late == 0).OnlyEnforceIf(is_late.Not())
+        if job["due"] is None:
+            continue
+        if counted & {"tardiness", "max-tardiness", "tardy-jobs"}:
+            late = model.NewIntVar(0, horizon, "")
+            model.Add(late >= end - job["due"])
             model.Add(most >= late)
             tardiness.append(job["weight"] * late)
+        if "tardy-jobs" in counted:
+            is_late = model.NewBoolVar("")
+            model.Add(end <= job["due"]).OnlyEnforceIf(is_late.Not())
             tardy.append(job["weight"] * is_late)
+        if "earliness" in counted:
+            before = model.NewIntVar(0, horizon, "")
+            model.Add(before >= job["due"] - end)
             early.append(job["weight"] * before)
     measures = {
         "makespan": makespan,

@@ -102,6 +102,41 @@ def drawn(kind, jobs, machines):
     return shop
 
 
+def told(shop):
+    """A first schedule for the peers, [(machine, start, end)]: of all that is ready, what can end first goes next."""
+    operations, jobs = shop["operations"], shop["jobs"]
+    waits, next_ = [0] * len(operations), [[] for _ in operations]
+    for before, after, least, _ in shop["precedences"]:
+        waits[after] += 1
+        next_[before].append((after, least))
+    ready = {number: 0 for number, count in enumerate(waits) if count == 0}
+    free = [(0, None) for _ in shop["machines"]]
+    placed = [None] * len(operations)
+    while ready:
+        best = None
+        for number, from_ in ready.items():
+            for machine, work in operations[number]["modes"]:
+                about, (since, family) = shop["machines"][machine], free[machine]
+                setup = about["setups"][family][operations[number]["family"]] if about["setups"] and family is not None else 0
+                start = max(from_, since + setup)
+                for a, b in about["closed"]:
+                    if start < b and a < start + work:
+                        start = b
+                due = jobs[operations[number]["job"]]["due"]
+                key = (start + setup, due or 0, start + work, number, machine, start, start + work)
+                best = min(best or key, key)
+        *_, number, machine, start, end = best
+        del ready[number]
+        placed[number] = (machine, start, end)
+        free[machine] = (end, operations[number]["family"])
+        for after, least in next_[number]:
+            waits[after] -= 1
+            if waits[after] == 0:
+                before = [placed[one][2] + wait for one, other, wait, _ in shop["precedences"] if other == after]
+                ready[after] = max(before)
+    return placed
+
+
 def as_plan(shop):
     """The shop as our own JSON."""
     rows = {"settings": [{"setting": "objective", "value": shop["sums"][0][0][1]}], "operations": []}
@@ -179,7 +214,7 @@ def peer(solver, shop, seconds):
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     if solver == "cpsat":
-        model, (objective,) = cpsat_general.build(shop)
+        model, (objective,) = cpsat_general.build(shop, told(shop))
         model.Minimize(objective)
         search = Watched()
         search.parameters.num_workers = 1
@@ -187,7 +222,9 @@ def peer(solver, shop, seconds):
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         answer = {"value": round(search.ObjectiveValue()) if found else None, "proven": status == cp_model.OPTIMAL}
     else:
-        result = as_pyjobshop(pyjobshop, shop).solve(solver="ortools", num_workers=1, display=False)
+        model = as_pyjobshop(pyjobshop, shop)
+        first = pyjobshop_solution(pyjobshop, model.data(), shop)
+        result = model.solve(solver="ortools", num_workers=1, display=False, initial_solution=first)
         status = result.status.name
         found = status in ("OPTIMAL", "FEASIBLE")
         answer = {"value": round(result.objective) if found else None, "proven": status == "OPTIMAL"}
@@ -220,6 +257,15 @@ def as_pyjobshop(pyjobshop, shop):
     else:
         model.set_objective(weight_makespan=1)
     return model
+
+
+def pyjobshop_solution(pyjobshop, data, shop):
+    """The first schedule as PyJobShop has it."""
+    modes = {(mode.task, mode.resources[0]): number for number, mode in enumerate(data.modes)}
+    tasks = []
+    for number, (machine, start, end) in enumerate(told(shop)):
+        tasks.append(pyjobshop.ScheduledTask(modes[number, machine], [machine], start, end, 0, 0, True))
+    return pyjobshop.Solution(data, tasks)
 
 
 def known(path):

@@ -1,5 +1,5 @@
-//! Simulated annealing over lists: moves along what holds late operations back, in cycles that grow, in threads that meet
-//! after each cycle. The same seed and number of threads give the same result unless time cuts the last cycle short.
+//! Simulated annealing over lists: moves along what holds late operations back, of single operations and of whole jobs, in
+//! cycles that grow, in threads that meet after each cycle. The same seed and number of threads give the same result unless time cuts the last cycle short.
 
 use super::list::{Flat, List, NONE, Pass};
 use super::moves::Mover;
@@ -14,8 +14,22 @@ const LONGEST_CYCLE: u64 = 2_000_000;
 /// The temperature at a cycle's end, as a share of that at its beginning.
 const COOLED: f64 = 0.003;
 
+/// The temperatures at which cycles begin, in turn, where 1 is half of what an uphill move costs on average; and whether
+/// operations fill gaps in them, if machines close. The first one descends; hot ones leave what is known behind.
+const CYCLES: [(f64, bool); 4] = [(0.03, false), (4.0, true), (4.0, false), (0.3, true)];
+
 /// Moves between two looks at the clock.
 const GLANCE: u64 = 128;
+
+/// How a cycle goes.
+#[derive(Clone, Copy)]
+pub(super) struct Cycle {
+    moves: u64,
+    /// The temperature at its beginning.
+    heat: f64,
+    /// Whether operations fill gaps.
+    fills: bool,
+}
 
 /// One thread's search.
 pub(super) struct Chain<'a> {
@@ -26,11 +40,15 @@ pub(super) struct Chain<'a> {
     pass: Pass,
     trial: List,
     trial_pass: Pass,
+    /// Whether lists are read so that operations fill gaps.
+    fills: bool,
     place: Vec<u32>,
     path: Vec<u32>,
     /// Operations at which costs arise.
     sources: Vec<u32>,
     flexible: Vec<u32>,
+    windowed: Vec<u32>,
+    begun: usize,
     heat: Vec<f64>,
     pub(super) best: List,
     pub(super) best_cost: Vec<u64>,
@@ -40,34 +58,48 @@ impl<'a> Chain<'a> {
     pub(super) fn new(flat: &'a Flat<'a>, start: &List, seed: u64, thread: u64) -> Self {
         let mut pass = Pass::default();
         flat.run(start, &mut pass);
+        let all = 0..flat.count() as u32;
         let movable = |&one: &u32| flat.fixed[one as usize].is_none() && flat.modes[one as usize].len() > 1;
+        let windowed = |&one: &u32| flat.latest[one as usize] < flat.shop.horizon();
         let mut chain = Self {
             mover: Mover::new(flat),
             stream: Key::new(seed, "general/anneal").lane(thread).open(),
             current: start.clone(),
             trial: start.clone(),
             trial_pass: Pass::default(),
+            fills: false,
             place: vec![0; flat.count()],
             path: Vec::new(),
             sources: Vec::new(),
-            flexible: (0..flat.count() as u32).filter(movable).collect(),
+            flexible: all.clone().filter(movable).collect(),
+            windowed: all.filter(windowed).collect(),
+            begun: flat.fixed.iter().flatten().count(),
             heat: vec![1.0; pass.cost.len()],
             best: start.clone(),
             best_cost: pass.cost.clone(),
             pass,
             flat,
         };
-        chain.settle();
+        chain.begin(false);
         chain.warm_up();
         chain
     }
 
-    /// Goes on from a list that another chain has found.
+    /// Takes over a list that another chain has found.
     pub(super) fn adopt(&mut self, list: &List, cost: &[u64]) {
         self.best = list.clone();
         self.best_cost = cost.to_vec();
-        self.current = list.clone();
-        self.flat.run(&self.current, &mut self.pass);
+    }
+
+    /// Goes on from the best list, read in one way or the other.
+    fn begin(&mut self, fills: bool) {
+        self.fills = fills;
+        self.current = self.best.clone();
+        if fills {
+            self.flat.run_filling(&self.current, &mut self.pass);
+        } else {
+            self.flat.run(&self.current, &mut self.pass);
+        }
         self.settle();
     }
 
@@ -77,19 +109,17 @@ impl<'a> Chain<'a> {
             self.place[one as usize] = index as u32;
         }
         self.sources.clear();
-        let jobs = self.flat.shop.jobs();
-        let makespan = self.pass.job_end.iter().copied().max().unwrap_or(0);
-        for (index, &end) in self.pass.end.iter().enumerate() {
-            let job = self.flat.job[index] as usize;
-            let is_last = end == self.pass.job_end[job];
-            let late = jobs[job].due.is_some_and(|due| end > due)
-                || jobs[job].deadline.is_some_and(|deadline| end > deadline)
-                || end == makespan;
-            let windowed = end > self.flat.latest[index];
-            if is_last && late || windowed {
-                self.sources.push(index as u32);
+        let (flat, pass) = (self.flat, &self.pass);
+        let makespan = pass.job_end.iter().copied().max().unwrap_or(0);
+        for ((number, job), &end) in flat.shop.jobs().iter().enumerate().zip(&pass.job_end) {
+            let late = |date: Option<u32>| date.is_some_and(|date| end > date);
+            if late(job.due) || late(job.deadline) || end == makespan {
+                let last = flat.shop.of_job(number).rev().find(|&one| pass.end[one] == end);
+                self.sources.extend(last.map(|one| one as u32));
             }
         }
+        let late = |&&one: &&u32| pass.end[one as usize] > flat.latest[one as usize];
+        self.sources.extend(self.windowed.iter().filter(late));
     }
 
     /// Sets the heat of each level to half of what an uphill move costs there.
@@ -113,7 +143,9 @@ impl<'a> Chain<'a> {
     }
 
     /// One cycle from hot to cold; it ends early when time is up or `enough` is reached.
-    pub(super) fn cycle(&mut self, moves: u64, heat: f64, enough: &[u64], limits: Limits, began: Instant) {
+    pub(super) fn cycle(&mut self, plan: Cycle, enough: &[u64], limits: Limits, began: Instant) {
+        let Cycle { moves, heat, fills } = plan;
+        self.begin(fills);
         let mut left = moves;
         while left > 0 {
             if self.best_cost.as_slice() <= enough || limits.is_stopped() || began.elapsed() >= limits.time {
@@ -128,13 +160,6 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns to the best list.
-    pub(super) fn return_to_best(&mut self) {
-        self.current = self.best.clone();
-        self.flat.run(&self.current, &mut self.pass);
-        self.settle();
-    }
-
     fn step(&mut self, cooling: f64) {
         if !self.propose() || !self.accepts(cooling) {
             return;
@@ -142,9 +167,19 @@ impl<'a> Chain<'a> {
         std::mem::swap(&mut self.current, &mut self.trial);
         std::mem::swap(&mut self.pass, &mut self.trial_pass);
         self.settle();
-        if self.pass.cost < self.best_cost {
-            self.best_cost.clone_from(&self.pass.cost);
+        if self.pass.cost >= self.best_cost {
+            return;
+        }
+        if !self.fills {
             self.best = self.current.clone();
+            self.best_cost.clone_from(&self.pass.cost);
+            return;
+        }
+        let list = self.flat.by_start(&self.current, &self.pass);
+        self.flat.run(&list, &mut self.trial_pass);
+        if self.trial_pass.cost < self.best_cost {
+            self.best = list;
+            self.best_cost.clone_from(&self.trial_pass.cost);
         }
     }
 
@@ -170,13 +205,19 @@ impl<'a> Chain<'a> {
         let draw = self.stream.below(100);
         let made = if draw < 20 && !self.flexible.is_empty() {
             self.change_mode()
-        } else if draw < 75 {
+        } else if draw < 60 {
             self.reorder_path()
-        } else {
+        } else if draw < 70 {
             self.reorder_anywhere()
+        } else {
+            self.shift_job()
         };
         if made {
-            self.flat.run(&self.trial, &mut self.trial_pass);
+            if self.fills {
+                self.flat.run_filling(&self.trial, &mut self.trial_pass);
+            } else {
+                self.flat.run(&self.trial, &mut self.trial_pass);
+            }
         }
         made
     }
@@ -200,6 +241,22 @@ impl<'a> Chain<'a> {
         }
         Mover::slide(&mut self.trial, from, to);
         true
+    }
+
+    /// Lets a job, from one of its operations on, go ahead or wait on all its machines at once.
+    fn shift_job(&mut self) -> bool {
+        let count = self.flat.count();
+        let one = self.stream.below(count as u64) as u32;
+        let reach = 1 + self.stream.below((count as u64 / 4).max(1)) as usize;
+        let from = self.place[one as usize] as usize;
+        if from < self.begun {
+            return false;
+        }
+        if self.stream.below(2) == 0 {
+            self.mover.hurry(self.flat, &mut self.trial, &self.place, from, reach, self.begun)
+        } else {
+            self.mover.delay(self.flat, &mut self.trial, &self.place, from, reach)
+        }
     }
 
     /// Takes the chain of operations that hold one of the late ones back, and turns a pair of it on one machine around.
@@ -257,6 +314,10 @@ impl<'a> Chain<'a> {
 
     fn turn(&mut self, low: u32, high: u32) -> bool {
         let (from, to) = (self.place[low as usize] as usize, self.place[high as usize] as usize);
+        // Where operations fill gaps, what comes first on a machine may come later in the list.
+        if from > to {
+            return false;
+        }
         if self.stream.below(2) == 0 {
             self.mover.pull(self.flat, &mut self.trial, to, from)
         } else {
@@ -284,11 +345,11 @@ pub(super) fn anneal(
     let mut moves = FIRST_CYCLE;
     let mut round = 0_u32;
     loop {
-        // Every other cycle begins hot, the ones between only warm, near what is known.
-        let heat = if round.is_multiple_of(2) { 1.0 } else { 0.1 };
+        let (heat, fills) = CYCLES[round as usize % CYCLES.len()];
+        let plan = Cycle { moves, heat, fills: fills && flat.fills_gaps() };
         std::thread::scope(|scope| {
             for chain in &mut chains {
-                scope.spawn(move || chain.cycle(moves, heat, enough, limits, began));
+                scope.spawn(move || chain.cycle(plan, enough, limits, began));
             }
         });
         let Some(leader) = chains.iter().min_by(|one, other| one.best_cost.cmp(&other.best_cost)) else {
@@ -303,8 +364,6 @@ pub(super) fn anneal(
             // Half of the chains gather at the best, the others go their own way for another cycle.
             if number % 2 == 0 || round % 4 == 3 {
                 chain.adopt(&list, &cost);
-            } else {
-                chain.return_to_best();
             }
         }
         moves = (moves + moves / 2).min(LONGEST_CYCLE);

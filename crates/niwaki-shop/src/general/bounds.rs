@@ -56,17 +56,20 @@ impl Heads {
         for number in 0..shop.operations() {
             if let Some(latest) = shop.operation(number).latest.filter(|&latest| self.end[number] > latest) {
                 return Err(Error::Instance(format!(
-                    "{}: must be done by {latest}, but cannot end before {}",
+                    "{}: must be done by {}, but cannot end before {}",
                     shop.called(number),
-                    self.end[number]
+                    shop.moment(latest),
+                    shop.moment(self.end[number])
                 )));
             }
         }
         for (job, end) in shop.jobs().iter().zip(self.job_ends(shop)) {
             if let Some(deadline) = job.deadline.filter(|&deadline| end > deadline) {
                 return Err(Error::Instance(format!(
-                    "job {}: its deadline is {deadline}, but it cannot end before {end}",
-                    job.name
+                    "job {}: its deadline is {}, but it cannot end before {}",
+                    job.name,
+                    shop.moment(deadline),
+                    shop.moment(end)
                 )));
             }
         }

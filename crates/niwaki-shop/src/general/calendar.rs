@@ -4,6 +4,9 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calendar {
     closed: Vec<(u32, u32)>,
+    /// For every stretch of `2^shift` time units, the first closed time that ends after the stretch has begun.
+    index: Vec<u32>,
+    shift: u32,
 }
 
 /// Where an operation lies: it works in open time only, so an interrupted one is longer than its work.
@@ -28,7 +31,22 @@ impl Calendar {
                 _ => merged.push((from, to)),
             }
         }
-        Self { closed: merged }
+        let last = merged.last().map_or(0, |&(_, to)| to);
+        // About as many stretches as closed times, so that a look-up takes a step or two.
+        let shift = (0..32).find(|shift| (last >> shift) as usize <= 2 * merged.len()).unwrap_or(31);
+        let until = |stretch: u32| merged.partition_point(|&(_, to)| to <= stretch << shift) as u32;
+        let index = if merged.is_empty() { Vec::new() } else { (0..=last >> shift).map(until).collect() };
+        Self { closed: merged, index, shift }
+    }
+
+    /// The first closed time that ends after `from`, or how many there are.
+    fn next_closed(&self, from: u32) -> usize {
+        let Some(&first) = self.index.get((from >> self.shift) as usize) else { return self.closed.len() };
+        let mut next = first as usize;
+        while self.closed.get(next).is_some_and(|&(_, to)| to <= from) {
+            next += 1;
+        }
+        next
     }
 
     /// The closed times.
@@ -49,7 +67,7 @@ impl Calendar {
         if self.closed.is_empty() || work == 0 {
             return Span { start: from, end: from.saturating_add(work) };
         }
-        let mut next = self.closed.partition_point(|&(_, to)| to <= from);
+        let mut next = self.next_closed(from);
         if interruptible {
             return self.place_in_pieces(from, work, next);
         }
@@ -125,7 +143,7 @@ impl Calendar {
     /// Whether the machine is closed at some time within `[start, end)`.
     #[must_use]
     pub fn closes_within(&self, start: u32, end: u32) -> bool {
-        let next = self.closed.partition_point(|&(_, to)| to <= start);
+        let next = self.next_closed(start);
         self.closed.get(next).is_some_and(|&(from, _)| from < end)
     }
 }
@@ -140,6 +158,21 @@ mod tests {
         assert_eq!(calendar.closed(), [(2, 5), (8, 9)]);
         assert!(calendar.closes_within(1, 3) && calendar.closes_within(4, 5));
         assert!(!calendar.closes_within(5, 8) && !calendar.closes_within(0, 2));
+    }
+
+    #[test]
+    fn the_index_finds_what_a_search_finds() {
+        for width in [1, 3, 50, 1000] {
+            let calendar =
+                Calendar::new((0..40).map(|k| (k * k * width + 5, k * k * width + 5 + width)).collect());
+            for from in (0..41 * 41 * width).step_by(width as usize / 3 + 1) {
+                let slow = calendar.closed.partition_point(|&(_, to)| to <= from);
+                assert_eq!(calendar.next_closed(from), slow, "from {from}, width {width}");
+            }
+        }
+        let late = Calendar::new(vec![(u32::MAX - 1, u32::MAX)]);
+        assert_eq!([0, u32::MAX - 1, u32::MAX].map(|from| late.next_closed(from)), [0, 0, 1]);
+        assert_eq!(Calendar::default().next_closed(7), 0);
     }
 
     #[test]

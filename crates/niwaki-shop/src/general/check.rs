@@ -1,6 +1,6 @@
 //! What is checked when a general shop is made.
 
-use super::{Job, Machine, Objective, Precedence, Setups, Shop};
+use super::{Job, Machine, Objective, Precedence, Says, Setups, Shop};
 use crate::instance::HORIZON;
 use crate::{Error, Result};
 
@@ -49,6 +49,14 @@ impl Shop {
     /// The first contradiction, by name: no job or machine, an operation that can run nowhere, a precedence cycle, a
     /// window or deadline that nothing can keep, times that overflow.
     pub fn new(parts: Parts) -> Result<Self> {
+        Self::told(parts, Says::default())
+    }
+
+    /// A shop from its parts, whose messages say times in these words.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn told(parts: Parts, says: Says) -> Result<Self> {
         let Parts { jobs, machines, precedences, setups, objective, horizon } = parts;
         if jobs.is_empty() || machines.is_empty() {
             return refuse(format!(
@@ -64,7 +72,7 @@ impl Shop {
             }
             starts.push(starts[starts.len() - 1] + job.operations.len() as u32);
         }
-        let shop = Self { jobs, machines, precedences, setups, objective, horizon, starts };
+        let shop = Self { jobs, machines, precedences, setups, objective, horizon, starts, says };
         shop.check_names()?;
         shop.check_operations()?;
         shop.check_setups()?;
@@ -117,11 +125,11 @@ impl Shop {
                 let end = machine.calendar.place(machine.available, mode.time, operation.interruptible).end;
                 if end > self.horizon {
                     return refuse(format!(
-                        "{}: machine {} is never open for {} before time {}{}",
+                        "{}: machine {} is never open for {} before {}{}",
                         self.called(number),
                         machine.name,
-                        mode.time,
-                        self.horizon,
+                        self.length(mode.time),
+                        self.moment(self.horizon),
                         if operation.interruptible {
                             ""
                         } else {
@@ -188,9 +196,10 @@ impl Shop {
             }
             if let Some(max) = link.max.filter(|&max| max < link.min) {
                 return refuse(format!(
-                    "{}: the least wait {} exceeds the longest wait {max}",
+                    "{}: the least wait {} exceeds the longest wait {}",
                     self.called(link.after as usize),
-                    link.min
+                    self.length(link.min),
+                    self.length(max)
                 ));
             }
             waiting[link.after as usize] += 1;

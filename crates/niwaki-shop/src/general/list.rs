@@ -61,8 +61,10 @@ pub(super) struct Pass {
     pub(super) cost: Vec<u64>,
     last: Vec<u32>,
     hold: Vec<u32>,
-    setup_time: u64,
+    pub(super) setup_time: u64,
     cap: Vec<u32>,
+    /// What each machine runs, in the order of time: start, end, operation.
+    pub(super) lanes: Vec<Vec<(u32, u32, u32)>>,
 }
 
 /// Rounds in which longest waits push their first operations; what is left then counts as violation.
@@ -145,15 +147,23 @@ impl<'a> Flat<'a> {
 
     /// Places every operation and sums up.
     pub(super) fn run(&self, list: &List, pass: &mut Pass) {
-        let count = self.count();
-        for values in [&mut pass.start, &mut pass.end, &mut pass.held_by, &mut pass.machine_before] {
-            values.resize(count, 0);
-        }
+        self.make_room(pass);
         self.settle(list, pass, ROUNDS);
         if self.right_shift {
             self.shift_right(list, pass);
         }
         self.sum_up(pass);
+    }
+
+    pub(super) fn make_room(&self, pass: &mut Pass) {
+        for values in [&mut pass.start, &mut pass.end, &mut pass.held_by, &mut pass.machine_before] {
+            values.resize(self.count(), 0);
+        }
+    }
+
+    /// Whether no place depends on what comes later in the list.
+    pub(super) fn is_causal(&self) -> bool {
+        self.bounded.is_empty() && !self.right_shift
     }
 
     /// Places the operations of a list that is not whole yet; nothing if longest waits still push after so many rounds.
@@ -297,7 +307,7 @@ impl<'a> Flat<'a> {
         }
     }
 
-    fn sum_up(&self, pass: &mut Pass) {
+    pub(super) fn sum_up(&self, pass: &mut Pass) {
         let jobs = self.shop.jobs();
         pass.job_end.clear();
         pass.job_end.resize(jobs.len(), 0);

@@ -4,10 +4,12 @@
 //! | file | what |
 //! |---|---|
 //! | `model.rs`, `check.rs` | the shop, checked once when it is made |
+//! | `says.rs` | how times are said in messages |
 //! | `calendar.rs` | closed times, and where work fits between them |
 //! | `objective.rs` | measures, weighted sums, their importance |
 //! | `verify.rs` | the independent checker |
 //! | `list.rs` | a solution as one list of operations, and the schedule that follows from it |
+//! | `gaps.rs` | another reading of a list, which fills gaps |
 //! | `moves.rs` | changes of a list that never contradict the precedences |
 //! | `construct.rs` | first lists by priority rules |
 //! | `anneal.rs` | simulated annealing, in threads |
@@ -25,10 +27,12 @@ mod branch;
 mod calendar;
 mod check;
 mod construct;
+mod gaps;
 mod list;
 mod model;
 mod moves;
 mod objective;
+mod says;
 mod sequences;
 mod solve;
 mod special;
@@ -38,6 +42,7 @@ pub use calendar::{Calendar, Span};
 pub use check::Parts;
 pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
+pub use says::Says;
 pub use sequences::follow;
 pub use solve::{Answer, Past, Progress, solve};
 pub use verify::{Verification, verify};

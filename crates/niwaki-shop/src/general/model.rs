@@ -2,7 +2,7 @@
 //!
 //! It is checked once, when it is made (`check.rs`); everything downstream may rely on it.
 
-use super::{Calendar, Objective};
+use super::{Calendar, Objective, Says};
 use std::ops::Range;
 
 /// A job.
@@ -141,6 +141,7 @@ pub struct Shop {
     pub(super) horizon: u32,
     /// Where each job's operations start, and the end: `[job + 1]`.
     pub(super) starts: Vec<u32>,
+    pub(super) says: Says,
 }
 
 impl Shop {
@@ -213,18 +214,31 @@ impl Shop {
         format!("job {}, operation {}", self.jobs[job].name, self.jobs[job].operations[index].name)
     }
 
+    /// A moment, for a message.
+    #[must_use]
+    pub fn moment(&self, time: impl Into<u64>) -> String {
+        self.says.moment(time.into())
+    }
+
+    /// A length of time, for a message.
+    #[must_use]
+    pub fn length(&self, time: impl Into<u64>) -> String {
+        self.says.length(time.into())
+    }
+
     /// The same shop with another objective.
     ///
     /// # Errors
     /// If its sums could overflow.
     pub fn with_objective(self, objective: Objective) -> crate::Result<Self> {
-        Self::new(super::Parts {
+        let parts = super::Parts {
             jobs: self.jobs,
             machines: self.machines,
             precedences: self.precedences,
             setups: self.setups,
             objective,
             horizon: self.horizon,
-        })
+        };
+        Self::told(parts, self.says)
     }
 }

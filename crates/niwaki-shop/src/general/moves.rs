@@ -12,6 +12,8 @@ pub(super) struct Mover {
     stamp: u32,
     taken: Vec<u32>,
     left: Vec<u32>,
+    /// Where what is taken should go.
+    wanted: Vec<usize>,
 }
 
 impl Mover {
@@ -22,6 +24,7 @@ impl Mover {
             stamp: 0,
             taken: Vec::new(),
             left: Vec::new(),
+            wanted: Vec::new(),
         }
     }
 
@@ -96,6 +99,106 @@ impl Mover {
             *place = one;
         }
         true
+    }
+
+    /// Moves the operations of a job from place `from` on up to `reach` places ahead, each behind what it waits for and none
+    /// before place `begun`, where all have started; false if nothing moves.
+    pub(super) fn hurry(
+        &mut self,
+        flat: &Flat<'_>,
+        list: &mut List,
+        place: &[u32],
+        from: usize,
+        reach: usize,
+        begun: usize,
+    ) -> bool {
+        let job = flat.job[list.order[from] as usize];
+        self.take_job(flat, list, job, from..list.order.len());
+        // Where each goes: between what stands before that place and at it.
+        let (mut least, mut left) = (begun, 0);
+        let mut low = list.order.len();
+        self.wanted.clear();
+        for &one in &self.taken {
+            let at = place[one as usize] as usize;
+            for link in &flat.before[one as usize] {
+                if !self.taken.contains(&link.other) {
+                    least = least.max(place[link.other as usize] as usize + 1);
+                }
+            }
+            let goal = at.saturating_sub(reach).max(least).min(at);
+            least = goal;
+            low = low.min(goal);
+            self.wanted.push(goal);
+        }
+        let high = place[self.taken[self.taken.len() - 1] as usize] as usize;
+        // Merged from the front: what is taken goes before the others that stand at its goal.
+        self.left.clear();
+        for at in low..=high {
+            while left < self.taken.len() && self.wanted[left] <= at {
+                self.left.push(self.taken[left]);
+                left += 1;
+            }
+            let one = list.order[at];
+            if flat.job[one as usize] != job || at < from {
+                self.left.push(one);
+            }
+        }
+        let moves = list.order[low..=high] != self.left[..];
+        list.order[low..=high].copy_from_slice(&self.left);
+        moves
+    }
+
+    /// Moves the operations of a job from place `from` on up to `reach` places back, each before what waits for it;
+    /// false if nothing moves.
+    pub(super) fn delay(
+        &mut self,
+        flat: &Flat<'_>,
+        list: &mut List,
+        place: &[u32],
+        from: usize,
+        reach: usize,
+    ) -> bool {
+        let job = flat.job[list.order[from] as usize];
+        let end = list.order.len() - 1;
+        self.take_job(flat, list, job, from..end + 1);
+        let mut most = end;
+        let mut high = from;
+        self.wanted.clear();
+        for &one in self.taken.iter().rev() {
+            let at = place[one as usize] as usize;
+            for link in &flat.after[one as usize] {
+                if !self.taken.contains(&link.other) {
+                    most = most.min(place[link.other as usize] as usize - 1);
+                }
+            }
+            let goal = (at + reach).min(most).max(at);
+            most = goal;
+            high = high.max(goal);
+            self.wanted.push(goal);
+        }
+        self.left.clear();
+        let mut left = self.taken.len();
+        for at in (from..=high).rev() {
+            while left > 0 && self.wanted[self.taken.len() - left] >= at {
+                left -= 1;
+                self.left.push(self.taken[left]);
+            }
+            let one = list.order[at];
+            if flat.job[one as usize] != job {
+                self.left.push(one);
+            }
+        }
+        self.left.reverse();
+        let moves = list.order[from..=high] != self.left[..];
+        list.order[from..=high].copy_from_slice(&self.left);
+        moves
+    }
+
+    /// Takes the operations of a job that stand in a stretch of the list.
+    fn take_job(&mut self, flat: &Flat<'_>, list: &List, job: u32, stretch: std::ops::Range<usize>) {
+        self.taken.clear();
+        let mine = |one: &&u32| flat.job[**one as usize] == job;
+        self.taken.extend(list.order[stretch].iter().filter(mine));
     }
 
     /// Moves the operation at place `from` to place `to`, across nothing that it waits for or that waits for it.
@@ -186,5 +289,55 @@ mod tests {
             }
         }
         assert!(made > 100, "{made}");
+    }
+
+    #[test]
+    fn jobs_shift_as_a_whole_and_the_others_keep_their_order() {
+        let mut stream = Key::new(4, "tests/shifts").open();
+        let operation =
+            |index: u32| Operation::new(index.to_string(), vec![Mode { machine: index, time: 1 }]);
+        let job = |number: u32| Job::new(number.to_string(), (0..4).map(operation).collect());
+        let jobs: Vec<Job> = (0..5).map(job).collect();
+        let mut precedences = Parts::chains(&jobs);
+        // The second job's third operation waits for the first job's second one.
+        precedences.push(crate::general::Precedence { before: 1, after: 6, min: 0, max: None });
+        let parts = Parts {
+            precedences,
+            jobs,
+            machines: (0..4).map(|machine| Machine::new(machine.to_string())).collect(),
+            setups: Setups::default(),
+            objective: Objective::only(Measure::Makespan),
+            horizon: 1000,
+        };
+        let shop = Shop::new(parts).unwrap();
+        let flat = Flat::new(&shop, None);
+        let mut mover = Mover::new(&flat);
+        let mut list = List { order: by_priority(&flat, |one| one % 4), mode: vec![0; flat.count()] };
+        let (mut ahead, mut back) = (0, 0);
+        for _ in 0..2000 {
+            let mut place = vec![0; flat.count()];
+            for (index, &one) in list.order.iter().enumerate() {
+                place[one as usize] = index as u32;
+            }
+            let before = list.clone();
+            let (from, reach) = (stream.below(20) as usize, 1 + stream.below(8) as usize);
+            let job = flat.job[list.order[from] as usize];
+            let hurries = stream.below(2) == 0;
+            let moved = if hurries {
+                mover.hurry(&flat, &mut list, &place, from, reach, 0)
+            } else {
+                mover.delay(&flat, &mut list, &place, from, reach)
+            };
+            assert!(is_sound(&flat, &list));
+            assert_eq!(moved, before.order != list.order);
+            let others = |list: &List| -> Vec<u32> {
+                list.order.iter().copied().filter(|&one| flat.job[one as usize] != job).collect()
+            };
+            assert_eq!(others(&before), others(&list));
+            let first = list.order.iter().position(|&one| one == before.order[from]).unwrap();
+            assert!(if hurries { first <= from && from - first <= reach } else { first >= from });
+            *(if hurries { &mut ahead } else { &mut back }) += usize::from(moved);
+        }
+        assert!(ahead > 200 && back > 200, "{ahead}, {back}");
     }
 }

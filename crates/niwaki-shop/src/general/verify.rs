@@ -49,22 +49,23 @@ pub fn verify(shop: &Shop, schedule: &Schedule) -> Result<Verification> {
         if u64::from(after.start) < u64::from(before.end) + u64::from(link.min) {
             return fault(format!(
                 "{called}: starts at {}, expected {} or later: {} ends at {} and {} must pass",
-                after.start,
-                u64::from(before.end) + u64::from(link.min),
+                shop.moment(after.start),
+                shop.moment(u64::from(before.end) + u64::from(link.min)),
                 shop.called(link.before as usize),
-                before.end,
-                link.min
+                shop.moment(before.end),
+                shop.length(link.min)
             ));
         }
         if let Some(max) = link.max
             && u64::from(after.start) > u64::from(before.end) + u64::from(max)
         {
             return fault(format!(
-                "{called}: starts at {}, expected {} or earlier: {} ends at {} and at most {max} may pass",
-                after.start,
-                u64::from(before.end) + u64::from(max),
+                "{called}: starts at {}, expected {} or earlier: {} ends at {} and at most {} may pass",
+                shop.moment(after.start),
+                shop.moment(u64::from(before.end) + u64::from(max)),
                 shop.called(link.before as usize),
-                before.end
+                shop.moment(before.end),
+                shop.length(max)
             ));
         }
     }
@@ -113,7 +114,8 @@ fn check_alone(shop: &Shop, number: usize, here: &Placed) -> Result<()> {
     };
     let machine = &shop.machines()[here.machine as usize];
     if here.end < here.start {
-        return fault(format!("{}: ends at {}, before its start at {}", called(), here.end, here.start));
+        let (end, start) = (shop.moment(here.end), shop.moment(here.start));
+        return fault(format!("{}: ends at {end}, before its start at {start}", called()));
     }
     let mut closed = 0;
     for &(from, to) in machine.calendar.closed() {
@@ -121,19 +123,20 @@ fn check_alone(shop: &Shop, number: usize, here: &Placed) -> Result<()> {
         if from < to {
             if !operation.interruptible {
                 return fault(format!(
-                    "{}: runs from {} to {}, but machine {} is closed at {from}",
+                    "{}: runs from {} to {}, but machine {} is closed at {}",
                     called(),
-                    here.start,
-                    here.end,
-                    machine.name
+                    shop.moment(here.start),
+                    shop.moment(here.end),
+                    machine.name,
+                    shop.moment(from)
                 ));
             }
             if from == here.start || to == here.end {
                 return fault(format!(
                     "{}: starts at {} and ends at {}, expected both in open time of machine {}",
                     called(),
-                    here.start,
-                    here.end,
+                    shop.moment(here.start),
+                    shop.moment(here.end),
                     machine.name
                 ));
             }
@@ -142,16 +145,19 @@ fn check_alone(shop: &Shop, number: usize, here: &Placed) -> Result<()> {
     }
     let work = here.end - here.start - closed;
     if work != mode.time {
-        return fault(format!("{}: works for {work}, expected {}", called(), mode.time));
+        let (work, time) = (shop.length(work), shop.length(mode.time));
+        return fault(format!("{}: works for {work}, expected {time}", called()));
     }
     let (job, _) = shop.place_of(number);
     let earliest = operation.earliest.max(shop.jobs()[job].release).max(machine.available);
     if here.start < earliest {
-        return fault(format!("{}: starts at {}, expected {earliest} or later", called(), here.start));
+        let (start, earliest) = (shop.moment(here.start), shop.moment(earliest));
+        return fault(format!("{}: starts at {start}, expected {earliest} or later", called()));
     }
     let latest = operation.latest.unwrap_or(u32::MAX).min(shop.horizon());
     if here.end > latest {
-        return fault(format!("{}: ends at {}, expected {latest} or earlier", called(), here.end));
+        let (end, latest) = (shop.moment(here.end), shop.moment(latest));
+        return fault(format!("{}: ends at {end}, expected {latest} or earlier", called()));
     }
     Ok(())
 }
@@ -175,10 +181,10 @@ fn check_machines(shop: &Shop, placed: &[Placed]) -> Result<u64> {
                 return fault(format!(
                     "{}: starts at {} on machine {}, expected {} or later, after {after}{}",
                     shop.called(number),
-                    placed[number].start,
+                    shop.moment(placed[number].start),
                     about.name,
-                    u64::from(free) + u64::from(setup),
-                    if setup > 0 { format!(" and a setup of {setup}") } else { String::new() }
+                    shop.moment(u64::from(free) + u64::from(setup)),
+                    if setup > 0 { format!(" and a setup of {}", shop.length(setup)) } else { String::new() }
                 ));
             }
             total += u64::from(setup);
@@ -193,6 +199,7 @@ fn check_jobs(shop: &Shop, placed: &[Placed]) -> Result<Vec<u32>> {
     for (number, job) in shop.jobs().iter().enumerate() {
         let end = placed[shop.of_job(number)].iter().map(|here| here.end).max().unwrap_or(0);
         if let Some(deadline) = job.deadline.filter(|&deadline| end > deadline) {
+            let (end, deadline) = (shop.moment(end), shop.moment(deadline));
             return fault(format!("job {}: ends at {end}, after its deadline {deadline}", job.name));
         }
         ends.push(end);

@@ -81,7 +81,7 @@ impl Plan {
         };
         let objective = std::mem::replace(&mut parts.objective, Objective::only(Measure::Makespan));
         parts.objective = in_ticks(&objective, &clock)?;
-        Ok(Self { shop: Shop::new(parts)?, clock, objective, tables })
+        Ok(Self { shop: Shop::told(parts, clock.says())?, clock, objective, tables })
     }
 
     /// A sum of the objective as people read it: in the plan's unit, unless it counts jobs alone.

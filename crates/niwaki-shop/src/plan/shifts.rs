@@ -53,6 +53,13 @@ impl Opening {
                 cell.fault(format!("expected days such as mon-fri or sat|sun, got `{}`", cell.text))
             })?,
         };
+        if from == to {
+            return Err(table.fault(
+                row,
+                "to",
+                "a shift from and to the same time of day could be none or a whole day: write 00:00 to 24:00 for a whole day",
+            ));
+        }
         // A shift that ends before it begins goes on until the next day.
         let length = if to > from { to - from } else { to + 86_400 - from };
         for &machine in machines {
@@ -102,7 +109,8 @@ impl Opening {
             u32::try_from(horizon).ok().filter(|&horizon| horizon <= HORIZON).ok_or_else(too_long)?;
         if week > 0 && weekly.saturating_mul(u64::from(horizon) / week + 2) > MOST {
             return Err(Error::Instance(format!(
-                "shifts: expected fewer than {MOST} closed times until time {horizon}, when all work could be done"
+                "shifts: expected fewer than {MOST} closed times until {}, when all work could be done",
+                clock.show(horizon)
             )));
         }
         for (machine, (shifts, breaks)) in machines.iter_mut().zip(self.shifts.iter().zip(&self.breaks)) {
@@ -166,4 +174,42 @@ fn days(text: &str) -> Option<Vec<bool>> {
         }
     }
     open.contains(&true).then_some(open)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::general::{Past, solve};
+    use crate::plan::Plan;
+    use crate::{Limits, Result};
+    use std::time::Duration;
+
+    /// Two hours of work on a machine that is open so, to be done by 09:30.
+    fn plan(to: &str) -> Result<Plan> {
+        Plan::read(&format!(
+            "[settings]\nsetting,value\nunit,min\nstart,2026-11-16 08:00\n[shifts]\nmachine,days,from,to\n*,mon-fri,08:00,{to}\n\
+             [operations]\njob,operation,machine,time,deadline\nA,cut,saw,2h,2026-11-16 09:30\n"
+        ))
+    }
+
+    #[test]
+    fn a_shift_of_no_length_is_refused() {
+        assert_eq!(
+            plan("08:00").unwrap_err().to_string(),
+            "shifts, row 7, column to: a shift from and to the same time of day could be none or a whole day: \
+             write 00:00 to 24:00 for a whole day"
+        );
+    }
+
+    #[test]
+    fn complaints_about_a_dated_plan_say_dates() {
+        let plan_of_a_day = plan("12:00").unwrap();
+        let limits = Limits::new(Duration::ZERO, 1);
+        let found = solve(&plan_of_a_day.shop, limits, 1, Past::default(), &mut |_| ());
+        assert_eq!(
+            found.unwrap_err().to_string(),
+            "job A: its deadline is 2026-11-16 09:30, but it cannot end before 2026-11-16 10:00"
+        );
+        let line = plan("09:00").unwrap_err().to_string();
+        assert!(line.contains("machine saw is never open for 120 min before 2026-"), "{line}");
+    }
 }

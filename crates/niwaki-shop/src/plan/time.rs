@@ -4,6 +4,7 @@
 //! that divides all of it is then the shop's unit, so that no decimal is rounded.
 
 use super::date::{Date, parse_date};
+use crate::general::Says;
 
 /// The unit of bare numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,21 @@ impl Clock {
     #[must_use]
     pub fn show(&self, ticks: u32) -> String {
         self.date(ticks).map_or_else(|| self.number(ticks), |date| date.to_string())
+    }
+
+    /// A length in ticks as people read it: with its unit.
+    #[must_use]
+    pub fn show_length(&self, ticks: u32) -> String {
+        let number = self.number(ticks);
+        let bare = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if self.unit == Unit::Bare || !bare { number } else { format!("{number} {}", self.unit.name()) }
+    }
+
+    /// How a shop on this clock says times.
+    pub(super) fn says(&self) -> Says {
+        let whole = |time: u64| u32::try_from(time).unwrap_or(u32::MAX);
+        let (one, other) = (self.clone(), self.clone());
+        Says::new(move |time| one.show(whole(time)), move |time| other.show_length(whole(time)))
     }
 
     /// Ticks of a number of seconds, where they are whole.

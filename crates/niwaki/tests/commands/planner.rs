@@ -124,6 +124,10 @@ fn impossible_plans_are_one_line() {
             "expected a time after 4",
         ),
         ("[shops]\n", "expected one of the tables"),
+        (
+            "[settings]\nsetting,value\nunit,h\nstart,2026-11-16 08:00\n[operations]\njob,machine,time,deadline\nA,m,5,3\n",
+            "job A: its deadline is 2026-11-16 11:00, but it cannot end before 2026-11-16 13:00",
+        ),
     ];
     for (text, expected) in cases {
         std::fs::write(&path, text).unwrap();
