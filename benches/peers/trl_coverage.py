@@ -6,8 +6,7 @@ Each run trains a tiny random model on the CPU (`num_iterations = 4`) with the r
 use of each batch, with its group ("recipe"). Beside it the run writes what the page warns of, every use under its optimiser step and
 without a group ("mixed"), and the truth: many fresh completions of the policy that drew each batch, scored by that policy and by the one
 after the update. The same seeds then run once more with half of the prompts of each batch kept out of the update, as the recipe does
-where it is told to ("kept out"). All of it at two sizes: a model that fits much of a batch's
-noise, and one that fits little of it. An interval covers where it holds the number of the fresh completions, or the mean of the other
+where it is told to ("kept out"). An interval covers where it holds the number of the fresh completions, or the mean of the other
 runs' numbers (what batches that were updated on come to); a verdict is wrong where both decide and differ.
 """
 
@@ -20,7 +19,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -32,21 +30,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ["<pad>", "<eos>", "<unk>", *(f"w{index}" for index in range(29))]
 NUMBERS = ["drift", "kl_k1", "kl_k3", "clip_fraction"]
-FRESH, GROUP, LENGTH = 1024, 4, 8
-
-
-@dataclass(frozen=True)
-class Size:
-    """A model and its batches."""
-
-    name: str
-    hidden: int
-    layers: int
-    batch: int
-    batches: int
-
-
-SIZES = [Size("fits much", 32, 2, 64, 6), Size("fits little", 16, 1, 256, 3)]
+FRESH, BATCH, GROUP, LENGTH, BATCHES = 1024, 64, 4, 8, 6
 
 
 def tokenizer():
@@ -55,11 +39,11 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left")
 
 
-def tiny(size):
+def tiny():
     torch.manual_seed(0)
     return LlamaForCausalLM(LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=size.hidden, intermediate_size=2 * size.hidden, num_hidden_layers=size.layers,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
+        vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=64, pad_token_id=0, eos_token_id=1, bos_token_id=1,
     ))
 
 
@@ -111,7 +95,7 @@ def fresh(old, new, words, prompts, noise):
     ]
 
 
-def run(size, seed, folder, kept):
+def run(seed, folder, kept):
     noise = random.Random(seed)
     prompts = [f"w{a} w{b}" for a in range(8) for b in range(8)]
     words = tokenizer()
@@ -146,31 +130,31 @@ def run(size, seed, folder, kept):
                     }) + "\n")
 
     args = trl.GRPOConfig(
-        output_dir=str(folder), num_iterations=4, per_device_train_batch_size=size.batch, num_generations=GROUP, max_completion_length=LENGTH,
-        max_steps=4 * size.batches, learning_rate=4e-3, report_to=[], use_cpu=True, seed=seed, save_strategy="no", disable_tqdm=True,
+        output_dir=str(folder), num_iterations=4, per_device_train_batch_size=BATCH, num_generations=GROUP, max_completion_length=LENGTH,
+        max_steps=4 * BATCHES, learning_rate=4e-3, report_to=[], use_cpu=True, seed=seed, save_strategy="no", disable_tqdm=True,
         logging_strategy="no",
     )
     data = Dataset.from_list([{"prompt": prompt} for prompt in prompts])
-    Watched(tiny(size), reward_funcs=reward, args=args, train_dataset=data, processing_class=words).train()
+    Watched(tiny(), reward_funcs=reward, args=args, train_dataset=data, processing_class=words).train()
 
 
-def advise(niwaki, size, file):
+def advise(niwaki, file):
     # The truth has more trajectories than a batch: what matters is still the noise of a batch of the run's.
-    command = [niwaki, "advise", str(file), "--json", "--batch", str(size.batch)]
+    command = [niwaki, "advise", str(file), "--json", "--batch", str(BATCH)]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return found["verdict"]["action"]["kind"], {number["name"]: number for number in found["measured"]["numbers"]}
 
 
-def judged(niwaki, size, seed, kept):
+def judged(niwaki, seed, kept):
     """What each dump of a run says beside the truth: one row for each."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with contextlib.chdir(folder), contextlib.redirect_stdout(sys.stderr):
-            run(size, seed, folder, kept)
-        true_verdict, truth = advise(niwaki, size, folder / "truth.jsonl")
+            run(seed, folder, kept)
+        true_verdict, truth = advise(niwaki, folder / "truth.jsonl")
         for dump, file in [("kept out", "dump-0")] if kept else [("recipe", "dump-0"), ("mixed", "mixed")]:
-            verdict, numbers = advise(niwaki, size, folder / f"{file}.jsonl")
-            row = {"model": size.name, "seed": seed, "dump": dump, "verdict": verdict, "true_verdict": true_verdict}
+            verdict, numbers = advise(niwaki, folder / f"{file}.jsonl")
+            row = {"seed": seed, "dump": dump, "verdict": verdict, "true_verdict": true_verdict}
             for name in NUMBERS:
                 row |= {f"{name}_{part}": numbers[name][part] for part in ("value", "low", "high")}
                 row[f"{name}_truth"] = truth[name]["value"]
@@ -195,17 +179,16 @@ def main():
     runs, niwaki = int((sys.argv[1:] or ["40"])[0]), (sys.argv[2:] or ["niwaki"])[0]
     torch.set_num_threads(1)
     rows, table = [], None
-    for size, kept, seed in itertools.product(SIZES, (0.0, 0.5), range(runs)):
-        for row in judged(niwaki, size, seed, kept):
+    for kept, seed in itertools.product((0.0, 0.5), range(runs)):
+        for row in judged(niwaki, seed, kept):
             if table is None:
                 table = csv.DictWriter(sys.stdout, row)
                 table.writeheader()
             table.writerow(row)
             rows.append(row)
         sys.stdout.flush()
-    for size, dump in itertools.product(SIZES, ("recipe", "kept out", "mixed")):
-        own = [row for row in rows if (row["model"], row["dump"]) == (size.name, dump)]
-        print(f"{size.name}, {dump}: {summary(own)}", file=sys.stderr)
+    for dump in ("recipe", "mixed", "kept out"):
+        print(f"{dump}: {summary([row for row in rows if row['dump'] == dump])}", file=sys.stderr)
 
 
 if __name__ == "__main__":
