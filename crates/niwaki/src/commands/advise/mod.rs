@@ -89,9 +89,10 @@ enum Reference {
 }
 
 const HELP: &str = "\
-A dump has one record per trajectory: the log-probs of its steps under the policy that sampled it (old_log_prob) and \
-under the current policy (new_log_prob), and an advantage or a reward. The names that TRL and verl use are understood. \
-docs/advise.md has the schema, what every number means, and recipes for exporting.";
+A dump has one record per trajectory: the log-probs of its steps under the policy that sampled it
+(old_log_prob) and under the current policy (new_log_prob), and an advantage or a reward. The names
+that TRL and verl use are understood. docs/advise.md has the schema, what every number means, and
+recipes for exporting.";
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
