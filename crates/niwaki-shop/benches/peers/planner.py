@@ -213,18 +213,21 @@ def peer(solver, shop, seconds):
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
+    # With as many literals as setups need, probing alone takes longer than there is time.
+    probing = 0 if shop["machines"][0]["setups"] else 2
     if solver == "cpsat":
         model, (objective,) = cpsat_general.build(shop, told(shop))
         model.Minimize(objective)
         search = Watched()
         search.parameters.num_workers = 1
+        search.parameters.cp_model_probing_level = probing
         status = search.Solve(model)
         found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         answer = {"value": round(search.ObjectiveValue()) if found else None, "proven": status == cp_model.OPTIMAL}
     else:
         model = as_pyjobshop(pyjobshop, shop)
         first = pyjobshop_solution(pyjobshop, model.data(), shop)
-        result = model.solve(solver="ortools", num_workers=1, display=False, initial_solution=first)
+        result = model.solve(solver="ortools", num_workers=1, display=False, initial_solution=first, cp_model_probing_level=probing)
         status = result.status.name
         found = status in ("OPTIMAL", "FEASIBLE")
         answer = {"value": round(result.objective) if found else None, "proven": status == "OPTIMAL"}
