@@ -22,7 +22,7 @@ const LARGE_CYCLES: [(f64, bool); 6] =
     [(0.03, false), (1.0, false), (4.0, true), (0.3, false), (4.0, false), (0.3, true)];
 
 /// The most operations of a shop that is not large.
-const SMALL: usize = 100;
+const SMALL: usize = 250;
 
 /// Moves between two looks at the clock.
 const GLANCE: u64 = 128;
