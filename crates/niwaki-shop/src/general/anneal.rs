@@ -15,8 +15,14 @@ const LONGEST_CYCLE: u64 = 2_000_000;
 const COOLED: f64 = 0.003;
 
 /// The temperatures at which cycles begin, in turn, where 1 is half of what an uphill move costs on average; and whether
-/// operations fill gaps in them, if machines close. The first one descends; hot ones leave what is known behind.
+/// operations fill gaps in them, if machines close. The first one descends; hot ones leave what is known behind, which a large
+/// shop can afford only once cycles have grown.
 const CYCLES: [(f64, bool); 4] = [(0.03, false), (4.0, true), (4.0, false), (0.3, true)];
+const LARGE_CYCLES: [(f64, bool); 6] =
+    [(0.03, false), (1.0, false), (4.0, true), (0.3, false), (4.0, false), (0.3, true)];
+
+/// The most operations of a shop that is not large.
+const SMALL: usize = 250;
 
 /// Moves between two looks at the clock.
 const GLANCE: u64 = 128;
@@ -345,7 +351,8 @@ pub(super) fn anneal(
     let mut moves = FIRST_CYCLE;
     let mut round = 0_u32;
     loop {
-        let (heat, fills) = CYCLES[round as usize % CYCLES.len()];
+        let cycles: &[(f64, bool)] = if flat.count() <= SMALL { &CYCLES } else { &LARGE_CYCLES };
+        let (heat, fills) = cycles[round as usize % cycles.len()];
         let plan = Cycle { moves, heat, fills: fills && flat.fills_gaps() };
         std::thread::scope(|scope| {
             for chain in &mut chains {
