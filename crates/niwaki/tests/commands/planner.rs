@@ -45,7 +45,10 @@ fn a_template_is_solved_checked_and_converted() {
     let early = row.replacen(&format!(",{},{},", cells[3], cells[4]), ",0,60,", 1);
     std::fs::write(&schedule, rows.replace(row, &early)).unwrap();
     let (code, out, _) = niwaki(&["verify", &shop, &schedule_name]);
-    assert!(code == 1 && out.starts_with("wrong: job housing, operation paint: starts at 2026-11-16 06:00"), "{out}");
+    assert!(
+        code == 1 && out.starts_with("wrong: job housing, operation paint: starts at 2026-11-16 06:00"),
+        "{out}"
+    );
 }
 
 #[test]
