@@ -215,7 +215,9 @@ impl Mover {
 mod tests {
     use super::*;
     use crate::general::construct::by_priority;
-    use crate::general::{Job, Machine, Measure, Mode, Objective, Operation, Parts, Setups, Shop};
+    use crate::general::{
+        Job, Machine, Measure, Mode, Objective, Operation, Parts, Precedence, Setups, Shop,
+    };
     use niwaki_stream::Key;
 
     /// Whether a list holds every operation once and respects all precedences.
@@ -224,14 +226,26 @@ mod tests {
         for (index, &one) in list.order.iter().enumerate() {
             place[one as usize] = index;
         }
-        let kept =
-            |link: &crate::general::Precedence| place[link.before as usize] < place[link.after as usize];
+        let kept = |link: &Precedence| place[link.before as usize] < place[link.after as usize];
         list.order.len() == flat.count()
             && place.iter().all(|&place| place < usize::MAX)
             && flat.shop.precedences().iter().all(kept)
     }
 
     /// The operations of one machine in the list's order.
+    /// A shop in which nothing but routes and precedences matter.
+    fn plain(precedences: Vec<Precedence>, jobs: Vec<Job>, machines: u32) -> Shop {
+        let parts = Parts {
+            precedences,
+            jobs,
+            machines: (0..machines).map(|machine| Machine::new(machine.to_string())).collect(),
+            setups: Setups::default(),
+            objective: Objective::only(Measure::Makespan),
+            horizon: 1000,
+        };
+        Shop::new(parts).unwrap()
+    }
+
     fn on(flat: &Flat<'_>, list: &List, machine: u32) -> Vec<u32> {
         list.order.iter().copied().filter(|&one| flat.machine(list, one) == machine).collect()
     }
@@ -249,15 +263,7 @@ mod tests {
             Job::new(number.to_string(), (0..4).map(operation).collect())
         };
         let jobs: Vec<Job> = (0..5).map(job).collect();
-        let parts = Parts {
-            precedences: Parts::chains(&jobs),
-            jobs,
-            machines: (0..3).map(|machine| Machine::new(machine.to_string())).collect(),
-            setups: Setups::default(),
-            objective: Objective::only(Measure::Makespan),
-            horizon: 1000,
-        };
-        let shop = Shop::new(parts).unwrap();
+        let shop = plain(Parts::chains(&jobs), jobs, 3);
         let flat = Flat::new(&shop, None);
         let mut mover = Mover::new(&flat);
         let mut list = List { order: by_priority(&flat, |one| one % 4), mode: vec![0; flat.count()] };
@@ -300,16 +306,8 @@ mod tests {
         let jobs: Vec<Job> = (0..5).map(job).collect();
         let mut precedences = Parts::chains(&jobs);
         // The second job's third operation waits for the first job's second one.
-        precedences.push(crate::general::Precedence { before: 1, after: 6, min: 0, max: None });
-        let parts = Parts {
-            precedences,
-            jobs,
-            machines: (0..4).map(|machine| Machine::new(machine.to_string())).collect(),
-            setups: Setups::default(),
-            objective: Objective::only(Measure::Makespan),
-            horizon: 1000,
-        };
-        let shop = Shop::new(parts).unwrap();
+        precedences.push(Precedence { before: 1, after: 6, min: 0, max: None });
+        let shop = plain(precedences, jobs, 4);
         let flat = Flat::new(&shop, None);
         let mut mover = Mover::new(&flat);
         let mut list = List { order: by_priority(&flat, |one| one % 4), mode: vec![0; flat.count()] };
