@@ -140,10 +140,17 @@ impl<F: Stored> Checkpoint<F> {
     /// If the file is missing, truncated, changed since it was written, not ours, of another version, of a policy with
     /// another shape, or holds what is not finite.
     pub fn load(layout: &Layout, path: &Path) -> Result<Self> {
+        Self::decode(layout, &read(path)?, path)
+    }
+
+    /// Reads a checkpoint of a policy with this layout from the bytes of its file; `path` names it.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::load`], but for a missing file.
+    pub fn decode(layout: &Layout, bytes: &[u8], path: &Path) -> Result<Self> {
         let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-        let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
-        let header = vouched(&bytes).map_err(refuse)?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
+        let header = vouched(bytes).map_err(refuse)?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|error| refuse(damaged(error)))?;
         let (each, found) = (layout.slices().len(), tensors.len());
         // A header may claim any number of moments; only as many count as the file has tensors for.
         if header.moments.checked_add(1).and_then(|buffers| buffers.checked_mul(each)) != Some(found) {
@@ -172,9 +179,37 @@ impl<F: Stored> Checkpoint<F> {
 /// # Errors
 /// If the file is missing, truncated, changed since it was written, not ours or of another version.
 pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
+    checkpoint_state_of(&read(path)?, path)
+}
+
+/// What a caller stored with a checkpoint, from the bytes of its file; `path` names it.
+///
+/// # Errors
+/// As [`checkpoint_state`], but for a missing file.
+pub fn checkpoint_state_of(bytes: &[u8], path: &Path) -> Result<serde_json::Value> {
     let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-    let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
-    Ok(vouched(&bytes).map_err(refuse)?.state)
+    Ok(vouched(bytes).map_err(refuse)?.state)
+}
+
+/// Copies a checkpoint without the optimiser's moments: what schedules and scores, but does not go on training.
+///
+/// # Errors
+/// If the file is not as it was written, or the disk refuses.
+pub fn copy_without_moments(from: &Path, to: &Path) -> Result<()> {
+    let refuse = |path: &Path, reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+    let bytes = read(from)?;
+    let header = vouched(&bytes).map_err(|reason| refuse(from, reason))?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(from, damaged(error)))?;
+    let prefixes: Vec<String> = (0..header.moments.min(tensors.len())).map(prefix).collect();
+    let mut kept = tensors.tensors();
+    kept.retain(|(name, _)| !prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    let bytes =
+        sealed(kept, Header { moments: 0, ..header }).map_err(|error| refuse(from, error.to_string()))?;
+    write_atomically(to, &bytes).map_err(|error| refuse(to, error.to_string()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    read_own(path).map_err(|error| Error::Checkpoint { path: path.to_owned(), reason: error.to_string() })
 }
 
 /// Puts another state into a checkpoint; its numbers stay to the bit.
@@ -183,7 +218,7 @@ pub fn checkpoint_state(path: &Path) -> Result<serde_json::Value> {
 /// If the file is not as it was written, or the disk refuses.
 pub fn restate_checkpoint(path: &Path, state: serde_json::Value) -> Result<()> {
     let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
-    let bytes = read_own(path).map_err(|error| refuse(error.to_string()))?;
+    let bytes = read(path)?;
     let header = Header { state, ..vouched(&bytes).map_err(refuse)? };
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
     let bytes = sealed(tensors.tensors(), header).map_err(|error| refuse(error.to_string()))?;
@@ -267,6 +302,29 @@ fn read_slice<F: Stored>(
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_copy_of_the_parameters_has_no_moments() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from.safetensors"), folder.path().join("to.safetensors"));
+        let mut graph = crate::Graph::new();
+        graph.param("w", &[2], crate::Init::Zeros).unwrap();
+        graph.param("moments.x", &[1], crate::Init::Zeros).unwrap();
+        let state = serde_json::json!({ "spec": "x" });
+        let whole = Checkpoint {
+            parameters: vec![1.0_f32, 2.0, 3.0],
+            moments: vec![vec![4.0; 3], vec![5.0; 3]],
+            steps: 7,
+            state: state.clone(),
+        };
+        whole.save(graph.layout(), &from).unwrap();
+        copy_without_moments(&from, &to).unwrap();
+        let copied = Checkpoint::<f32>::load(graph.layout(), &to).unwrap();
+        assert_eq!(copied, Checkpoint { moments: vec![], ..whole });
+        assert_eq!(checkpoint_state_of(&fs::read(&to).unwrap(), &to).unwrap(), state);
+        let missing = copy_without_moments(&folder.path().join("none"), &to).unwrap_err().to_string();
+        assert!(missing.contains("none"), "{missing}");
+    }
 
     #[test]
     fn moments_without_tensors_are_refused_however_many() {

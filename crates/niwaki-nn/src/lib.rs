@@ -21,7 +21,9 @@ pub mod ops;
 pub mod optimiser;
 mod plan;
 
-pub use checkpoint::{Checkpoint, Stored, checkpoint_state, restate_checkpoint};
+pub use checkpoint::{
+    Checkpoint, Stored, checkpoint_state, checkpoint_state_of, copy_without_moments, restate_checkpoint,
+};
 pub use cpu::{Cpu, Real};
 pub use engine::{Choosing, CotangentFn, Engine, Span};
 pub use error::{Error, Result};

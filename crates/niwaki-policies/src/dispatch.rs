@@ -12,14 +12,14 @@ use niwaki_tasks::{GraphLanes, GraphTask, Outcome};
 /// Schedules that are built together.
 const BATCH: usize = 128;
 
-/// Dispatches the first instance of a task with the parameters of the first member of an engine; `make` makes an engine with one member, `tick` is
+/// Dispatches the first instance of a task with such parameters; `make` makes an engine with one member, `tick` is
 /// told of the steps of constructions as they are taken, in all `(1 + starts + samples + beam) · operations`.
 ///
 /// # Errors
 /// If a log-probability is no number, or the device fails.
 pub fn dispatch<E: Engine<Scalar = f32>>(
     policy: &GraphPolicy,
-    parameters: &E,
+    parameters: &[f32],
     make: &MakeEngine<E>,
     task: &GraphTask,
     how: Decoding,
@@ -41,7 +41,7 @@ pub fn dispatch<E: Engine<Scalar = f32>>(
 /// What all ways share.
 struct Search<'a, E> {
     policy: &'a GraphPolicy,
-    parameters: &'a E,
+    parameters: &'a [f32],
     make: &'a MakeEngine<E>,
     task: &'a GraphTask,
     scratch: GraphScratch<E>,
@@ -49,6 +49,12 @@ struct Search<'a, E> {
 }
 
 impl<E: Engine<Scalar = f32>> Search<'_, E> {
+    /// Makes ready for so many lanes.
+    fn begin(&mut self, lanes: usize) -> Result<(), Error> {
+        let engine = self.policy.begin(&mut self.scratch, self.make, lanes)?;
+        Ok(engine.set_parameters(0, self.parameters)?)
+    }
+
     /// Log-probabilities of every lane's next pairs, `[lane, pair]`.
     fn look(&mut self, building: &GraphLanes) -> Result<Vec<f32>, Error> {
         let log_probs = self.policy.next_log_probs(&mut self.scratch, self.task, building)?;
@@ -61,7 +67,7 @@ impl<E: Engine<Scalar = f32>> Search<'_, E> {
 
     /// Builds one schedule for each way.
     fn roll(&mut self, ways: &mut [(&'static str, Choice)], best: &mut Decoded) -> Result<(), Error> {
-        self.policy.begin(self.parameters, &mut self.scratch, self.make, ways.len())?;
+        self.begin(ways.len())?;
         let mut building = self.task.begin(&vec![0; ways.len()])?;
         for step in 0..self.policy.horizon() {
             let log_probs = self.look(&building)?;
@@ -76,7 +82,7 @@ impl<E: Engine<Scalar = f32>> Search<'_, E> {
 
     /// Keeps the `width` likeliest beginnings at every step.
     fn beam(&mut self, width: usize, best: &mut Decoded) -> Result<(), Error> {
-        self.policy.begin(self.parameters, &mut self.scratch, self.make, width)?;
+        self.begin(width)?;
         let (mut beam, pairs) = (Beam::new(width), self.policy.sizes.pairs());
         for step in 0..self.policy.horizon() {
             let building = self.rebuild(width, step, |lane, at| beam.row(lane)[at])?;

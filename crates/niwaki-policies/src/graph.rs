@@ -87,7 +87,7 @@ pub(crate) struct Widths {
     pub(crate) pairs: usize,
 }
 
-/// How a policy shows a lane that is not complete to its network: it fills what is zero before.
+/// How a policy shows a lane that is not complete to its network: it fills what is zero before, but for what is next and open.
 pub(crate) type Show = fn(&GraphTask, &GraphLanes, usize, &mut Shown<'_>);
 
 /// One state as a network reads it, with the rows of the largest shop: all of it zero until a policy fills it.
@@ -107,6 +107,10 @@ pub(crate) struct Shown<'a> {
     pub(crate) own_machines: &'a mut [u8],
     /// `[operation]`
     pub(crate) neighbours: &'a mut [i32],
+    /// `[job]`
+    pub(crate) next: &'a mut [i32],
+    /// `[pair]`
+    pub(crate) open: &'a mut [u8],
 }
 
 /// States one after the other, each with the rows of the largest shop.
@@ -124,13 +128,6 @@ struct States {
     open: Vec<u8>,
 }
 
-/// Appends so many entries, all alike, and gives them to be filled.
-fn more<T: Copy>(to: &mut Vec<T>, entry: T, count: usize) -> &mut [T] {
-    let first = to.len();
-    to.resize(first + count, entry);
-    &mut to[first..]
-}
-
 impl States {
     /// Forgets all states and keeps their room.
     fn clear(&mut self) {
@@ -141,63 +138,90 @@ impl States {
         [neighbours, next].into_iter().for_each(Vec::clear);
     }
 
-    /// Appends what a lane shows; a complete lane shows nothing.
-    fn push(&mut self, policy: &GraphPolicy, task: &GraphTask, lanes: &GraphLanes, lane: usize) {
-        let (GraphSizes { jobs, machines, operations, .. }, widths) = (policy.sizes, policy.widths);
-        let mut shown = Shown {
-            operations: more(&mut self.operations, 0.0, operations * widths.operations),
-            machines: more(&mut self.machines, 0.0, machines * widths.machines),
-            times: more(&mut self.times, 0.0, operations * machines),
-            pairs: more(&mut self.pairs, 0.0, policy.sizes.pairs() * widths.pairs),
-            arcs: more(&mut self.arcs, 0, operations * machines),
-            own_operations: more(&mut self.own_operations, 0, operations),
-            own_machines: more(&mut self.own_machines, 0, machines),
-            neighbours: more(&mut self.neighbours, 0, operations),
+    /// Room for so many states, and each of them; what they were stays.
+    fn each(&mut self, states: usize, sizes: GraphSizes, widths: Widths) -> Vec<Shown<'_>> {
+        fn cut<T: Copy + Default>(
+            all: &mut Vec<T>,
+            states: usize,
+            size: usize,
+        ) -> impl Iterator<Item = &mut [T]> {
+            all.resize(states * size, T::default());
+            let mut left = all.as_mut_slice();
+            (0..states).map(move |_| left.split_off_mut(..size).unwrap_or_default())
+        }
+        let GraphSizes { jobs, machines, operations, .. } = sizes;
+        let mut of_operations = cut(&mut self.operations, states, operations * widths.operations);
+        let mut of_machines = cut(&mut self.machines, states, machines * widths.machines);
+        let mut times = cut(&mut self.times, states, operations * machines);
+        let mut pairs = cut(&mut self.pairs, states, sizes.pairs() * widths.pairs);
+        let mut arcs = cut(&mut self.arcs, states, operations * machines);
+        let mut own_operations = cut(&mut self.own_operations, states, operations);
+        let mut own_machines = cut(&mut self.own_machines, states, machines);
+        let mut neighbours = cut(&mut self.neighbours, states, operations);
+        let mut next = cut(&mut self.next, states, jobs);
+        let mut open = cut(&mut self.open, states, sizes.pairs());
+        let one = || {
+            Some(Shown {
+                operations: of_operations.next()?,
+                machines: of_machines.next()?,
+                times: times.next()?,
+                pairs: pairs.next()?,
+                arcs: arcs.next()?,
+                own_operations: own_operations.next()?,
+                own_machines: own_machines.next()?,
+                neighbours: neighbours.next()?,
+                next: next.next()?,
+                open: open.next()?,
+            })
         };
-        let next = more(&mut self.next, -1, jobs);
-        let open = more(&mut self.open, 0, policy.sizes.pairs());
-        if lanes.done(lane) {
-            return;
-        }
-        (policy.show)(task, lanes, lane, &mut shown);
-        for (to, operation) in next.iter_mut().zip(lanes.next(lane)) {
-            *to = operation.map_or(-1, |operation| operation as i32);
-        }
-        lanes.open(lane).for_each(|pair| open[pair] = 1);
+        std::iter::from_fn(one).collect()
     }
 
-    /// Fills up with some trajectories, one after the other: with all their states, or with the last one of each.
-    fn gather<'a>(
-        &mut self,
-        from: impl Iterator<Item = &'a Self> + Clone,
-        last: Option<(GraphSizes, Widths)>,
-    ) {
-        fn join<'a, T: Copy + 'a>(
-            to: &mut Vec<T>,
-            from: impl Iterator<Item = &'a Vec<T>>,
-            last: Option<usize>,
-        ) {
-            for all in from {
-                to.extend_from_slice(&all[last.map_or(0, |size| all.len() - size)..]);
-            }
+    /// Appends one state.
+    fn push(&mut self, shown: &Shown<'_>) {
+        self.operations.extend_from_slice(shown.operations);
+        self.machines.extend_from_slice(shown.machines);
+        self.times.extend_from_slice(shown.times);
+        self.pairs.extend_from_slice(shown.pairs);
+        self.arcs.extend_from_slice(shown.arcs);
+        self.own_operations.extend_from_slice(shown.own_operations);
+        self.own_machines.extend_from_slice(shown.own_machines);
+        self.neighbours.extend_from_slice(shown.neighbours);
+        self.next.extend_from_slice(shown.next);
+        self.open.extend_from_slice(shown.open);
+    }
+
+    /// All states of some trajectories, one after the other.
+    fn joined<'a>(from: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        fn join<'a, T: Copy + 'a>(from: impl Iterator<Item = &'a Vec<T>>) -> Vec<T> {
+            from.flatten().copied().collect()
         }
-        self.clear();
-        let size = |of: fn(GraphSizes, Widths) -> usize| last.map(|(sizes, widths)| of(sizes, widths));
-        let arcs = size(|sizes, _| sizes.operations * sizes.machines);
-        let (operations, machines) = (size(|sizes, _| sizes.operations), size(|sizes, _| sizes.machines));
-        let of_operations = size(|sizes, widths| sizes.operations * widths.operations);
-        let of_machines = size(|sizes, widths| sizes.machines * widths.machines);
-        let of_pairs = size(|sizes, widths| sizes.pairs() * widths.pairs);
-        join(&mut self.operations, from.clone().map(|one| &one.operations), of_operations);
-        join(&mut self.machines, from.clone().map(|one| &one.machines), of_machines);
-        join(&mut self.times, from.clone().map(|one| &one.times), arcs);
-        join(&mut self.pairs, from.clone().map(|one| &one.pairs), of_pairs);
-        join(&mut self.arcs, from.clone().map(|one| &one.arcs), arcs);
-        join(&mut self.own_operations, from.clone().map(|one| &one.own_operations), operations);
-        join(&mut self.own_machines, from.clone().map(|one| &one.own_machines), machines);
-        join(&mut self.neighbours, from.clone().map(|one| &one.neighbours), operations);
-        join(&mut self.next, from.clone().map(|one| &one.next), size(|sizes, _| sizes.jobs));
-        join(&mut self.open, from.map(|one| &one.open), size(|sizes, _| sizes.pairs()));
+        Self {
+            operations: join(from.clone().map(|one| &one.operations)),
+            machines: join(from.clone().map(|one| &one.machines)),
+            times: join(from.clone().map(|one| &one.times)),
+            pairs: join(from.clone().map(|one| &one.pairs)),
+            arcs: join(from.clone().map(|one| &one.arcs)),
+            own_operations: join(from.clone().map(|one| &one.own_operations)),
+            own_machines: join(from.clone().map(|one| &one.own_machines)),
+            neighbours: join(from.clone().map(|one| &one.neighbours)),
+            next: join(from.clone().map(|one| &one.next)),
+            open: join(from.map(|one| &one.open)),
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// Nothing to see.
+    fn clear(&mut self) {
+        [&mut *self.operations, self.machines, self.times, self.pairs]
+            .into_iter()
+            .for_each(|all| all.fill(0.0));
+        [&mut *self.arcs, self.own_operations, self.own_machines, self.open]
+            .into_iter()
+            .for_each(|all| all.fill(0));
+        self.neighbours.fill(0);
+        self.next.fill(-1);
     }
 }
 
@@ -248,31 +272,27 @@ impl GraphPolicy {
         actions: &[i32],
     ) -> niwaki_nn::Result<()> {
         engine.set_items(seen.len() / engine.members())?;
-        let mut states = States::default();
-        states.gather(seen, None);
-        self.inputs.load(engine, &states)?;
+        self.inputs.load(engine, &States::joined(seen))?;
         engine.load_indices(self.actions, actions)
     }
 
-    /// Makes ready to look at states, one of so many lanes of each member, with an engine's parameters.
-    pub(crate) fn begin<E: Engine<Scalar = f32>>(
+    /// The engine that looks at states, one of so many lanes of each member.
+    pub(crate) fn begin<'a, E: Engine<Scalar = f32>>(
         &self,
-        engine: &E,
-        scratch: &mut GraphScratch<E>,
+        scratch: &'a mut GraphScratch<E>,
         make: &MakeEngine<E>,
         lanes: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<&'a mut E, Error> {
         let step = match &mut scratch.engine {
             Some(engine) => engine,
             none => none.insert(make(&self.step, &[self.step_logits])?),
         };
-        step.copy_parameters(engine)?;
         step.set_items(lanes)?;
-        scratch.seen.resize_with(engine.members() * lanes, States::default);
-        Ok(())
+        Ok(step)
     }
 
-    /// What the network says of every lane's next step; what they show is kept behind what they showed before.
+    /// What the network says of every lane's next step; what they show is kept behind what they showed before, where that is
+    /// kept.
     fn look_ahead<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
@@ -281,8 +301,7 @@ impl GraphPolicy {
     ) -> Result<Ahead<'a>, Error> {
         let GraphScratch { engine, seen, now, .. } = scratch;
         let Some(engine) = engine else { return Err(Error::Unready) };
-        self.look(task, building, seen);
-        now.gather(seen.iter(), Some((self.sizes, self.widths)));
+        self.look(task, building, now, seen);
         self.step_inputs.load(engine, now)?;
         engine.forward()?;
         let engine = &*engine;
@@ -297,7 +316,7 @@ impl GraphPolicy {
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Vec<f32>, Error> {
-        scratch.seen.iter_mut().for_each(States::clear);
+        scratch.seen.clear();
         let (ahead, pairs) = (self.look_ahead(scratch, task, building)?, self.sizes.pairs());
         let mut log_probs = vec![f32::NEG_INFINITY; ahead.open.len()];
         let lanes = log_probs.chunks_exact_mut(pairs).zip(ahead.logits).zip(ahead.open.chunks_exact(pairs));
@@ -307,10 +326,25 @@ impl GraphPolicy {
         Ok(log_probs)
     }
 
-    /// What a lane shows before its next step, kept behind what it showed before.
-    fn look(&self, task: &GraphTask, lanes: &GraphLanes, seen: &mut [States]) {
-        let each = seen.par_iter_mut().enumerate().with_min_len(8);
-        each.for_each(|(lane, seen)| seen.push(self, task, lanes, lane));
+    /// What every lane shows before its next step; kept in `seen` behind what it showed before, unless that is empty.
+    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States, seen: &mut [States]) {
+        let mut shown = now.each(lanes.count(), self.sizes, self.widths);
+        let each = shown.par_iter_mut().enumerate().with_min_len(8);
+        each.for_each(|(lane, shown)| self.show_lane(task, lanes, lane, shown));
+        seen.par_iter_mut().zip(&shown).with_min_len(8).for_each(|(seen, shown)| seen.push(shown));
+    }
+
+    /// What a lane shows; a complete one shows nothing.
+    fn show_lane(&self, task: &GraphTask, lanes: &GraphLanes, lane: usize, shown: &mut Shown<'_>) {
+        shown.clear();
+        if lanes.done(lane) {
+            return;
+        }
+        (self.show)(task, lanes, lane, shown);
+        for (to, operation) in shown.next.iter_mut().zip(lanes.next(lane)) {
+            *to = operation.map_or(-1, |operation| operation as i32);
+        }
+        lanes.open(lane).for_each(|pair| shown.open[pair] = 1);
     }
 }
 
@@ -327,7 +361,7 @@ struct Ahead<'a> {
 #[derive(Debug)]
 pub struct GraphScratch<E> {
     engine: Option<E>,
-    /// `[member, lane]`
+    /// `[member, lane]`; empty where nobody asked for it.
     seen: Vec<States>,
     /// What was chosen in them, −1 behind an end: `[member, lane, horizon]`.
     actions: Vec<i32>,
@@ -380,18 +414,17 @@ impl Policy for GraphPolicy {
         if let Draw::Sampled(uniforms) = how {
             check_members("uniforms", all * horizon, uniforms.len())?;
         }
-        self.begin(engine, scratch, make, lanes)?;
+        self.begin(scratch, make, lanes)?.copy_parameters(engine)?;
         let GraphScratch { seen, actions, .. } = &mut *scratch;
         let mut building = task.begin(instances)?;
+        seen.resize_with(if score { all } else { 0 }, States::default);
         seen.iter_mut().for_each(States::clear);
         actions.clear();
         actions.resize(all * horizon, -1);
         let mut log_prob = vec![0.0; all * horizon];
-        for step in 0..horizon {
-            if !score {
-                // Nobody asks what was seen before.
-                scratch.seen.iter_mut().for_each(States::clear);
-            }
+        // Where nobody asks what was seen, nothing is looked at once all are complete.
+        let steps = if score { horizon } else { building.longest() };
+        for step in 0..steps {
             let logits = self.look_ahead(scratch, task, &building)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
@@ -465,9 +498,9 @@ impl Policy for GraphPolicy {
         let (actions, horizon) = (rollout.padded_actions(), self.horizon());
         let mut building = task.begin(&rollout.instances)?;
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;
-        let mut seen = vec![States::default(); rollout.instances.len()];
+        let (mut now, mut seen) = (States::default(), vec![States::default(); rollout.instances.len()]);
         for step in 0..horizon {
-            self.look(task, &building, &mut seen);
+            self.look(task, &building, &mut now, &mut seen);
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;
         }

@@ -52,9 +52,17 @@ impl Shop {
         Self::TwoOrders { both: false, slack: None },
     ];
 
-    /// The distributions of flexible job shops.
-    pub const FLEXIBLE: [Task; 7] =
-        [Task::Sd1Even, Task::Sd1, Task::Sd1Windows, Task::Sd2, Task::Mixed, Task::Flexible, Task::Windows];
+    /// The distributions of flexible job shops; an ordinary one has one machine for each operation.
+    pub const FLEXIBLE: [Task; 8] = [
+        Task::Sd1Even,
+        Task::Sd1,
+        Task::Sd1Windows,
+        Task::Sd2,
+        Task::Mixed,
+        Task::Flexible,
+        Task::Windows,
+        Task::L2d,
+    ];
 
     /// The kind's name, as users type it.
     #[must_use]

@@ -107,39 +107,46 @@ impl<P: Player> Trainer<P> {
         let reuse = self.shared().schedule.phase(iteration).reuse;
         let mut clock = Clock::start();
         // Lines 1 and 2: roll out, estimate advantages, and keep the rollout's log-probabilities where something needs them early.
-        let request =
-            RolloutRequest { purpose: "actions", iteration, first: 0, greedy: false, held_out: false };
+        let labels = self.shared().spec.advantage.kind == AdvantageKind::Best;
+        let request = RolloutRequest {
+            purpose: "actions",
+            iteration,
+            first: 0,
+            greedy: false,
+            held_out: false,
+            scored: !labels,
+        };
         self.player.roll_out(request, lanes, &mut self.rollout)?;
         clock.lap(&mut self.seconds[0]);
         self.batch.rollout_log_prob.clear();
-        let labels = self.shared().spec.advantage.kind == AdvantageKind::Best;
-        if parts > 1 || labels || self.shared().critic() {
+        if parts > 1 || self.shared().critic() {
             self.player.score()?;
             self.batch.keep_rollout(&self.player);
         }
         self.estimate_advantages();
-        if self.shared().spec.update.reference_kl > 0.0 {
+        if labels {
+            // What has no label is neither loaded nor scored.
+            let chosen = self.batch.labelled(self.rollout.group());
+            self.player.load_part(&self.rollout, &chosen)?;
+            self.batch = self.batch.part(&chosen);
+        } else if self.shared().spec.update.reference_kl > 0.0 {
             self.batch.reference_log_prob = self.player.reference(&self.rollout)?;
         }
         clock.lap(&mut self.seconds[1]);
 
-        if labels && terms.iter().all(LossTerms::needs_advantage) {
-            // Only the labels are pulled back.
-            self.player.leave_out(&self.batch.silent())?;
-        }
         let mut norms = Vec::new();
         for epoch in 0..reuse {
             if parts == 1 {
                 // Lines 4 to 7: log-ratios, their prefix sums, the corrected loss.
                 self.batch.pull_back(&mut self.player, terms, iteration)?;
-                if epoch == 0 && !labels {
+                if epoch == 0 {
                     self.batch.keep_rollout(&self.player);
                 }
                 // Line 8.
                 norms = self.step(iteration, epoch)?;
                 // A critic learns from every trajectory.
                 let some = !self.shared().critic() && terms.iter().all(LossTerms::needs_advantage);
-                if epoch == 0 && reuse > 1 && some && !labels {
+                if epoch == 0 && reuse > 1 && some {
                     self.player.leave_out(&self.batch.silent())?;
                 }
             } else {
@@ -237,6 +244,7 @@ impl<P: Player> Trainer<P> {
     fn estimate_advantages(&mut self) {
         let Self { player, recipes, rollout, batch, .. } = self;
         batch.shape.clone_from(&rollout.shape);
+        batch.reward.clone_from(&rollout.reward);
         batch.advantage.clear();
         batch.target.clear();
         let known = (0..recipes.len()).map(|member| {
@@ -329,6 +337,7 @@ impl<P: Player> Trainer<P> {
             first: 0,
             greedy: false,
             held_out: true,
+            scored: false,
         };
         if wanted > 0 && measured.iter().any(|member| member.eta.is_none()) {
             let mut earned = vec![0.0; measured.len()];
@@ -360,7 +369,7 @@ impl<P: Player> Trainer<P> {
     /// The batch that the last iteration learned from, as one member saw it; empty before the first iteration.
     #[must_use]
     pub fn last_batch(&self, member: usize) -> LastBatch {
-        let Self { batch, rollout, done, .. } = self;
+        let Self { batch, done, .. } = self;
         let widen = |values: &[P::Scalar]| {
             let values = values.get(batch.shape.member(member)).unwrap_or_default();
             values.iter().map(|value| value.to_f64()).collect()
@@ -371,7 +380,7 @@ impl<P: Player> Trainer<P> {
             rollout: widen(&batch.rollout_log_prob),
             log_prob: widen(&batch.log_prob),
             advantage: widen(&batch.advantage),
-            reward: if *done == 0 { Vec::new() } else { rollout.reward_of(member).to_vec() },
+            reward: batch.reward.chunks(batch.shape.lanes().max(1)).nth(member).unwrap_or_default().to_vec(),
         }
     }
 

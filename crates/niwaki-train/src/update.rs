@@ -49,6 +49,8 @@ pub struct TrainingBatch<F> {
     pub rollout_log_prob: Vec<F>,
     /// Advantages.
     pub advantage: Vec<F>,
+    /// What the trajectories earned, `[member, lane]`.
+    pub reward: Vec<f64>,
     /// Log-probabilities under the reference.
     pub reference_log_prob: Vec<F>,
     /// What the critic should say.
@@ -82,7 +84,9 @@ impl<F: Real> TrainingBatch<F> {
     #[must_use]
     pub fn part(&self, lanes: &[Vec<usize>]) -> Self {
         let pick = |from: &[F]| self.shape.pick(lanes, from);
+        let earned = lanes.iter().zip(self.reward.chunks(self.shape.lanes().max(1)));
         Self {
+            reward: earned.flat_map(|(lanes, reward)| lanes.iter().map(|&lane| reward[lane])).collect(),
             shape: self.shape.part(lanes),
             rollout_log_prob: pick(&self.rollout_log_prob),
             advantage: pick(&self.advantage),
@@ -104,6 +108,16 @@ impl<F: Real> TrainingBatch<F> {
         (0..self.shape.members())
             .map(|member| (0..self.shape.lanes()).map(|place| lane(member, place)).collect())
             .collect()
+    }
+
+    /// The lanes of each member that have an advantage, with the whole of the `group` that they stay together with.
+    #[must_use]
+    pub fn labelled(&self, group: usize) -> Vec<Vec<usize>> {
+        let lanes = |silent: Vec<bool>| {
+            let groups = silent.chunks(group).enumerate().filter(|(_, silent)| silent.contains(&false));
+            groups.flat_map(|(place, _)| place * group..(place + 1) * group).collect()
+        };
+        self.silent().into_iter().map(lanes).collect()
     }
 
     /// Keeps the last pass's log-probabilities as the rollout's.

@@ -29,6 +29,11 @@ pub(crate) enum Precision {
 }
 
 impl DeviceArgs {
+    /// A place with its own precision.
+    pub(crate) const fn of(device: Place) -> Self {
+        Self { device, precision: None }
+    }
+
     /// The device.
     pub(crate) fn choose(self) -> Result<Device> {
         match (self.device, self.precision) {

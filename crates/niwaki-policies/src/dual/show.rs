@@ -13,7 +13,6 @@
 //! begins; and where its job would end, over where the last job would.
 
 use crate::graph::Shown;
-use niwaki_shop::FlexibleShop;
 use niwaki_tasks::graph::{LEFT, PLACED, START, TIME};
 use niwaki_tasks::{GraphLanes, GraphTask};
 
@@ -25,31 +24,9 @@ pub(super) const PAIR: usize = 10;
 /// What keeps a z-score finite.
 const EPSILON: f32 = 1e-8;
 
-/// Least, longest and mean time of an operation over its machines.
-#[derive(Clone, Copy, Default)]
-struct Times {
-    least: f32,
-    most: f32,
-    mean: f32,
-}
-
-impl Times {
-    fn of(shop: &FlexibleShop, operation: usize) -> Self {
-        let choices = shop.alternatives(operation);
-        let mut times = Self { least: f32::INFINITY, ..Self::default() };
-        for time in choices.iter().map(|choice| choice.time as f32) {
-            times.least = times.least.min(time);
-            times.most = times.most.max(time);
-            times.mean += time;
-        }
-        times.mean /= choices.len() as f32;
-        times
-    }
-}
-
 /// Fills a state.
 pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut Shown<'_>) {
-    let (shop, sizes) = (lanes.shop(lane), task.sizes());
+    let (shop, sizes, instance) = (lanes.shop(lane), task.sizes(), lanes.instance(lane));
     let (machines, columns) = (sizes.machines, sizes.features);
     let (ready, free) = (lanes.ready(lane), lanes.free(lane));
     let column =
@@ -57,8 +34,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
     let start = |pair: usize| ready[pair / machines].max(free[pair % machines]);
     let now = lanes.open(lane).map(start).min().unwrap_or(0) as f32;
     // Time is measured in the longest time of all, which never changes.
-    let all = (0..shop.operations()).flat_map(|operation| shop.alternatives(operation));
-    let longest = all.map(|choice| choice.time).max().unwrap_or(1).max(1) as f32;
+    let (times, longest) = (task.times(instance), task.longest(instance).max(1.0));
     let (mut latest, mut most_left) = (0.0_f32, 0.0_f32);
     // Of unplaced operations on each machine: how many, least, sum and longest of times.
     let mut on = vec![[0.0, f32::INFINITY, 0.0, 0.0]; shop.machines()];
@@ -69,11 +45,11 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
         let left = if route.is_empty() { 0.0 } else { column(route.start, LEFT) };
         let placed = route.len() - left as usize;
         own[0] = if left > 0.0 { (now - ready[job] as f32).max(0.0) } else { 0.0 };
-        own[1] = route.clone().skip(placed).map(|operation| Times::of(shop, operation).mean).sum();
-        own[2] = route.clone().skip(placed + 1).map(|operation| Times::of(shop, operation).least).sum();
+        own[1] = times[route.clone()][placed..].iter().map(|times| times.mean).sum();
+        own[2] = times[route.clone()].iter().skip(placed + 1).map(|times| times.least).sum();
         let mut end = if left > 0.0 { ready[job] as f32 } else { 0.0 };
         for (index, operation) in route.clone().enumerate() {
-            let times = Times::of(shop, operation);
+            let times = times[operation];
             let row = &mut to.operations[operation * OPERATION..(operation + 1) * OPERATION];
             if column(operation, PLACED) > 0.0 {
                 let (begun, time) = (column(operation, START), column(operation, TIME));
@@ -101,7 +77,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
                     0.0,
                     end,
                     times.least,
-                    times.most - times.least,
+                    times.longest - times.least,
                     times.mean,
                     waiting,
                     0.0,
@@ -110,7 +86,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
                     count / shop.machines() as f32,
                 ]);
                 latest = latest.max(end);
-                most_left = most_left.max(times.most);
+                most_left = most_left.max(times.longest);
                 for choice in shop.alternatives(operation) {
                     let on = &mut on[choice.machine as usize];
                     let time = choice.time as f32;
@@ -118,7 +94,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
                 }
             }
             to.own_operations[operation] = 1;
-            let neighbours = task.neighbours(lanes.instance(lane))[operation];
+            let neighbours = task.neighbours(instance)[operation];
             // What comes before is left out once it has ended.
             let before = index > 0 && to.own_operations[operation - 1] == 1;
             to.neighbours[operation] = if before { neighbours } else { neighbours & !GraphTask::BEFORE };
@@ -133,9 +109,10 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
     }
     // Open pairs on each machine, and the longest of them; of all, the longest.
     let (mut open, mut most_open) = (vec![[0.0_f32; 2]; shop.machines()], 0.0_f32);
+    let next: Vec<Option<usize>> = lanes.next(lane).collect();
     let time = |pair: usize| {
-        let operation = lanes.next(lane).nth(pair / machines).flatten();
-        operation.map_or(0.0, |operation| lanes.arcs(lane)[operation * machines + pair % machines] as f32)
+        let arc = |operation| lanes.arcs(lane)[operation * machines + pair % machines] as f32;
+        next[pair / machines].map_or(0.0, arc)
     };
     for pair in lanes.open(lane) {
         let (time, open) = (time(pair), &mut open[pair % machines]);
@@ -156,12 +133,12 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
     z_scores(to.machines, MACHINE, to.own_machines);
     for pair in lanes.open(lane) {
         let (job, machine) = (pair / machines, pair % machines);
-        let Some(operation) = lanes.next(lane).nth(job).flatten() else { continue };
+        let Some(operation) = next[job] else { continue };
         let (time, begins, [waited, left, behind]) = (time(pair), start(pair) as f32, jobs[job]);
         let idle = (now - free[machine] as f32).max(0.0);
         to.pairs[pair * PAIR..(pair + 1) * PAIR].copy_from_slice(&[
             time / longest,
-            over(time, Times::of(shop, operation).most),
+            over(time, times[operation].longest),
             over(time, open[machine][1]),
             over(time, most_left),
             over(time, on[machine][3]),
@@ -196,7 +173,7 @@ fn z_scores(rows: &mut [f32], width: usize, count: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use niwaki_shop::{Alternative, Bounds, Instance};
+    use niwaki_shop::{Alternative, Bounds, FlexibleShop, Instance};
 
     /// Job 0: machine 0 for 2 or machine 1 for 4, then machine 1 for 3. Job 1: machine 0 for 1, then 5 or 1. In the free order.
     fn two_by_two() -> GraphTask {
@@ -234,6 +211,8 @@ mod tests {
             own_operations,
             own_machines,
             neighbours: &mut kept.neighbours,
+            next: &mut [],
+            open: &mut [],
         };
         show(task, lanes, 0, &mut to);
         kept

@@ -100,11 +100,12 @@ fn times_in_another_unit_change_nothing() {
 #[test]
 fn dispatching_keeps_the_best_of_all_ways() {
     let task = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 0).unwrap()], 1);
-    let (policy, engine) = player(&task, 4);
+    let policy = player(&task, 4).0;
+    let parameters = policy.initial_parameters(4);
     let mut steps = 0;
     let mut find = |how: Decoding| {
         let mut tick = |more: usize| steps += more;
-        dispatch(&policy, &engine, &make(1), &task, how, &mut tick).unwrap()
+        dispatch(&policy, &parameters, &make(1), &task, how, &mut tick).unwrap()
     };
     let none = Decoding::default();
     let greedy = find(none);
@@ -126,8 +127,7 @@ fn dispatching_keeps_the_best_of_all_ways() {
         assert_eq!(find(how), found, "the same again");
     }
     assert!(steps > 0);
-    let mut broken = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
-    broken.set_parameters(0, &vec![f32::NAN; policy.graph.layout().len()]).unwrap();
+    let broken = vec![f32::NAN; policy.graph.layout().len()];
     let refused = dispatch(&policy, &broken, &make(1), &task, none, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("its weights are broken"), "{refused}");
 }

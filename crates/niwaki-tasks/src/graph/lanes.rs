@@ -40,6 +40,18 @@ impl GraphLanes {
         Ok(Self { shops, sizes, lanes, pairs, instances: instances.to_vec(), features })
     }
 
+    /// Lanes.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Steps until the last lane is complete, from the beginning.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        (0..self.count()).map(|lane| self.shop(lane).operations()).max().unwrap_or(0)
+    }
+
     /// The instance of a lane.
     #[must_use]
     pub fn instance(&self, lane: usize) -> usize {

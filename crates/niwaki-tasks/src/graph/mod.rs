@@ -42,4 +42,4 @@ mod task;
 pub use features::{LEFT, MACHINE, OPERATION, PLACED, START, TIME};
 pub use lanes::GraphLanes;
 pub(crate) use task::flexible;
-pub use task::{GraphSizes, GraphTask};
+pub use task::{GraphSizes, GraphTask, OperationTimes};

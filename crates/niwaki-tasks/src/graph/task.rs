@@ -37,8 +37,22 @@ pub struct GraphTask {
     pool: Numbered<FlexibleShop>,
     sizes: GraphSizes,
     order: JobOrder,
-    /// Which neighbours each operation has in its job, `[instance][operation]`.
+    /// Which neighbours each operation has in its job, `[instance][operation]`, as are the times.
     neighbours: Vec<Vec<i32>>,
+    times: Vec<Vec<OperationTimes>>,
+    /// The longest time of each instance.
+    longest: Vec<f32>,
+}
+
+/// The times of an operation over its machines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperationTimes {
+    /// The least.
+    pub least: f32,
+    /// The longest.
+    pub longest: f32,
+    /// Their mean.
+    pub mean: f32,
 }
 
 impl GraphTask {
@@ -80,7 +94,10 @@ impl GraphTask {
             features: OPERATION[usize::from(windows)],
         };
         let neighbours = pool.shops.iter().map(neighbours_of).collect();
-        Ok(Self { pool, sizes, order, neighbours })
+        let times: Vec<Vec<OperationTimes>> = pool.shops.iter().map(times_of).collect();
+        let longest = times.iter().map(|times| times.iter().map(|times| times.longest).fold(0.0, f32::max));
+        let longest = longest.collect();
+        Ok(Self { pool, sizes, order, neighbours, times, longest })
     }
 
     /// The sizes of the largest shop.
@@ -107,6 +124,18 @@ impl GraphTask {
         &self.neighbours[instance]
     }
 
+    /// The times of an instance's operations over their machines: `[operation]`.
+    #[must_use]
+    pub fn times(&self, instance: usize) -> &[OperationTimes] {
+        &self.times[instance]
+    }
+
+    /// The longest time of an instance.
+    #[must_use]
+    pub fn longest(&self, instance: usize) -> f32 {
+        self.longest[instance]
+    }
+
     /// Empty constructions, one lane for each instance named.
     ///
     /// # Errors
@@ -124,6 +153,18 @@ pub(crate) fn flexible(instance: Instance) -> Result<FlexibleShop, Error> {
         Instance::Flow(shop) => Ok(FlexibleShop::from_job_shop(&JobShop::from_flow_shop(&shop)?)?),
         other => Err(Error::OtherKind { kind: other.kind(), shop: "flexible-shop" }),
     }
+}
+
+fn times_of(shop: &FlexibleShop) -> Vec<OperationTimes> {
+    let of = |operation: usize| {
+        let times = shop.alternatives(operation).iter().map(|choice| choice.time as f32);
+        OperationTimes {
+            least: times.clone().fold(f32::INFINITY, f32::min),
+            longest: times.clone().fold(0.0, f32::max),
+            mean: times.clone().sum::<f32>() / times.len() as f32,
+        }
+    };
+    (0..shop.operations()).map(of).collect()
 }
 
 fn neighbours_of(shop: &FlexibleShop) -> Vec<i32> {

@@ -37,6 +37,8 @@ pub struct RolloutRequest {
     pub greedy: bool,
     /// Whether to play held-out instances, where a task has several.
     pub held_out: bool,
+    /// Whether all of them are to be scored next; where not, they need not be left loaded.
+    pub scored: bool,
 }
 
 /// What a policy says of some trajectories of one member, `[lane, step]` each; `value` is empty without a critic.

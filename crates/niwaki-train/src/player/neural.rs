@@ -169,8 +169,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         let instances: Vec<u32> =
             seeds.iter().flat_map(|&seed| environment.instances(seed, request, groups.clone())).collect();
         let how = if request.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
-        // What is held out is judged, never learned from.
-        let drawn = DrawRequest { lanes, instances: &instances, how, score: !request.held_out };
+        let drawn = DrawRequest { lanes, instances: &instances, how, score: request.scored };
         policy.draw(engine, scratch, make, environment.view(), drawn, rollout)?;
         environment.fill_rewards(rollout);
         self.shape.clone_from(&rollout.shape);

@@ -179,6 +179,16 @@ impl Spec {
             let reason = "what is learned of a group is one trajectory, so a batch is not cut; leave it out";
             return Err(refuse("update.minibatches", reason.to_owned()));
         }
+        if advantage.kind == AdvantageKind::Best {
+            // A label is right whatever drew it.
+            let why = "advantage.kind = 'best' learns labels, not ratios; leave it out";
+            if self.update.reference_kl > 0.0 {
+                return Err(refuse("update.reference_kl", why.to_owned()));
+            }
+            if self.dump.every > 0 {
+                return Err(refuse("dump.every", why.to_owned()));
+            }
+        }
         if !lanes.is_multiple_of(self.update.minibatches) {
             let parts = self.update.minibatches;
             return Err(refuse("update.minibatches", format!("{parts} parts do not divide {lanes} lanes")));

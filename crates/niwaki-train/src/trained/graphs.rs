@@ -1,13 +1,14 @@
 //! A trained graph network, taken out of its run's folder to schedule instances.
 //!
 //! Its parameters know no sizes: it schedules flexible and ordinary job shops of any number of jobs and machines, in the order of
-//! its training. Decoding runs on the CPU.
+//! its training, on any device.
 
 use super::saved::{Saved, checked};
 use crate::Error;
+use crate::cohort::Device;
 use crate::policy::graph_policy;
 use crate::spec::{AdvantageKind, PolicyKind, Spec};
-use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::{Decoded, Decoding, Policy, dispatch};
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Task;
@@ -94,16 +95,27 @@ impl TrainedGraph {
         &self,
         instance: &Instance,
         how: Decoding,
+        device: &Device,
         tick: &mut dyn FnMut(usize),
     ) -> Result<(Optimum, Decoded), Error> {
         // The policy never sees the bounds.
         let bounds = vec![Bounds { lower: 0, upper: 0 }];
         let task = GraphTask::new(vec![instance.clone()], bounds, 1, self.order)?;
         let policy = graph_policy(&self.spec, task.sizes(), critic(&self.spec))?;
-        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
-        let mut engine = make(policy.graph(), &policy.heads().outputs())?;
-        engine.set_parameters(0, &self.parameters)?;
-        let decoded = dispatch(&policy, &engine, &make, &task, how, tick)?;
+        let decoded = match device {
+            Device::Cpu => {
+                let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
+                dispatch(&policy, &self.parameters, &make, &task, how, tick)?
+            }
+            #[cfg(feature = "cuda")]
+            Device::Cuda(options) => {
+                let options = options.clone();
+                let make = move |graph: &Graph, outputs: &[Value]| {
+                    niwaki_nn::cuda::Cuda::new(graph, outputs, 1, &options)
+                };
+                dispatch(&policy, &self.parameters, &make, &task, how, tick)?
+            }
+        };
         Ok((checked(instance, &decoded, how.seed)?, decoded))
     }
 }

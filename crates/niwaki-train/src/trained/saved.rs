@@ -4,7 +4,7 @@ use super::{Trained, TrainedGraph, TrainedSequences};
 use crate::Error;
 use crate::run::{CHECKPOINT, SPEC};
 use crate::spec::{Spec, TaskKind};
-use niwaki_nn::{Checkpoint, Layout, Real, Slice, Stored};
+use niwaki_nn::{Checkpoint, Layout, Real, Slice, Stored, checkpoint_state, checkpoint_state_of};
 use niwaki_policies::Decoded;
 use niwaki_shop::{Instance, Limits, Optimum, optimum, verify};
 use std::path::{Path, PathBuf};
@@ -22,10 +22,10 @@ pub enum TrainedPolicy {
 }
 
 impl TrainedPolicy {
-    /// Reads the policy of a run's folder, which may still be training.
+    /// Reads the policy of a run's folder, which may still be training, or one that comes with the program (`builtin:NAME`).
     ///
     /// # Errors
-    /// If the folder holds no run, or none that was saved yet.
+    /// If the folder holds no run, or none that was saved yet, or no policy of that name comes with the program.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let saved = Saved::open(folder)?;
         Ok(match saved.spec.task_kind()? {
@@ -76,20 +76,33 @@ pub(super) fn checked(instance: &Instance, decoded: &Decoded, seed: u64) -> Resu
     Ok(Optimum::new(lower, decoded.schedule.clone()))
 }
 
-/// A folder with a spec and a checkpoint.
+/// A spec and a checkpoint: of a folder, or of the program.
 pub(super) struct Saved {
     folder: PathBuf,
     pub(super) spec: Spec,
+    /// The checkpoint of a policy that comes with the program.
+    built_in: Option<&'static [u8]>,
 }
 
 impl Saved {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
+        if let Some(name) = folder.to_str().and_then(|text| text.strip_prefix(BUILT_IN)) {
+            let Some(BuiltIn { spec, checkpoint, .. }) = ALL.iter().find(|one| one.name == name) else {
+                let known: Vec<String> = ALL.iter().map(|one| format!("{BUILT_IN}{}", one.name)).collect();
+                let reason =
+                    format!("no such policy comes with the program; expected {}", known.join(" or "));
+                return Err(Error::OtherRun { path: folder.to_owned(), reason });
+            };
+            let spec = Spec::read(&folder.display().to_string(), spec, &[])?;
+            return Ok(Self { folder: folder.to_owned(), spec, built_in: Some(checkpoint) });
+        }
         let path = folder.join(SPEC);
         let text = niwaki_files::read_text(&path).map_err(|error| Error::OtherRun {
             path: path.clone(),
             reason: format!("{error}; expected the folder of a run"),
         })?;
-        Ok(Self { folder: folder.to_owned(), spec: Spec::read(&path.display().to_string(), &text, &[])? })
+        let spec = Spec::read(&path.display().to_string(), &text, &[])?;
+        Ok(Self { folder: folder.to_owned(), spec, built_in: None })
     }
 
     /// A refusal that names a file of the folder.
@@ -100,11 +113,15 @@ impl Saved {
     /// Holds the spec against the checkpoint, which vouches for it: before anything is built by what the spec says.
     pub(super) fn vouch(&self) -> Result<(), Error> {
         let path = self.folder.join(CHECKPOINT);
-        if !path.exists() {
+        if self.built_in.is_none() && !path.exists() {
             let reason = "the run has saved no policy: let it go on, or train one that does not diverge";
             return Err(self.refuse(CHECKPOINT, reason.to_owned()));
         }
-        if niwaki_nn::checkpoint_state(&path)?["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
+        let state = match self.built_in {
+            Some(bytes) => checkpoint_state_of(bytes, &path)?,
+            None => checkpoint_state(&path)?,
+        };
+        if state["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
             return Err(self.refuse(CHECKPOINT, format!("it was saved by another run than that of {SPEC}")));
         }
         Ok(())
@@ -113,7 +130,28 @@ impl Saved {
     /// The parameters of the last checkpoint, and the iterations of training behind them.
     pub(super) fn parameters<F: Stored>(&self, layout: &Layout) -> Result<(Vec<F>, u64), Error> {
         self.vouch()?;
-        let kept = Checkpoint::<F>::load(layout, &self.folder.join(CHECKPOINT))?;
+        let path = self.folder.join(CHECKPOINT);
+        let kept = match self.built_in {
+            Some(bytes) => Checkpoint::<F>::decode(layout, bytes, &path)?,
+            None => Checkpoint::<F>::load(layout, &path)?,
+        };
         Ok((kept.parameters, kept.state["iteration"].as_u64().unwrap_or_default()))
     }
 }
+
+/// What stands before the name of a policy that comes with the program.
+const BUILT_IN: &str = "builtin:";
+
+/// A policy that comes with the program: what `niwaki export` wrote of its run.
+struct BuiltIn {
+    name: &'static str,
+    spec: &'static str,
+    checkpoint: &'static [u8],
+}
+
+/// All of them; `results/2026-11-17-dispatcher` says how they were trained and what they are worth.
+const ALL: [BuiltIn; 1] = [BuiltIn {
+    name: "flexible",
+    spec: include_str!("../../models/flexible/spec.toml"),
+    checkpoint: include_bytes!("../../models/flexible/checkpoint.safetensors"),
+}];

@@ -3,6 +3,7 @@
 use super::resume::{files, train_until};
 use super::{curve, with};
 use niwaki_train::run::Ending;
+use niwaki_train::trainer::LastBatch;
 
 /// Song's recipe, small: a critic of standardised returns, minibatches of whole trajectories, held sets, Adam.
 const RECIPE: [&str; 13] = [
@@ -97,24 +98,32 @@ fn graded_rewards_sink_below_the_gap_where_rests_are_too_long() {
 
 #[test]
 fn labels_alone_are_learned() {
-    let run = |entropy: &str| {
-        let entropy = format!("update.entropy={entropy}");
-        let settings: Vec<&str> = super::small("dual")
-            .into_iter()
-            .filter(|setting| !setting.starts_with("task.deadline"))
-            .collect();
-        let more =
-            ["advantage.kind=best", "task.reward=makespan", "optimiser.kind=adam", "optimiser.rate=0.01"];
-        curve(&super::recipe(&[&settings[..], &more, &["update.reuse=2", entropy.as_str()]].concat()))
+    let settings: Vec<&str> =
+        super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline")).collect();
+    let first = |kind: &str| {
+        let kind = format!("advantage.kind={kind}");
+        let more = [kind.as_str(), "task.reward=makespan", "optimiser.kind=adam", "optimiser.rate=0.01"];
+        let recipe = super::recipe(&[&settings[..], &more, &["update.reuse=2"]].concat());
+        let group = recipe.spec.rollout.group;
+        let mut cohort = super::cohort(&[recipe]);
+        let record = cohort.advance().unwrap().remove(0);
+        (cohort.last_batch(0), record, group)
     };
-    // With a bonus, however small, nothing can be left out; the gradient is the same.
-    let (alone, all) = (run("0"), run("1e-30"));
-    for (alone, all) in alone.iter().zip(&all) {
-        assert!((alone.gradient_norm - all.gradient_norm).abs() <= 1e-3 * all.gradient_norm);
-        // Three of four trajectories say nothing.
-        assert_eq!((alone.zero_signal, all.zero_signal), (0.75, 0.75));
+    // The first rollouts are the same.
+    let ((labels, record, group), (all, of_all, _)) = (first("best"), first("group"));
+    assert_eq!(record.batch_reward, of_all.batch_reward);
+    assert_eq!(labels.shape.lanes() * group, all.shape.lanes());
+    assert!(labels.advantage.iter().all(|&advantage| advantage == 1.0) && record.zero_signal == 0.0);
+    for (place, rewards) in all.reward.chunks(group).enumerate() {
+        let best = rewards.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lane = place * group + rewards.iter().position(|&reward| reward == best).unwrap();
+        assert_eq!(labels.reward[place], best);
+        let steps =
+            |batch: &LastBatch, lane: usize| batch.rollout[batch.shape.steps(0, lane..lane + 1)].to_vec();
+        assert_eq!(steps(&labels, place), steps(&all, lane));
     }
-    assert!(alone.iter().all(|record| record.gradient_norm > 0.0), "every group has a label");
+    // They are likelier than before.
+    assert!(labels.log_prob.iter().sum::<f64>() > labels.rollout.iter().sum::<f64>());
     let mut refused = with("dual", &[]).spec;
     refused.advantage.kind = niwaki_train::spec::AdvantageKind::Best;
     refused.update.minibatches = 2;
@@ -125,4 +134,20 @@ fn labels_alone_are_learned() {
             .to_string()
             .starts_with("update.minibatches: what is learned of a group")
     );
+    refused.update.minibatches = 1;
+    refused.dump.every = 1;
+    let line = refused.check().unwrap_err().to_string();
+    assert_eq!(line, "dump.every: advantage.kind = 'best' learns labels, not ratios; leave it out");
+}
+
+#[test]
+fn job_shops_are_drawn_for_graphs_too() {
+    let settings = super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline"));
+    let more =
+        ["task.draw=l2d", "task.jobs=3", "task.machines=3", "task.reward=makespan", "advantage.kind=group"];
+    let settings: Vec<&str> = settings.chain(more).collect();
+    let last = curve(&super::recipe(&settings)).pop().unwrap();
+    // Minus the makespan over the optimum.
+    let (greedy, gap) = (last.greedy.unwrap(), last.gap.unwrap());
+    assert!(gap >= 0.0 && (greedy + 1.0 + gap).abs() < 1e-12, "{greedy} {gap}");
 }

@@ -1,9 +1,10 @@
 //! Trained policies that schedule a shop; shared by `solve` and `bench shop`.
 
-use anyhow::Context;
+use crate::device::{DeviceArgs, Place};
+use anyhow::{Context, bail};
 use niwaki_policies::{Decoded, Decoding};
 use niwaki_shop::{Instance, Optimum};
-use niwaki_train::{Error, Trained, TrainedGraph, TrainedPolicy};
+use niwaki_train::{Device, Error, Trained, TrainedGraph, TrainedPolicy};
 use std::path::Path;
 
 /// Flags that say how hard a policy tries.
@@ -18,6 +19,9 @@ pub(crate) struct DecodeArgs {
     /// Also try the policy's likeliest schedule after every possible first choice.
     #[arg(long)]
     multistart: bool,
+    /// Where a graph network schedules; a pointer always does on the CPU.
+    #[arg(long, value_enum, default_value = "cpu")]
+    device: Place,
 }
 
 impl DecodeArgs {
@@ -34,7 +38,7 @@ impl DecodeArgs {
 /// A policy that schedules shops.
 pub(crate) enum Scheduler {
     Pointer(Box<Trained>),
-    Graph(Box<TrainedGraph>),
+    Graph(Box<TrainedGraph>, Device),
 }
 
 impl Scheduler {
@@ -42,7 +46,7 @@ impl Scheduler {
     pub(crate) fn iteration(&self) -> u64 {
         match self {
             Self::Pointer(policy) => policy.iteration(),
-            Self::Graph(policy) => policy.iteration(),
+            Self::Graph(policy, _) => policy.iteration(),
         }
     }
 
@@ -50,7 +54,7 @@ impl Scheduler {
     pub(crate) fn accept(&self, instance: Instance) -> Result<Instance, Error> {
         match self {
             Self::Pointer(policy) => policy.accept(instance),
-            Self::Graph(policy) => policy.accept(instance),
+            Self::Graph(policy, _) => policy.accept(instance),
         }
     }
 
@@ -58,7 +62,7 @@ impl Scheduler {
     pub(crate) fn steps(&self, instance: &Instance, how: Decoding) -> usize {
         match self {
             Self::Pointer(policy) => policy.steps(instance, how),
-            Self::Graph(policy) => policy.steps(instance, how),
+            Self::Graph(policy, _) => policy.steps(instance, how),
         }
     }
 
@@ -71,22 +75,27 @@ impl Scheduler {
     ) -> Result<(Optimum, Decoded), Error> {
         match self {
             Self::Pointer(policy) => policy.schedule(instance, how, tick),
-            Self::Graph(policy) => policy.schedule(instance, how, tick),
+            Self::Graph(policy, device) => policy.schedule(instance, how, device, tick),
         }
     }
 }
 
 /// Reads the policy of a run's folder.
-pub(crate) fn open(folder: &Path) -> anyhow::Result<Scheduler> {
-    let read = || -> Result<Scheduler, Error> {
-        match TrainedPolicy::open(folder)? {
-            TrainedPolicy::Graphs(policy) => Ok(Scheduler::Graph(policy)),
-            TrainedPolicy::Shops(policy) => Ok(Scheduler::Pointer(policy)),
-            // One over tokens is refused in the words of those that schedule.
-            TrainedPolicy::Sequences(_) => {
-                Trained::open(folder).map(|policy| Scheduler::Pointer(Box::new(policy)))
-            }
+pub(crate) fn open(folder: &Path, decode: DecodeArgs) -> anyhow::Result<Scheduler> {
+    let named = || format!("--policy {}", folder.display());
+    let policy = match TrainedPolicy::open(folder).with_context(named)? {
+        TrainedPolicy::Graphs(policy) => {
+            return Ok(Scheduler::Graph(policy, DeviceArgs::of(decode.device).choose()?));
         }
+        TrainedPolicy::Shops(policy) => policy,
+        // One over tokens is refused in the words of those that schedule.
+        TrainedPolicy::Sequences(_) => Box::new(Trained::open(folder).with_context(named)?),
     };
-    read().with_context(|| format!("--policy {}", folder.display()))
+    if decode.device == Place::Cuda {
+        bail!(
+            "--device cuda: {} holds a pointer, which schedules on the CPU; leave the flag out",
+            folder.display()
+        );
+    }
+    Ok(Scheduler::Pointer(policy))
 }

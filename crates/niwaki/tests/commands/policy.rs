@@ -121,6 +121,59 @@ fn a_folder_trains_a_policy_that_schedules() {
 }
 
 #[test]
+fn the_dispatcher_that_comes_with_the_program_schedules_any_shop() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let flexible = draw("sd1", "5", "3", "1", "flexible", home).remove(0).display().to_string();
+    let job = draw("l2d", "4", "4", "1", "job", home).remove(0).display().to_string();
+    for file in [&flexible, &job] {
+        let solve = ["solve", file, "--policy", "builtin:flexible", "--samples", "20"];
+        let said = done(&[&solve[..], &["--out", "s.csv"]].concat(), home);
+        assert!(
+            said.contains("policy builtin:flexible, ") && said.contains(": 21 schedules tried"),
+            "{said}"
+        );
+        let value = |said: &str| -> u32 {
+            said.lines().find_map(|line| line.strip_prefix("makespan ")).unwrap().parse().unwrap()
+        };
+        let makespan = value(&said);
+        assert_eq!(done(&["verify", file, "s.csv"], home), format!("ok: makespan {makespan}\n"));
+        let better = done(&[&solve[..], &["--improve", "--time", "300ms"]].concat(), home);
+        assert!(value(&better) <= makespan, "{better}");
+    }
+    let line = refused(&["solve", &job, "--policy", "builtin:best"], home);
+    assert!(
+        line.contains("builtin:best: no such policy comes with the program; expected builtin:flexible"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_policy_leaves_its_run_without_what_only_training_needs() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let file = draw("hard-flow", "5", "3", "1", "files", home).remove(0).display().to_string();
+    fs::write(home.join("small.toml"), SPEC).unwrap();
+    let mut train = vec!["train", "small.toml", "--out", "run", "--quiet"];
+    let task =
+        ["task.kind=flow-shop", "task.jobs=5", "task.machines=3", "task.training=4", "task.validation=2"];
+    task.iter().chain(&["optimiser.kind=adam"]).for_each(|setting| train.extend(["--set", setting]));
+    done(&train, home);
+    assert_eq!(done(&["export", "run", "--out", "own"], home), "own: the policy after 3 iterations\n");
+    let size = |folder: &str| fs::metadata(home.join(folder).join("checkpoint.safetensors")).unwrap().len();
+    assert!(2 * size("own") < size("run"), "Adam's moments are left behind");
+    let schedule = |folder: &str| {
+        let said = done(&["solve", &file, "--policy", folder], home);
+        said.lines().filter(|line| !line.starts_with("policy ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(schedule("own"), schedule("run"));
+    assert!(refused(&["export", "run", "--out", "own"], home).contains("own exists already"));
+    assert!(refused(&["export", "files", "--out", "new"], home).contains("expected the folder of a run"));
+    let line = refused(&["solve", &file, "--policy", "own", "--device", "cuda"], home);
+    assert!(line.contains("own holds a pointer, which schedules on the CPU; leave the flag out"), "{line}");
+}
+
+#[test]
 fn job_shops_and_two_orders_are_trained_and_scheduled() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();

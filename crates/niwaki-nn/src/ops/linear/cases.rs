@@ -26,8 +26,9 @@ pub(super) const CASES: &[Case] = &[
     ("perceptron of three layers", |g| three_layers(g, [8, 128, 8], Activation::Elu)),
     ("perceptron of three layers, many inputs", |g| three_layers(g, [32, 128, 8], Activation::Elu)),
     // Not sigmoid: its layers are nearly constant, and what is left of their cotangents after cancelling is as small as tf32's
-    // own rounding (2e-3 to 4e-3 of the gradient in a simulation with exact sums).
-    ("perceptron of three layers, most inputs", |g| three_layers(g, [64, 64, 5], Activation::Relu)),
+    // own rounding (2e-3 to 4e-3 of the gradient in a simulation with exact sums). Nor relu: at its kink rounding decides the side, and 4e-2
+    // of the gradient came and went with it.
+    ("perceptron of three layers, most inputs", |g| three_layers(g, [64, 64, 5], Activation::Tanh)),
     ("perceptron of three layers, few", |g| three_layers(g, [3, 64, 1], Activation::Tanh)),
 ];
 

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Methods as `solve` names them, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "rule:spt,rule:mwkr")]
     methods: Vec<String>,
-    /// Folder written by `niwaki train`, whose policy is measured too; may be given several times.
+    /// Folder written by `niwaki train`, or builtin:flexible, whose policy is measured too; may be given several times.
     #[arg(long = "policy", value_name = "RUN")]
     policies: Vec<PathBuf>,
     #[command(flatten)]
@@ -92,7 +92,7 @@ impl Args {
             entrants.push(Entrant::method(text, method, Limits::new(self.time, self.seed)));
         }
         for folder in &self.policies {
-            let (policy, how) = (policy::open(folder)?, self.decode.decoding(self.seed));
+            let (policy, how) = (policy::open(folder, self.decode)?, self.decode.decoding(self.seed));
             let schedule = move |instance: &Instance| -> Result<Found, niwaki_train::Error> {
                 let instance = policy.accept(instance.clone())?;
                 let (found, decoded) = policy.schedule(&instance, how, &mut |_| {})?;

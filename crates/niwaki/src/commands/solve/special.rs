@@ -63,7 +63,7 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
         return Ok((instance, found, None));
     };
     let began = Instant::now();
-    let trained = policy::open(folder)?;
+    let trained = policy::open(folder, args.decode)?;
     let instance = trained.accept(instance).with_context(|| args.file.display().to_string())?;
     let how = args.decode.decoding(args.seed);
     let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
