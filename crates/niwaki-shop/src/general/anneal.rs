@@ -397,7 +397,8 @@ pub(super) fn anneal(
             }
         }
         watch(&cost);
-        if proof.is_reached_by(&cost) || is_late() {
+        let is_last = limits.rounds.is_some_and(|rounds| round + 1 >= rounds);
+        if proof.is_reached_by(&cost) || is_last || is_late() {
             return list;
         }
         for (number, chain) in chains.iter_mut().enumerate() {

@@ -617,3 +617,69 @@ impl Global for Linear {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::general::{Job, Machine, Mode, Objective, Operation, Parts, Setups, Shop};
+
+    /// One machine and jobs of one operation each: `(time, family)`.
+    fn shop(jobs: &[(u32, u32)], setups: [u32; 4], due: Option<u32>, closed: Vec<(u32, u32)>) -> Shop {
+        let job = |(number, &(time, family)): (usize, &(u32, u32))| {
+            let operation =
+                Operation { family: Some(family), ..Operation::new("o", vec![Mode { machine: 0, time }]) };
+            Job { due, ..Job::new(format!("j{number}"), vec![operation]) }
+        };
+        let parts = Parts {
+            jobs: jobs.iter().enumerate().map(job).collect(),
+            machines: vec![Machine { calendar: Calendar::new(closed), ..Machine::new("m") }],
+            precedences: Vec::new(),
+            setups: Setups {
+                families: vec!["a".into(), "b".into()],
+                tables: vec![setups.to_vec()],
+                of_machine: vec![Some(0)],
+            },
+            objective: Objective::only(Measure::Tardiness),
+            horizon: 1000,
+        };
+        Shop::new(parts).unwrap()
+    }
+
+    #[test]
+    fn setups_between_by_hand() {
+        // From a to a takes 9, but a, b, a takes 2 and 1 of setups and the work of b: 4, the shorter one.
+        let shop = shop(&[(5, 0), (7, 0), (4, 1), (6, 1)], [9, 2, 1, 0], None, Vec::new());
+        let flat = Flat::new(&shop, None);
+        let between = Between::new(&flat, 0);
+        let least = |from, to| between.least(Some(from), Some(to));
+        assert_eq!([least(0, 0), least(0, 1), least(1, 0), least(1, 1)], [7, 2, 1, 0]);
+        assert_eq!(between.least(None, Some(0)), 0);
+    }
+
+    #[test]
+    fn three_late_jobs_by_hand() {
+        // Times 3, 3, 3, all due at 0, closed from 3 to 10: ends 3, 13 and 16, in whatever order.
+        let shop = shop(&[(3, 0), (3, 0), (3, 0)], [0; 4], Some(0), vec![(3, 10)]);
+        let flat = Flat::new(&shop, None);
+        let list = List { order: vec![2, 0, 1], mode: vec![0; 3] };
+        let mut pass = Pass::default();
+        flat.run(&list, &mut pass);
+        assert_eq!(pass.cost, [0, 32]);
+        let mut proof = Proof::new(&flat, vec![0], 0);
+        assert!(proof.work((&list, &pass.cost), 1000, || false).is_none());
+        assert_eq!(proof.bounds, [32]);
+        assert!(
+            proof.is_reached_by(&pass.cost)
+                && !proof.is_reached_by(&[0, 33])
+                && !proof.is_reached_by(&[1, 0])
+        );
+        // A worse list is asked for better ones until none is.
+        let mut proof = Proof::new(&flat, vec![0], 0);
+        let mut cost = vec![0, 500];
+        while let Some(better) = proof.work((&list, &cost), 1000, || false) {
+            flat.run(&better, &mut pass);
+            cost.clone_from(&pass.cost);
+        }
+        assert_eq!((cost, proof.bounds), (vec![0, 32], vec![32]));
+    }
+}

@@ -75,7 +75,9 @@ pub fn solve(
         }
         (_, None) => None,
     };
-    if let (None, None, Some(instance)) = (past.schedule, past.fixed_until, shop.as_instance()) {
+    // Special solvers count no rounds.
+    let is_special = past.schedule.is_none() && past.fixed_until.is_none() && limits.rounds.is_none();
+    if let Some(instance) = shop.as_instance().filter(|_| is_special) {
         let mut told = |bounds: optimum::Bounds| {
             watch(&Progress { violation: 0, values: &[u64::from(bounds.upper)] });
         };
