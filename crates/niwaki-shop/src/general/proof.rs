@@ -169,7 +169,7 @@ impl Model {
             for link in links {
                 let (end, offset) = self.nodes[link.other as usize].end;
                 let start = self.nodes[after].start;
-                let weight = offset + link.min as i32;
+                let weight = offset + link.min.min(LARGEST as u32) as i32;
                 self.engine.difference(Difference { when: Fact::ALWAYS, from: end, to: start, weight });
                 if u64::from(link.max) < LARGEST {
                     let weight = -(link.max as i32) - offset;
