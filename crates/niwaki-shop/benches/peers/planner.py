@@ -37,7 +37,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 JOB_SHOPS = "la29 la38 yn1 yn4 ta21 ta31 ta41 ta51 ta71 swv06 swv11 swv15 dmu21 dmu41 dmu46 dmu61 dmu66 dmu76".split()
 FLEXIBLE = ["dauzere/dp12", "dauzere/dp18", "hurink_rdata/la38", "hurink_edata/la38"]
 DRAWN = [(kind, jobs, machines) for jobs, machines in ((10, 5), (20, 10), (50, 10)) for kind in ("tardiness", "setups", "calendars")]
-SOLVERS = ("niwaki", "cpsat", "pyjobshop")
+SOLVERS = {"niwaki": "niwaki", "cpsat": "CP-SAT", "pyjobshop": "PyJobShop"}
 COLUMNS = ["class", "instance", "best_known", "solver", "seconds", "value", "bound", "proven", "cpu", "trace"]
 
 
@@ -352,7 +352,8 @@ def table(rows, budgets):
 
     # A value of 0 has no share: one unit is then the whole.
     gap = lambda row, value: (value - best[row["instance"]]) / max(1, best[row["instance"]])
-    lines = ["| instance | best | " + " | ".join(SOLVERS) + " |", "|---|---|" + "---|" * len(SOLVERS)]
+    names = " | ".join(SOLVERS.values())
+    lines = [f"| instance | best | {names} |", "|---|---|" + "---|" * len(SOLVERS)]
     for name in dict.fromkeys(row["instance"] for row in rows):
         cells = []
         for solver in SOLVERS:
@@ -365,21 +366,22 @@ def table(rows, budgets):
             proven = f"proven at {float(row['cpu']):.1f} s" if str(row["proven"]) == "True" else ""
             cells.append(f"{last:.0f} ({', '.join(part for part in (f'{gap(row, last):.1%}', close, proven) if part)})")
         lines.append(f"| {name} | {best[name]:.0f} | " + " | ".join(cells) + " |")
-    heads = [f"{solver}, {seconds:g} s" for solver in SOLVERS for seconds in budgets]
-    lines += ["", "| class | shops | " + " | ".join(heads) + " | within 1% | proven |", "|---|---|" + "---|" * (len(heads) + 2)]
+    lines += ["", f"| class | shops | at | {names} |", "|---|---|---|" + "---|" * len(SOLVERS)]
     for kind in dict.fromkeys(row["class"] for row in rows):
         here = {solver: [row for row in rows if (row["class"], row["solver"]) == (kind, solver)] for solver in SOLVERS}
-        cells = []
-        for solver in SOLVERS:
-            for seconds in budgets:
+        first = f"| {kind} | {max(map(len, here.values()))} |"
+        for seconds in budgets:
+            cells = []
+            for all_ in here.values():
                 # A mean over those that have a schedule by then; the others are counted.
-                gaps = [gap(row, value(row, seconds)) for row in here[solver] if value(row, seconds) is not None]
-                without = len(here[solver]) - len(gaps)
-                cells.append((f"{sum(gaps) / len(gaps):.2%}" if gaps else "") + (f" ({without} without)" if without else ""))
-        near = [sum(any(gap(row, value) <= 0.01 for _, value in row["trace"]) for row in here[solver]) for solver in SOLVERS]
-        proven = [sum(str(row["proven"]) == "True" for row in here[solver]) for solver in SOLVERS]
-        counts = [", ".join(map(str, one)) for one in (near, proven)]
-        lines.append(f"| {kind} | {max(map(len, here.values()))} | " + " | ".join(cells + counts) + " |")
+                gaps = [gap(row, value(row, seconds)) for row in all_ if value(row, seconds) is not None]
+                without = f" ({len(all_) - len(gaps)} without)" if len(gaps) < len(all_) else ""
+                cells.append((f"{sum(gaps) / len(gaps):.2%}" if gaps else "") + without)
+            lines.append(f"{first} {seconds:g} s | " + " | ".join(cells) + " |")
+            first = "| | |"
+        near = lambda row: any(gap(row, value) <= 0.01 for _, value in row["trace"])
+        for what, counts in (("within 1%", near), ("proven", lambda row: str(row["proven"]) == "True")):
+            lines.append(f"{first} {what} | " + " | ".join(str(sum(map(counts, all_))) for all_ in here.values()) + " |")
     return "\n".join(lines)
 
 
