@@ -226,9 +226,10 @@ pub(crate) fn run_progress(total: u64, what: impl Into<Cow<'static, str>>) -> Pr
     bar(Some(total), what, "{msg} [{bar:32}] {human_pos} of {human_len} iterations{rate}{left}")
 }
 
-/// The same over the seconds of a search that may end sooner.
-pub(crate) fn search_progress(limit: Duration) -> ProgressBar {
-    bar(Some(limit.as_secs().max(1)), "searching", "{msg} [{bar:32}] {pos} of at most {len} s")
+/// The same over the seconds of a search that may end sooner, or that does not look at the clock.
+pub(crate) fn search_progress(limit: Option<Duration>) -> ProgressBar {
+    let shape = limit.map_or("{msg}, {pos} s", |_| "{msg} [{bar:32}] {pos} of at most {len} s");
+    bar(limit.map(|limit| limit.as_secs().max(1)), "searching", shape)
 }
 
 /// The progress bar of whatever a door is doing, one after the other.

@@ -1,24 +1,35 @@
 """One table: `niwaki solve`, CP-SAT and PyJobShop's CP-SAT on the same shops, with one thread and the same CPU seconds each.
 
     python3 -m venv peers && peers/bin/pip install ortools pyjobshop
-    peers/bin/python planner.py --niwaki NIWAKI --data DATA --out rows.csv [--seconds 1,10] [--only NAME,...] [--solvers niwaki,...]
+    peers/bin/python planner.py --niwaki NIWAKI --data DATA --out rows.csv [--seconds 1,3,10] [--only NAME,...] [--solvers niwaki,...]
+    peers/bin/python planner.py --table rows.csv
 
 DATA holds `jsp` and `fjsp` with a `bounds.csv` each (name,jobs,machines,lb,ub,source). Classes: large job shops (makespan), large
 flexible job shops (makespan), and drawn job shops with due dates (weighted tardiness), alone, with setups between families,
-or with machines that close. Every search is a process of its own and is stopped once it has used its CPU seconds, the
-building of its model among them, imports not. The peers start from the schedule of a rule. Rows are written as they come; the table is printed from all of them.
+or with machines that close. Every search is a process of its own and is stopped once it has used the last of the CPU
+seconds, the building of its model among them, imports not. The peers start from the schedule of a rule.
+
+None of them knows its limit, so that one search answers for every budget: its improvements are noted with the CPU seconds that it
+had used (the peers' solutions by callback, ours as the progress line shows them, which is up to a tenth of a second late). A row
+holds them as `trace`, "SECONDS:VALUE ...". Rows are written as they come, those already in the file are not searched again, and
+the table is printed from all of them.
 """
 
 import argparse
 import csv
+import fcntl
 import json
 import os
 import random
+import pty
 import re
+import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -26,8 +37,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 JOB_SHOPS = "la29 la38 yn1 yn4 ta21 ta31 ta41 ta51 ta71 swv06 swv11 swv15 dmu21 dmu41 dmu46 dmu61 dmu66 dmu76".split()
 FLEXIBLE = ["dauzere/dp12", "dauzere/dp18", "hurink_rdata/la38", "hurink_edata/la38"]
 DRAWN = [(kind, jobs, machines) for jobs, machines in ((10, 5), (20, 10), (50, 10)) for kind in ("tardiness", "setups", "calendars")]
-SOLVERS = ("niwaki", "cpsat", "pyjobshop")
-COLUMNS = ["class", "instance", "best_known", "solver", "seconds", "value", "proven", "cpu"]
+SOLVERS = {"niwaki": "niwaki", "cpsat": "CP-SAT", "pyjobshop": "PyJobShop"}
+COLUMNS = ["class", "instance", "best_known", "solver", "seconds", "value", "bound", "proven", "cpu", "trace"]
 
 
 def numbers(path):
@@ -164,25 +175,47 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def improvements(seen):
+    """The first of every value that is below all before it, as a row has them."""
+    kept = []
+    for cpu, value in seen:
+        if not kept or value < kept[-1][1]:
+            kept.append((cpu, value))
+    return " ".join(f"{cpu:.2f}:{value}" for cpu, value in kept)
+
+
 def ours(niwaki, path, seconds, threads):
     """`niwaki solve`, interrupted once it has used its CPU seconds: it then says the best so far."""
     command = [niwaki, "solve", path, "--time", "100000s", "--seed", "1", *(["--threads", "1"] if threads else [])]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    cpu = 0.0
-    while process.poll() is None:
+    # Progress is shown to terminals only, as wide as its line.
+    screen, shown = pty.openpty()
+    fcntl.ioctl(shown, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=shown, text=True)
+    os.close(shown)
+    cpu, seen, text, interrupted = 0.0, [], "", False
+    while True:
         try:
             cpu = cpu_of(process.pid)
+            if select.select([screen], [], [], 0.01)[0]:
+                text += os.read(screen, 65536).decode(errors="replace")
         except (OSError, IndexError):
+            # The terminal of a process that has ended cannot be read.
             break
-        if cpu >= seconds:
+        for one in re.finditer(r"(?:makespan|tardiness) (\d+)[ ,]", text):
+            seen.append((cpu, int(one[1])))
+        text = text[-60:]
+        if cpu >= seconds and not interrupted:
             process.send_signal(signal.SIGINT)
-            break
-        time.sleep(0.01)
-    out, error = process.communicate()
+            interrupted = True
+    out, _ = process.communicate()
+    os.close(screen)
     found = re.search(r"^(?:makespan|tardiness) (\d+)", out, re.M)
     if not found:
-        sys.exit(f"{' '.join(command)}: {out}{error}")
-    return {"value": int(found[1]), "proven": "proven yes" in out, "cpu": round(cpu, 2)}
+        sys.exit(f"{' '.join(command)}: {out}{text}")
+    seen.append((cpu, int(found[1])))
+    bound, proven = re.search(r"bound (\d+)", out), "proven yes" in out
+    bound = int(found[1]) if proven else int(bound[1]) if bound else None
+    return {"value": int(found[1]), "bound": bound, "proven": proven, "cpu": round(cpu, 2), "trace": improvements(seen)}
 
 
 def peer(solver, shop, seconds):
@@ -191,12 +224,16 @@ def peer(solver, shop, seconds):
 
     import cpsat_general
 
-    running = []
+    running, seen = [], []
+
+    class Noted(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self):
+            seen.append((time.process_time() - began, round(self.objective_value)))
 
     class Watched(cp_model.CpSolver):
-        def __init__(self):
-            super().__init__()
+        def solve(self, model):
             running.append(self)
+            return super().solve(model, Noted())
 
     if solver == "pyjobshop":
         import pyjobshop
@@ -221,19 +258,19 @@ def peer(solver, shop, seconds):
         search = Watched()
         search.parameters.num_workers = 1
         search.parameters.cp_model_probing_level = probing
-        status = search.Solve(model)
-        found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-        answer = {"value": round(search.ObjectiveValue()) if found else None, "proven": status == cp_model.OPTIMAL}
+        status = search.status_name(search.solve(model))
+        value, bound = search.objective_value, search.best_objective_bound
     else:
         model = as_pyjobshop(pyjobshop, shop)
         first = pyjobshop_solution(pyjobshop, model.data(), shop)
         result = model.solve(solver="ortools", num_workers=1, display=False, initial_solution=first, cp_model_probing_level=probing)
-        status = result.status.name
-        found = status in ("OPTIMAL", "FEASIBLE")
-        answer = {"value": round(result.objective) if found else None, "proven": status == "OPTIMAL"}
+        status, value, bound = result.status.name, result.objective, result.lower_bound
     cpu = time.process_time() - began
     done.set()
-    return {**answer, "cpu": round(cpu, 2)}
+    if status not in ("OPTIMAL", "FEASIBLE"):
+        return {"value": None, "bound": None, "proven": False, "cpu": round(cpu, 2), "trace": ""}
+    seen.append((cpu, round(value)))
+    return {"value": round(value), "bound": round(bound), "proven": status == "OPTIMAL", "cpu": round(cpu, 2), "trace": improvements(seen)}
 
 
 def as_pyjobshop(pyjobshop, shop):
@@ -300,33 +337,51 @@ def cases(data, folder, wanted):
 
 
 def table(rows, budgets):
-    """Gaps to the best of all (and the best known), proofs, and by when the value is within 1% of the best."""
+    """Gaps to the best of all (and the best known), proofs, and the CPU seconds after which the value was within 1% of the best."""
+    rows = [{**row, "trace": [tuple(map(float, one.split(":"))) for one in row["trace"].split()]} for row in rows]
     best = {}
     for row in rows:
-        values = [int(row[name]) for name in ("best_known", "value") if row[name] not in (None, "", "None")]
-        best[row["instance"]] = min([best.get(row["instance"], 10**12), *values])
-    lines = ["| instance | best | " + " | ".join(SOLVERS) + " |", "|---|---|" + "---|" * len(SOLVERS)]
-    gaps = {}
+        values = [value for _, value in row["trace"]]
+        values += [int(row["best_known"])] if row["best_known"] not in (None, "") else []
+        best[row["instance"]] = min([best.get(row["instance"], float("inf")), *values])
+
+    def value(row, seconds):
+        """What a search had by then; with all of its time, what it said once stopped, be it a little later."""
+        by = [value for cpu, value in row["trace"] if cpu <= seconds or seconds == budgets[-1]]
+        return by[-1] if by else None
+
+    # A value of 0 has no share: one unit is then the whole.
+    gap = lambda row, value: (value - best[row["instance"]]) / max(1, best[row["instance"]])
+    names = " | ".join(SOLVERS.values())
+    lines = [f"| instance | best | {names} |", "|---|---|" + "---|" * len(SOLVERS)]
     for name in dict.fromkeys(row["instance"] for row in rows):
         cells = []
         for solver in SOLVERS:
-            of = {float(row["seconds"]): row for row in rows if row["instance"] == name and row["solver"] == solver}
-            last = of.get(budgets[-1])
+            row = next((row for row in rows if (row["instance"], row["solver"]) == (name, solver)), None)
+            last = value(row, budgets[-1]) if row else None
             if last is None:
-                cells.append("")
+                cells.append("none found" if row else "")
                 continue
-            if last["value"] in (None, "", "None"):
-                cells.append("none found")
-                continue
-            # A value of 0 has no share: one unit is then the whole.
-            gap = lambda row: (int(row["value"]) - best[name]) / max(1, best[name])
-            gaps.setdefault((last["class"], solver), []).append(gap(last))
-            close = [s for s in budgets if s in of and of[s]["value"] not in (None, "", "None") and gap(of[s]) <= 0.01]
-            proven = ", proven" if str(last["proven"]) == "True" else ""
-            cells.append(f"{last['value']} ({gap(last):.1%}{proven}; 1% {'by %g s' % close[0] if close else 'not'})")
-        lines.append(f"| {name} | {best[name]} | " + " | ".join(cells) + " |")
-    for (kind, solver), values in gaps.items():
-        lines.append(f"mean gap, {kind}, {solver}: {sum(values) / len(values):.2%} over {len(values)}")
+            close = next((f"1% at {cpu:.1f} s" for cpu, value in row["trace"] if gap(row, value) <= 0.01), "")
+            proven = f"proven at {float(row['cpu']):.1f} s" if str(row["proven"]) == "True" else ""
+            cells.append(f"{last:.0f} ({', '.join(part for part in (f'{gap(row, last):.1%}', close, proven) if part)})")
+        lines.append(f"| {name} | {best[name]:.0f} | " + " | ".join(cells) + " |")
+    lines += ["", f"| class | shops | at | {names} |", "|---|---|---|" + "---|" * len(SOLVERS)]
+    for kind in dict.fromkeys(row["class"] for row in rows):
+        here = {solver: [row for row in rows if (row["class"], row["solver"]) == (kind, solver)] for solver in SOLVERS}
+        first = f"| {kind} | {max(map(len, here.values()))} |"
+        for seconds in budgets:
+            cells = []
+            for all_ in here.values():
+                # A mean over those that have a schedule by then; the others are counted.
+                gaps = [gap(row, value(row, seconds)) for row in all_ if value(row, seconds) is not None]
+                without = f" ({len(all_) - len(gaps)} without)" if len(gaps) < len(all_) else ""
+                cells.append((f"{sum(gaps) / len(gaps):.2%}" if gaps else "") + without)
+            lines.append(f"{first} {seconds:g} s | " + " | ".join(cells) + " |")
+            first = "| | |"
+        near = lambda row: any(gap(row, value) <= 0.01 for _, value in row["trace"])
+        for what, counts in (("within 1%", near), ("proven", lambda row: str(row["proven"]) == "True")):
+            lines.append(f"{first} {what} | " + " | ".join(str(sum(map(counts, all_))) for all_ in here.values()) + " |")
     return "\n".join(lines)
 
 
@@ -335,7 +390,7 @@ def main():
     parser.add_argument("--niwaki")
     parser.add_argument("--data")
     parser.add_argument("--out")
-    parser.add_argument("--seconds", default="1,10")
+    parser.add_argument("--seconds", default="1,3,10")
     parser.add_argument("--only", default="")
     parser.add_argument("--solvers", default=",".join(SOLVERS))
     parser.add_argument("--one", nargs=3, metavar=("SOLVER", "SHOP", "SECONDS"), help="one peer on one shop, as the table calls it")
@@ -351,30 +406,29 @@ def main():
         print(table(rows, budgets))
         return
     rows = []
-    with tempfile.TemporaryDirectory() as folder, open(given.out, "w", newline="") as file:
+    if os.path.exists(given.out):
+        with open(given.out, newline="") as file:
+            rows = list(csv.DictReader(file))
+    had = {(row["instance"], row["solver"], float(row["seconds"])) for row in rows}
+    with tempfile.TemporaryDirectory() as folder, open(given.out, "a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
+        if not rows:
+            writer.writeheader()
         for kind, name, best, path, shop, threads in cases(given.data, folder, [one for one in given.only.split(",") if one]):
             described = f"{folder}/shop.json"
             with open(described, "w") as out:
                 json.dump(shop, out)
             for solver in given.solvers.split(","):
-                for seconds in budgets:
-                    if solver == "niwaki":
-                        answer = ours(given.niwaki, path, seconds, threads)
-                    else:
-                        command = [sys.executable, __file__, "--one", solver, described, str(seconds)]
-                        answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=HERE).stdout)
-                    row = {"class": kind, "instance": name, "best_known": best, "solver": solver, "seconds": seconds, **answer}
-                    rows.append(row)
-                    writer.writerow(row)
-                    file.flush()
-                    if answer["proven"]:
-                        # More time changes nothing.
-                        for more in budgets[budgets.index(seconds) + 1 :]:
-                            rows.append({**row, "seconds": more})
-                            writer.writerow(rows[-1])
-                        break
+                if (name, solver, budgets[-1]) in had:
+                    continue
+                if solver == "niwaki":
+                    answer = ours(given.niwaki, path, budgets[-1], threads)
+                else:
+                    command = [sys.executable, __file__, "--one", solver, described, str(budgets[-1])]
+                    answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=HERE).stdout)
+                rows.append({"class": kind, "instance": name, "best_known": best, "solver": solver, "seconds": budgets[-1], **answer})
+                writer.writerow(rows[-1])
+                file.flush()
     print(table(rows, budgets))
 
 

@@ -86,8 +86,16 @@ struct Sole {
     tail: u32,
 }
 
+/// Lower bounds.
+pub(super) struct Floors {
+    /// Of every sum of the objective.
+    pub(super) sums: Vec<u64>,
+    /// Of the setup time of all machines.
+    pub(super) setup_time: u64,
+}
+
 /// A lower bound of every sum of the objective.
-pub(super) fn sums(flat: &Flat<'_>, heads: &Heads) -> Vec<u64> {
+pub(super) fn floors(flat: &Flat<'_>, heads: &Heads) -> Floors {
     let shop = flat.shop;
     let tails = tails(flat);
     let mut machines: Vec<Vec<Sole>> = (0..shop.machines().len()).map(|_| Vec::new()).collect();
@@ -99,6 +107,7 @@ pub(super) fn sums(flat: &Flat<'_>, heads: &Heads) -> Vec<u64> {
         }
     }
     let ends = heads.job_ends(shop);
+    let setup_time = (0..machines.len()).map(|machine| setup_time(flat, machine, &machines[machine])).sum();
     let of = |measure| match measure {
         Measure::Makespan => makespan(shop, &ends, &machines, flat, heads, &tails),
         Measure::Tardiness => tardiness(flat, &ends, &machines),
@@ -109,12 +118,10 @@ pub(super) fn sums(flat: &Flat<'_>, heads: &Heads) -> Vec<u64> {
             pairs.map(|(job, &end)| u64::from(job.weight) * u64::from(end.saturating_sub(job.release))).sum()
         }
         Measure::Earliness => 0,
-        Measure::SetupTime => {
-            (0..machines.len()).map(|machine| setup_time(flat, machine, &machines[machine])).sum()
-        }
+        Measure::SetupTime => setup_time,
     };
     let sum = |sum: &super::Sum| sum.terms.iter().map(|&(factor, one)| u64::from(factor) * of(one)).sum();
-    shop.objective().sums.iter().map(sum).collect()
+    Floors { sums: shop.objective().sums.iter().map(sum).collect(), setup_time }
 }
 
 /// A sum over late jobs, each as early as it can be.

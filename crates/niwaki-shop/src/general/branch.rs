@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// The most operations of a shop that is searched exactly.
-const OPERATIONS: usize = 40;
+pub(super) const OPERATIONS: usize = 40;
 
 /// Places that are looked at before the search gives up.
 const NODES: u32 = 40_000;

@@ -15,6 +15,7 @@
 //! | `anneal.rs` | simulated annealing, in threads |
 //! | `branch.rs` | exact search over small shops |
 //! | `bounds.rs` | what no schedule can beat, and what no schedule can keep |
+//! | `proof.rs` | the same by refutation, with the learning engine |
 //! | `sequences.rs` | a schedule from the order of jobs on every machine |
 //! | `special.rs` | shops that a special solver knows, and back |
 //! | `solve.rs` | all of it together |
@@ -32,6 +33,7 @@ mod list;
 mod model;
 mod moves;
 mod objective;
+mod proof;
 mod says;
 mod sequences;
 mod solve;

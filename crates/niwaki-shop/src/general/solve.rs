@@ -6,6 +6,7 @@ use super::bounds::{self, Heads};
 use super::branch;
 use super::construct::best_of_rules;
 use super::list::{Flat, List, Pass};
+use super::proof::Proof;
 use super::{Shop, Verification, verify};
 use crate::optimum;
 use crate::{Error, Limits, Result, Schedule};
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// How long the schedule is looked for that comes nearest to what no schedule keeps.
 const NEAREST: Duration = Duration::from_millis(500);
+
+/// Conflicts for which a proof is looked for in a small shop before every list is.
+const CONFLICTS: u64 = 2000;
 
 /// What is known before the search.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +75,9 @@ pub fn solve(
         }
         (_, None) => None,
     };
-    if let (None, None, Some(instance)) = (past.schedule, past.fixed_until, shop.as_instance()) {
+    // Special solvers count no rounds.
+    let is_special = past.schedule.is_none() && past.fixed_until.is_none() && limits.rounds.is_none();
+    if let Some(instance) = shop.as_instance().filter(|_| is_special) {
         let mut told = |bounds: optimum::Bounds| {
             watch(&Progress { violation: 0, values: &[u64::from(bounds.upper)] });
         };
@@ -88,27 +94,36 @@ pub fn solve(
     let flat = Flat::new(shop, fixed);
     let heads = Heads::new(&flat);
     heads.check(shop)?;
-    let bounds = bounds::sums(&flat, &heads);
+    let bounds::Floors { sums, setup_time } = bounds::floors(&flat, &heads);
+    let mut proof = Proof::new(&flat, sums, setup_time);
     let (mut list, mut pass) = best_of_rules(&flat);
     if let Some(schedule) = past.schedule {
         take_if_better(&flat, flat.list_of(schedule), &mut list, &mut pass);
     }
     watch(&Progress { violation: pass.cost[0], values: &pass.cost[1..] });
-    let enough: Vec<u64> = std::iter::once(0).chain(bounds.iter().copied()).collect();
     let mut complete = false;
-    if pass.cost > enough && !limits.time.is_zero() {
-        let exact = branch::search(&flat, &pass.cost, limits, began);
-        complete = exact.as_ref().is_some_and(|exact| exact.complete);
-        if !complete || exact.as_ref().is_none_or(|exact| exact.better.is_none()) && pass.cost[0] > 0 {
-            let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
-            let left = limits.within(limits.time.saturating_sub(began.elapsed()));
-            // No schedule keeps everything: the nearest one is looked for only to say what it breaks.
-            let left = if complete { left.within(left.time.min(NEAREST)) } else { left };
-            let annealed = anneal(&flat, &list, &enough, left, threads, &mut told);
-            take_if_better(&flat, annealed, &mut list, &mut pass);
+    if !limits.time.is_zero() {
+        if flat.count() <= branch::OPERATIONS {
+            let is_late = || limits.is_stopped() || began.elapsed() >= limits.time;
+            while let Some(better) = proof.work((&list, &pass.cost), CONFLICTS, is_late) {
+                take_if_better(&flat, better, &mut list, &mut pass);
+                watch(&Progress { violation: pass.cost[0], values: &pass.cost[1..] });
+            }
         }
-        if let Some(better) = exact.and_then(|exact| exact.better) {
-            take_if_better(&flat, better, &mut list, &mut pass);
+        if !proof.is_reached_by(&pass.cost) {
+            let exact = branch::search(&flat, &pass.cost, limits, began);
+            complete = exact.as_ref().is_some_and(|exact| exact.complete);
+            if !complete || exact.as_ref().is_none_or(|exact| exact.better.is_none()) && pass.cost[0] > 0 {
+                let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
+                let left = limits.within(limits.time.saturating_sub(began.elapsed()));
+                // No schedule keeps everything: the nearest one is looked for only to say what it breaks.
+                let left = if complete { left.within(left.time.min(NEAREST)) } else { left };
+                let annealed = anneal(&flat, &list, &mut proof, left, threads, &mut told);
+                take_if_better(&flat, annealed, &mut list, &mut pass);
+            }
+            if let Some(better) = exact.and_then(|exact| exact.better) {
+                take_if_better(&flat, better, &mut list, &mut pass);
+            }
         }
     }
     let schedule = flat.schedule(&list, &pass);
@@ -116,7 +131,7 @@ pub fn solve(
         let known = if complete { "there is no schedule" } else { "found no schedule" };
         Error::Schedule(format!("{known} that keeps every hard constraint; in the nearest one {fault}"))
     })?;
-    let bounds = if complete { verdict.values.clone() } else { bounds };
+    let bounds = if complete { verdict.values.clone() } else { proof.bounds };
     Ok(Answer { schedule, verdict, bounds })
 }
 

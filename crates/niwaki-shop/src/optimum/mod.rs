@@ -16,7 +16,7 @@ mod bounds;
 mod clock;
 mod disjunctive;
 mod dispatch;
-mod learning;
+pub(crate) mod learning;
 mod result;
 
 pub mod flexible;
@@ -26,5 +26,6 @@ pub mod single_machine;
 pub mod two_machine;
 
 pub(crate) use bounds::one_machine;
+pub(crate) use disjunctive::{Machine as Lane, Task};
 pub use dispatch::{solve, solve_from};
 pub use result::{Bounds, Limits, Optimum, Watch};

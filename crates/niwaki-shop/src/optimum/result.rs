@@ -34,6 +34,8 @@ pub struct Limits {
     pub time: Duration,
     /// Seed of whatever the solver draws.
     pub seed: u64,
+    /// Rounds after which the search of a general shop ends, whatever the clock says.
+    pub rounds: Option<u32>,
     /// Raised by whoever wants what has been found so far.
     stop: Option<&'static AtomicBool>,
 }
@@ -42,13 +44,19 @@ impl Limits {
     /// A time and a seed; nobody stops the search early.
     #[must_use]
     pub const fn new(time: Duration, seed: u64) -> Self {
-        Self { time, seed, stop: None }
+        Self { time, seed, rounds: None, stop: None }
     }
 
     /// The same, with a flag that ends the search as if its time were up.
     #[must_use]
     pub const fn stopped_by(self, stop: &'static AtomicBool) -> Self {
         Self { stop: Some(stop), ..self }
+    }
+
+    /// The same, for so many rounds of the search of a general shop.
+    #[must_use]
+    pub const fn for_rounds(self, rounds: u32) -> Self {
+        Self { rounds: Some(rounds), ..self }
     }
 
     /// The same, with another time.

@@ -96,6 +96,22 @@ fn what_has_started_stays_when_a_plan_is_made_again() {
 }
 
 #[test]
+fn rounds_give_the_same_schedule_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/planner/shop.csv");
+    let run = |name: &str| {
+        let (path, out) = in_folder(&folder, name);
+        let solve = ["solve", shop, "--rounds", "1", "--threads", "2", "--seed", "5", "--out", &out];
+        let (code, _, error) = niwaki(&solve);
+        assert_eq!(code, 0, "{error}");
+        std::fs::read_to_string(path).unwrap()
+    };
+    assert_eq!(run("one.csv"), run("two.csv"));
+    let (code, _, error) = niwaki(&["solve", shop, "--rounds", "1", "--time", "1s"]);
+    assert!(code == 2 && error.contains("--rounds") && error.contains("--time"), "{error}");
+}
+
+#[test]
 fn dates_of_other_layouts_count() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = in_folder(&folder, "dated.json");

@@ -11,11 +11,11 @@ use crate::optimum::learning::{Conflict, Fact, Global, Trail, Var};
 
 /// An operation that may run on the machine.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Task {
-    pub(super) start: Var,
-    pub(super) time: i32,
+pub(crate) struct Task {
+    pub(crate) start: Var,
+    pub(crate) time: i32,
     /// Holds when the operation runs on this machine.
-    pub(super) present: Fact,
+    pub(crate) present: Fact,
 }
 
 /// A present task as seen along or against time.
@@ -62,7 +62,7 @@ struct Sum {
 }
 
 /// The machine.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     tasks: Vec<Task>,
     seen: Vec<Seen>,
     ends: Vec<i32>,
@@ -70,7 +70,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) const fn new(tasks: Vec<Task>) -> Self {
+    pub(crate) const fn new(tasks: Vec<Task>) -> Self {
         Self { tasks, seen: Vec::new(), ends: Vec::new(), sums: Vec::new() }
     }
 

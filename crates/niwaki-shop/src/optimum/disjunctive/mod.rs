@@ -32,5 +32,6 @@ mod shop;
 mod solve;
 mod start;
 
+pub(crate) use edge_finding::{Machine, Task};
 pub(super) use shop::Shop;
 pub(super) use solve::{solve, solve_within_windows};

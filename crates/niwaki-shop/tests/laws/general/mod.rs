@@ -8,11 +8,7 @@ use draw::Features;
 use niwaki_shop::general::{Measure, Objective, Past, Shop, solve, verify};
 use niwaki_shop::{Limits, Placed, Schedule};
 use niwaki_stream::Key;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// Raised once a search has told twice how far it is.
-static SEEN: AtomicBool = AtomicBool::new(false);
 
 const LIMITS: Limits = Limits::new(Duration::from_secs(20), 1);
 
@@ -152,22 +148,35 @@ fn what_has_started_stays() {
 #[test]
 fn one_seed_gives_one_schedule() {
     let mut stream = Key::new(12, "laws/general").open();
-    let shop = draw::shop(&mut stream, Features::ALL, 12, "tardiness, makespan");
-    // The bound of the second sum is never reached here; the search is stopped after its first whole cycle, however slow
-    // the machine is.
-    let run = |threads| {
-        let mut seen = Vec::new();
-        let mut watch = |progress: &niwaki_shop::general::Progress<'_>| {
-            seen.push(progress.values.to_vec());
-            SEEN.store(seen.len() > 1, Ordering::Relaxed);
+    let shop = draw::shop(&mut stream, Features::ALL, 40, "tardiness, makespan");
+    let limits = LIMITS.within(Duration::MAX).for_rounds(3);
+    for threads in 1..=3 {
+        let run = || solve(&shop, limits, threads, Past::default(), &mut |_| {}).unwrap();
+        let (one, other) = (run(), run());
+        assert_eq!(one.schedule.operations, other.schedule.operations, "{threads} threads");
+        assert_eq!(one.bounds, other.bounds, "{threads} threads");
+        assert!(!one.proven(), "{threads} threads: what is optimal is the same in any case");
+    }
+}
+
+/// More operations than are enumerated: the bounds of a long proof stay below every schedule that another seed finds.
+#[test]
+fn bounds_by_refutation_are_below_every_schedule() {
+    let mut raised = 0;
+    for index in 0..6 {
+        let mut stream = Key::new(30, "laws/general").iteration(index).open();
+        let shop = draw::shop(&mut stream, Features::ALL, 20, "tardiness");
+        let run = |seed, rounds| {
+            let limits = Limits::new(Duration::MAX, seed).for_rounds(rounds);
+            solve(&shop, limits, 1, Past::default(), &mut |_| {}).unwrap()
         };
-        SEEN.store(false, Ordering::Relaxed);
-        let limits = LIMITS.within(Duration::from_secs(600)).stopped_by(&SEEN);
-        solve(&shop, limits, threads, Past::default(), &mut watch).unwrap();
-        seen.truncate(2);
-        seen
-    };
-    assert_eq!(run(2), run(2));
+        let first = answer(&shop, 0).bounds;
+        let (proven, other) = (run(1, 4), run(2, 4));
+        assert!(proven.bounds[0] <= other.verdict.values[0], "instance {index}: {shop:?}");
+        assert!(first[0] <= proven.bounds[0], "instance {index}: {shop:?}");
+        raised += u32::from(first[0] < proven.bounds[0]);
+    }
+    assert!(raised >= 3, "raised {raised} of 6");
 }
 
 #[test]

@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// Time limit of the search, e.g. 500ms, 10s, 2m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     time: Duration,
+    /// End after so many rounds of the search for general shops instead, each half as long again as the last: the same seed and
+    /// threads then give the same schedule on any machine.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["time", "method", "policy"])]
+    rounds: Option<u32>,
     /// What to minimise, by importance: sums of makespan, tardiness, max-tardiness, tardy-jobs, flow-time, earliness and
     /// setup-time, e.g. "tardy-jobs, 3*tardiness + setup-time"; what the file says, or the makespan, if absent.
     #[arg(long, conflicts_with_all = ["method", "policy"])]
@@ -113,7 +117,10 @@ impl Args {
     /// What was found, and what else the file might have meant.
     pub(super) fn solve(&self) -> anyhow::Result<(Found, Option<&'static str>)> {
         let opened = planning::open(&self.file, layout(self.layout.as_deref())?)?;
-        let general = self.objective.is_some() || self.from.is_some() || self.fixed_until.is_some();
+        let general = self.objective.is_some()
+            || self.from.is_some()
+            || self.fixed_until.is_some()
+            || self.rounds.is_some();
         let found = match opened.problem {
             Problem::Special(instance) if !general => special::run(self, instance)?,
             Problem::Special(instance) => {

@@ -11,6 +11,7 @@ use niwaki_shop::planning::chart;
 use niwaki_shop::{Limits, Schedule};
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
 
 /// Schedules a plan.
 pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
@@ -27,8 +28,12 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
     let deadline =
         args.deadline.as_deref().map(|text| plan.moment(text).context("--deadline")).transpose()?;
     let past = Past { schedule: given.as_ref(), fixed_until };
-    let limits = Limits::new(args.time, args.seed).stopped_by(&STOP);
-    let answer = beside_a_bar(args.time, |bar| {
+    let limits = match args.rounds {
+        Some(rounds) => Limits::new(Duration::MAX, args.seed).for_rounds(rounds),
+        None => Limits::new(args.time, args.seed),
+    };
+    let limits = limits.stopped_by(&STOP);
+    let answer = beside_a_bar(args.rounds.is_none().then_some(args.time), |bar| {
         let mut show = |progress: &Progress<'_>| {
             let values: Vec<String> =
                 progress.values.iter().enumerate().map(|(sum, &value)| plan.amount(sum, value)).collect();

@@ -24,7 +24,7 @@ pub(super) fn watch_for_interrupts() -> anyhow::Result<()> {
 }
 
 /// Searches beside a bar that follows the clock; what was found so far is its message.
-pub(super) fn beside_a_bar<T>(limit: Duration, search: impl FnOnce(&ProgressBar) -> T) -> T {
+pub(super) fn beside_a_bar<T>(limit: Option<Duration>, search: impl FnOnce(&ProgressBar) -> T) -> T {
     let bar = terminal::search_progress(limit);
     let began = Instant::now();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -35,7 +35,8 @@ pub(super) fn beside_a_bar<T>(limit: Duration, search: impl FnOnce(&ProgressBar)
                 .recv_timeout(Duration::from_millis(250))
                 .is_err_and(|why| why == mpsc::RecvTimeoutError::Timeout)
             {
-                ticking.set_position(began.elapsed().as_secs().min(limit.as_secs()));
+                let seconds = began.elapsed().as_secs();
+                ticking.set_position(limit.map_or(seconds, |limit| seconds.min(limit.as_secs())));
             }
         });
         let found = search(&bar);

@@ -80,7 +80,7 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
     if args.improve {
         let left = args.time.saturating_sub(began.elapsed());
         let limits = Limits::new(left, args.seed).stopped_by(&STOP);
-        found = beside_a_bar(left, |bar| {
+        found = beside_a_bar(Some(left), |bar| {
             optimum::solve_from(&instance, &found.schedule, limits, &mut |bounds| show(bar, bounds))
         });
     }
@@ -93,7 +93,7 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
     if !method.is_timed() {
         return Ok(planning::solve(instance, method, limits, &mut |_| {})?);
     }
-    Ok(beside_a_bar(limits.time, |bar| {
+    Ok(beside_a_bar(Some(limits.time), |bar| {
         planning::solve(instance, method, limits, &mut |bounds| show(bar, bounds))
     })?)
 }
