@@ -4,6 +4,7 @@ use crate::gate::Gate;
 use crate::measure::{Measure, Measured, Settings};
 use crate::read::Dump;
 use crate::schema::Naming;
+use crate::series::named;
 use crate::trajectory::Against;
 use crate::verdict::Verdict;
 use crate::{Error, page, text};
@@ -117,10 +118,7 @@ impl Advice {
     #[must_use]
     pub fn page(&self, made: Made) -> Page {
         let title = match &self.files[..] {
-            [file] => {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                format!("What {name} says about stale data")
-            }
+            [_] => format!("What {} says about stale data", named(&self.files)),
             files => format!("What {} files say about stale data", files.len()),
         };
         let clip = (self.settings.clip.low, self.settings.clip.high);

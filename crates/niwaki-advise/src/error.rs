@@ -30,6 +30,12 @@ pub enum Error {
         /// The folder as it was given.
         folder: String,
     },
+    /// A pattern that no file fits.
+    #[error("{pattern}: no file fits this pattern")]
+    NothingFits {
+        /// The pattern as it was given.
+        pattern: String,
+    },
     /// A file that a run has twice: each of its trajectories would count twice.
     #[error("{file} is named twice, and its trajectories would count twice; name it once")]
     Twice {

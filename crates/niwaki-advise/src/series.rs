@@ -19,15 +19,18 @@ pub enum Runs {
     Apart,
 }
 
-/// The files of each run, in the order in which they were given. A folder stands for the dumps in it, which are one run.
+/// The files of each run, in the order in which they were given. A folder stands for the dumps in it, which are one run; so does a
+/// pattern such as `dumps/step-*.npz` for the files whose names it fits.
 ///
 /// # Errors
-/// Where a folder cannot be listed, or holds no dump, or a run has a file twice.
+/// Where a folder cannot be listed, or holds no dump, or nothing fits a pattern, or a run has a file twice.
 pub fn series(given: &[PathBuf], runs: Runs) -> Result<Vec<Vec<PathBuf>>, Error> {
     let mut found: Vec<(String, Vec<PathBuf>)> = Vec::new();
     for path in given {
         let (key, files) = if path.is_dir() {
             (path.display().to_string(), dumps(path)?)
+        } else if is_pattern(path) {
+            (path.display().to_string(), fitting(path)?)
         } else {
             (pattern(path), vec![path.clone()])
         };
@@ -57,17 +60,78 @@ fn once(files: Vec<PathBuf>) -> Result<Vec<PathBuf>, Error> {
 
 /// The dumps in a folder, in the order of their names.
 fn dumps(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let is_dump = |name: &str| {
+        let ending = Path::new(name).extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        ENDINGS.contains(&ending.as_str())
+    };
+    let files = listed(folder, &is_dump)?;
+    if files.is_empty() { Err(Error::NoDump { folder: folder.display().to_string() }) } else { Ok(files) }
+}
+
+/// Whether a shell left a pattern as it was written: no file has that name.
+fn is_pattern(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.contains(['*', '?']) && !path.exists()
+}
+
+/// The files that fit a pattern, in the order of their names.
+fn fitting(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let wanted: Vec<char> = path.file_name().unwrap_or_default().to_string_lossy().chars().collect();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let files = listed(folder, &|name| fits(&wanted, &name.chars().collect::<Vec<_>>()))?;
+    if files.is_empty() { Err(Error::NothingFits { pattern: path.display().to_string() }) } else { Ok(files) }
+}
+
+/// Whether a name fits a pattern, in which `*` stands for any letters and `?` for one.
+fn fits(pattern: &[char], name: &[char]) -> bool {
+    let (mut at, mut read) = (0, 0);
+    // The last star, and the first letter that it does not stand for yet.
+    let mut star: Option<(usize, usize)> = None;
+    while read < name.len() {
+        match (pattern.get(at), star) {
+            (Some('*'), _) => {
+                star = Some((at, read));
+                at += 1;
+            }
+            (Some(wanted), _) if *wanted == '?' || *wanted == name[read] => {
+                (at, read) = (at + 1, read + 1);
+            }
+            (_, Some((place, next))) => {
+                (at, read) = (place + 1, next + 1);
+                star = Some((place, next + 1));
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern[at..].iter().all(|left| *left == '*')
+}
+
+/// The files of a folder with such names, in the order of their names, where 2 comes before 10.
+fn listed(folder: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>, Error> {
     let refuse = |source| Error::File { file: folder.display().to_string(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
-        let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        if ENDINGS.contains(&ending.as_str()) && path.is_file() {
+        if wanted(&path.file_name().unwrap_or_default().to_string_lossy()) && path.is_file() {
             files.push(path);
         }
     }
-    files.sort();
-    if files.is_empty() { Err(Error::NoDump { folder: folder.display().to_string() }) } else { Ok(files) }
+    files.sort_by_cached_key(|file| (by_number(&file.display().to_string()), file.clone()));
+    Ok(files)
+}
+
+/// A name whose numbers sort by their size: each is led by how long it is.
+fn by_number(name: &str) -> String {
+    let mut key = String::with_capacity(name.len() + 8);
+    let mut rest = name;
+    while let Some(at) = rest.find(|letter: char| letter.is_ascii_digit()) {
+        let (before, from) = rest.split_at(at);
+        let end = from.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(from.len());
+        let digits = from[..end].trim_start_matches('0');
+        key.push_str(&format!("{before}{:03}{digits}", digits.len()));
+        rest = &from[end..];
+    }
+    key + rest
 }
 
 /// A path with every number in its file's name made the same.
@@ -92,6 +156,7 @@ pub fn named(files: &[PathBuf]) -> String {
     let name = |file: &PathBuf| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned();
     match files {
         [] => String::new(),
+        [one] if one.as_os_str() == "-" => "standard input".to_owned(),
         [one] => name(one),
         [first, .., last] => format!("{} … {} ({} files)", name(first), name(last), files.len()),
     }
@@ -111,6 +176,32 @@ mod tests {
         assert_eq!(sizes(Runs::Apart), [1; 5]);
         assert_eq!(named(&files[2..4]), "step-1.npz … step-10.npz (2 files)");
         assert_eq!(named(&files[..1]), "a.jsonl");
+    }
+
+    #[test]
+    fn a_pattern_is_one_run_in_the_order_of_its_numbers() {
+        let folder = std::env::temp_dir().join(format!("niwaki-series-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        for name in ["step-10.jsonl", "step-9.jsonl", "other.jsonl", "step-1.txt"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        let names = |pattern: &str| {
+            series(&[folder.join(pattern)], Runs::Apart).map(|runs| {
+                runs.iter().flatten().map(|file| named(std::slice::from_ref(file))).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(names("step-*.jsonl").unwrap(), ["step-9.jsonl", "step-10.jsonl"]);
+        assert_eq!(names("step-?.*").unwrap(), ["step-1.txt", "step-9.jsonl"]);
+        assert!(matches!(names("none-*.jsonl"), Err(Error::NothingFits { .. })));
+        // A file may have such a name.
+        if std::fs::write(folder.join("a*.jsonl"), "").is_ok() {
+            assert_eq!(names("a*.jsonl").unwrap(), ["a*.jsonl"]);
+        }
+        assert_eq!(
+            series(&[folder.clone()], Runs::ByName).unwrap()[0].len(),
+            names("*.jsonl").unwrap().len()
+        );
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -45,7 +45,21 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Prose to HTML: text between backticks becomes code, between double asterisks strong; all else is escaped.
+/// `text` for a page: a hyphen that stands for a minus before a number becomes one.
+pub(crate) fn typeset(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let number = rest.peek().is_some_and(|next| next.is_ascii_digit() || *next == '∞');
+        let minus = c == '-' && number && (before.is_whitespace() || matches!(before, '(' | '[' | '±'));
+        out.push(if minus { '\u{2212}' } else { c });
+        before = c;
+    }
+    escape(&out)
+}
+
+/// Prose to HTML: text between backticks becomes code, between double asterisks strong; all else is [`typeset`].
 ///
 /// A mark without its partner stands as it is written.
 pub(crate) fn prose(text: &str) -> String {
@@ -53,7 +67,7 @@ pub(crate) fn prose(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find(['`', '*']) {
         let (before, tail) = rest.split_at(at);
-        out.push_str(&escape(before));
+        out.push_str(&typeset(before));
         let (mark, tag) = if tail.starts_with('`') { ("`", "code") } else { ("**", "strong") };
         let body =
             tail.strip_prefix(mark).and_then(|body| Some((body, body.find(mark).filter(|&end| end > 0)?)));
@@ -69,7 +83,7 @@ pub(crate) fn prose(text: &str) -> String {
             }
         }
     }
-    out.push_str(&escape(rest));
+    out.push_str(&typeset(rest));
     out
 }
 
@@ -111,6 +125,19 @@ mod tests {
         assert_eq!(prose("**a `b` c**"), "<strong>a <code>b</code> c</strong>");
         assert_eq!(prose("2*3 ` 4 ** 5"), "2*3 ` 4 ** 5");
         assert_eq!(prose("****"), "****");
+    }
+
+    #[test]
+    fn a_minus_is_no_hyphen() {
+        assert_eq!(
+            prose("-0.5 (-1.87 to -1.39), [-3]"),
+            "\u{2212}0.5 (\u{2212}1.87 to \u{2212}1.39), [\u{2212}3]"
+        );
+        // Dates, names, ranges, flags and code keep theirs.
+        for kept in ["2026-11-17", "shop-0-0001", "3-4", "late-only - 2", "--seeds"] {
+            assert_eq!(prose(kept), kept);
+        }
+        assert_eq!(prose("`-1`"), "<code>-1</code>");
     }
 
     #[test]

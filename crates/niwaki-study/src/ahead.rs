@@ -49,7 +49,6 @@ impl Paired {
 
     /// The interval in words.
     pub(crate) fn interval_words(&self) -> String {
-        let number = |value: f64| Format::fixed(3).signed().text(value);
         self.interval.map_or("–".to_owned(), |interval| {
             format!("{} to {}", number(interval.low), number(interval.high))
         })
@@ -83,7 +82,7 @@ impl Paired {
 
 /// A difference as people write it, with its sign.
 fn number(value: f64) -> String {
-    Format::significant(2).signed().text(value).replace('-', "−")
+    Format::significant(2).signed().text(value)
 }
 
 #[cfg(test)]

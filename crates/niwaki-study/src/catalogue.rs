@@ -177,6 +177,8 @@ mod tests {
         assert!(refusal.starts_with(
             "no study is called 'tab:diag'; the labels that exist so far are tab:diag-summary, "
         ));
+        let refusal = find("tab:diag-sumary").unwrap_err().to_string();
+        assert_eq!(refusal, "no study is called 'tab:diag-sumary'; did you mean 'tab:diag-summary'?");
     }
 
     #[test]

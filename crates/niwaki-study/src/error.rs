@@ -7,12 +7,12 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// A label that no study has.
-    #[error("no study is called '{came}'; the labels that exist so far are {known}")]
+    #[error("no study is called '{came}'; {mend}")]
     UnknownLabel {
         /// What was written.
         came: String,
-        /// All labels.
-        known: String,
+        /// The label that was probably meant, or all of them.
+        mend: String,
     },
     /// A study that reads but makes no sense.
     #[error("study {label}: {mend}")]

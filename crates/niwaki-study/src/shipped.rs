@@ -3,6 +3,7 @@
 //! Knows labels and texts; what a file says is read above.
 
 use crate::Error;
+use niwaki_words::nearest;
 use serde::Deserialize;
 
 /// A study file.
@@ -45,6 +46,10 @@ pub(crate) fn find(label: &str) -> Option<&'static Study> {
 
 /// That no study has a label.
 pub(crate) fn unknown(label: &str) -> Error {
-    let known = studies().iter().map(|study| study.label).collect::<Vec<_>>().join(", ");
-    Error::UnknownLabel { came: label.to_owned(), known }
+    let known: Vec<&str> = studies().iter().map(|study| study.label).collect();
+    let mend = match nearest(label, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("the labels that exist so far are {}", known.join(", ")),
+    };
+    Error::UnknownLabel { came: label.to_owned(), mend }
 }

@@ -52,7 +52,10 @@ impl Piece {
 }
 
 /// Endings that no folder has: a name with one of them is a file.
-const FILES: [&str; 10] = ["html", "htm", "json", "jsonl", "csv", "svg", "ics", "txt", "pdf", "png"];
+const FILES: [&str; 26] = [
+    "html", "htm", "json", "jsonl", "csv", "tsv", "svg", "ics", "txt", "md", "pdf", "png", "jpg", "doc",
+    "docx", "odt", "xls", "xlsx", "ods", "xml", "yaml", "yml", "toml", "npz", "parquet", "zip",
+];
 
 /// Where results go, the same for every command: a folder for all of them, or a file whose ending says which one.
 pub(crate) struct Out<'a> {

@@ -138,6 +138,8 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let kept = text.split("\n\nUsage:").next().unwrap_or(&text);
     let kept = kept.split("\n\nFor more information").next().unwrap_or(kept);
+    // A negative number is no value of any flag: the advice to force it in would not help.
+    let kept = kept.split("\n\n  tip: to pass '-").next().unwrap_or(kept);
     warn(&format!("{} (see --help)", kept.trim_start_matches("error: ")));
     ExitCode::from(REFUSED)
 }

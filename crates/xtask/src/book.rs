@@ -37,7 +37,12 @@ pub(crate) fn run() -> anyhow::Result<String> {
             .with_context(|| format!("docs/SUMMARY.md names {}", leaf.path.display()))?;
         let to = out.join(&leaf.path).with_extension("html");
         fs::create_dir_all(to.parent().unwrap_or(&out))?;
-        fs::write(&to, page(&leaves, at, &text))?;
+        let html = page(&leaves, at, &text);
+        // The first page is also what a browser shows of the folder.
+        if at == 0 {
+            fs::write(out.join("index.html"), &html)?;
+        }
+        fs::write(&to, html)?;
     }
     let listed: BTreeSet<PathBuf> = leaves.iter().map(|leaf| docs.join(&leaf.path)).collect();
     for path in pages()? {
@@ -207,8 +212,8 @@ fn page(leaves: &[Leaf], at: usize, text: &str) -> String {
     };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en-GB\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\"><title>{} · Niwaki</title><style>{STYLE}</style></head><body><nav><strong>Niwaki</strong><ul>{contents}</ul></nav>\
-         <main>{body}<footer>{}{}</footer></main></body></html>\n",
+         initial-scale=1\"><title>{} · Niwaki</title><style>{STYLE}</style></head><body><nav id=\"contents\"><strong>Niwaki</strong><ul>{contents}</ul></nav>\
+         <main><a class=\"menu\" href=\"#contents\">Contents</a>{body}<footer>{}{}</footer></main></body></html>\n",
         escape(&here.title),
         beside(at.checked_sub(1).and_then(|before| leaves.get(before)), "Before"),
         beside(leaves.get(at + 1), "Next"),

@@ -178,7 +178,12 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
         let then = if further::fitted(measured).is_some() {
             "part of it may be what the update fitted to these very trajectories"
         } else {
-            "a warmup gains where that bias is what holds the run back"
+            because.push(
+                "If the update was made on these very trajectories, part of b is its fit to them, which bigger batches \
+                 shrink; trajectories kept out of the update tell the two apart."
+                    .to_owned(),
+            );
+            "a warmup gains where that bias is what holds the run back, not where it is the update's fit to its own batch"
         };
         return Decision {
             action: Action::ShortWarmup { alpha },

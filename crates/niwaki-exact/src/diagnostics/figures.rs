@@ -4,6 +4,9 @@ use super::{Row, Summary};
 use niwaki_correction::Surrogate;
 use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Series, Tone};
 
+/// A bias below this is what sums of floating-point numbers leave of zero.
+const ROUNDING: f64 = 1e-14;
+
 /// MSE against the tempering coefficient, with PPO's level.
 ///
 /// Paper: `fig:diag-mse-alpha`
@@ -59,7 +62,9 @@ pub fn over_drift(summaries: &[Summary]) -> Panels {
         .panel(mse)
         .panel(panel("Cosine with the gradient of η", Axis::linear("cosine"), &|row| row.cosine.mean))
         .panel(panel("Normalised ESS", Axis::linear("ESS").include(0.0), &|row| row.ess.mean))
-        .panel(panel("Mean |bias|", Axis::log("mean |bias|"), &|row| row.absolute_bias.mean.max(1e-18)))
+        .panel(panel("Mean |bias|; losses without a line have none", Axis::log("mean |bias|"), &|row| {
+            if row.absolute_bias.mean > ROUNDING { row.absolute_bias.mean } else { f64::NAN }
+        }))
 }
 
 /// Error, direction and ESS of each iteration of a run, and how far it drifted.

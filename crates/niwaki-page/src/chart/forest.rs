@@ -91,7 +91,9 @@ impl Chart for ForestChart {
             let title = format!("{}: {text}", line.name);
             marks.push(Mark::Whiskers { points: vec![(y, line.low, line.high)], hue, lying: true });
             marks.push(Mark::Dots { points: vec![(line.value, y)], hue, faint: false, titles: vec![title] });
-            marks.push(Mark::Aside { y, text: text.replace('-', "\u{2212}") });
+            // A phone has no room for the interval beside its bar.
+            let aside = if drawing.narrow { self.format.text(line.value) } else { text };
+            marks.push(Mark::Aside { y, text: aside.replace('-', "\u{2212}") });
         }
         drawing.push(Panel {
             title: self.title.clone(),

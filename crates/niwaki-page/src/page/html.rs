@@ -130,6 +130,7 @@ fn render_figure(figure: &Figure, number: usize) -> Markup {
                 span.number { "Figure " (number) "." } " "
                 strong { (inline(&figure.title)) @if !figure.title.ends_with(['.', '?', '!']) { "." } }
                 " " (inline(&figure.caption))
+                @if !figure.hint.is_empty() { " " span.hint { (inline(&figure.hint)) } }
             }
         }
     }
@@ -159,7 +160,7 @@ fn tiles(tiles: &[Tile]) -> Markup {
             @for tile in tiles {
                 div {
                     dt { (inline(&tile.label)) }
-                    dd.value { (tile.value) }
+                    dd.value { (inline(&tile.value)) }
                     @if let Some(note) = &tile.note { dd.small { (inline(note)) } }
                 }
             }

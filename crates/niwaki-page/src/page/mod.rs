@@ -271,6 +271,7 @@ pub struct Figure {
     narrow: Option<String>,
     title: String,
     caption: String,
+    hint: String,
 }
 
 impl Figure {
@@ -281,12 +282,19 @@ impl Figure {
             narrow: Some(chart.to_narrow_svg()),
             title: chart.title().to_string(),
             caption: String::new(),
+            hint: String::new(),
         }
     }
 
     /// A drawing made elsewhere (a Gantt chart, say) as an `<svg>` element, which is trusted as it stands.
     pub fn from_svg(title: impl Into<String>, svg: impl Into<String>) -> Self {
-        Self { svg: svg.into(), narrow: None, title: title.into(), caption: String::new() }
+        Self {
+            svg: svg.into(),
+            narrow: None,
+            title: title.into(),
+            caption: String::new(),
+            hint: String::new(),
+        }
     }
 
     /// The same drawing for the width of a phone; the wide one is then not shown there.
@@ -298,6 +306,11 @@ impl Figure {
     /// What to see in the chart, and how it was made.
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
+        self
+    }
+    /// What readers can do with it on a screen: set after the caption, and left out on paper.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
         self
     }
 }

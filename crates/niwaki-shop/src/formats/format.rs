@@ -67,7 +67,7 @@ impl Format {
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
             let known: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
-            Error::Choice(format!("format: expected one of {}, got {name}", known.join(", ")))
+            Error::Choice(format!("expected one of {}, got {name}", known.join(", ")))
         })
     }
 

@@ -53,21 +53,26 @@ impl Drawing<'_> {
             width.max(0.75),
             self.titled(&title)
         ));
-        self.pauses(here, top, height);
+        let rests = self.pauses(here, top, height);
         if let Some((due, end)) = late.filter(|&(_, last)| last == end) {
             let (from, to, y) = (self.x(f64::from(due)), self.x(f64::from(end)), top + height);
             self.put(&format!(
                 "<line class=\"overdue\" x1=\"{from:.2}\" x2=\"{to:.2}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
             ));
         }
-        if width > DIGIT * name.chars().count() as f64 + 3.0 && height > 12.0 {
+        let wide = DIGIT * name.chars().count() as f64;
+        if width > wide + 3.0 && height > 12.0 {
             let (x, y) = (left + width / 2.0, top + height / 2.0 + 4.0);
-            self.put(&format!("<text class=\"in\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"));
+            // Over a rest the bar's colour is gone, and the name is in the page's ink.
+            let resting = rests.iter().any(|&(from, to)| from <= x - wide / 2.0 && x + wide / 2.0 <= to);
+            let class = if resting { "in rest" } else { "in" };
+            self.put(&format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"));
         }
     }
 
-    /// The closed times within an operation, during which it rests.
-    fn pauses(&mut self, here: Placed, top: f64, height: f64) {
+    /// The closed times within an operation, during which it rests: from and to, as drawn.
+    fn pauses(&mut self, here: Placed, top: f64, height: f64) -> Vec<(f64, f64)> {
+        let mut drawn = Vec::new();
         let closed = self.options.details.closed.get(here.machine as usize).cloned().unwrap_or_default();
         for (from, to) in closed.into_iter().filter(|&(from, to)| from < here.end && to > here.start) {
             let (left, right) =
@@ -76,7 +81,9 @@ impl Drawing<'_> {
                 "<rect class=\"pause\" x=\"{left:.2}\" y=\"{top:.1}\" width=\"{:.2}\" height=\"{height:.1}\"/>",
                 right - left
             ));
+            drawn.push((left, right));
         }
+        drawn
     }
 
     /// What a pointer is told, where there is one.

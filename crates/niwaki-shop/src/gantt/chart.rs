@@ -74,7 +74,8 @@ const STYLE: &str = "\
 .gantt .deadline{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 4}.gantt .deadline-text{fill:var(--bad);font-weight:600}\
 .gantt .end{stroke:var(--ink);stroke-width:1.5}.gantt .bound{stroke:var(--good);stroke-width:1.5;stroke-dasharray:2 3}\
 .gantt .bound-text{fill:var(--good)}.gantt .closed{fill:var(--hair);fill-opacity:.75}.gantt .pause{fill:var(--hair);fill-opacity:.8;pointer-events:none}.gantt .setup{fill:none;stroke:var(--soft);stroke-width:1;stroke-dasharray:2 2}\
-.gantt .window,.gantt .lag{fill:none;stroke-width:1.5}.gantt .lag{stroke-dasharray:1 3;stroke-linecap:round}.gantt .due{stroke:var(--ink);stroke-width:.6}\
+.gantt .window,.gantt .lag{fill:none;stroke:var(--ink);stroke-width:1.3}.gantt .lag{stroke-dasharray:.5 3;stroke-linecap:round}\
+.gantt .under{fill:none;stroke:var(--paper);stroke-width:3.5;stroke-opacity:.6;pointer-events:none}.gantt text.rest{fill:var(--ink)}.gantt .due{stroke:var(--ink);stroke-width:.6}\
 .gantt .bar.late{stroke:var(--bad);stroke-width:1.8}.gantt .overdue{stroke:var(--bad);stroke-width:3}.gantt .late-text{fill:var(--bad);font-weight:600}\
 .gantt .halo{stroke:var(--paper);stroke-width:4.5;stroke-opacity:.85}.gantt .mid{text-anchor:middle}.gantt .right{text-anchor:end}\
 .gantt .key{cursor:pointer}.gantt.lit [data-j]{opacity:.13}.gantt.lit [data-j].on{opacity:1}.gantt .off{display:none}";

@@ -38,9 +38,8 @@ impl Drawing<'_> {
                 let Some(time) = time.filter(|&time| f64::from(time) <= self.span) else { continue };
                 let x = self.x(f64::from(time));
                 self.put(&format!(
-                    "<path class=\"window\" data-j=\"{}\" stroke=\"{}\" d=\"M{:.2} {top:.1}H{x:.2}V{bottom:.1}H{:.2}\">{}</path>",
+                    "<path class=\"window\" data-j=\"{}\" d=\"M{:.2} {top:.1}H{x:.2}V{bottom:.1}H{:.2}\">{}</path>",
                     window.job,
-                    colour(window.job),
                     x + wing,
                     x + wing,
                     self.titled(&format!("job {name}: {what} {}", self.when(time)))
@@ -51,12 +50,11 @@ impl Drawing<'_> {
             let middle = |machine: u32| self.row * (f64::from(machine) + 0.5);
             let (from, to) = (self.x(f64::from(lag.from.1)), self.x(f64::from(lag.to.1)));
             let title = format!("job {}: waits until {}", self.job_name(lag.job), self.when(lag.to.1));
+            let (job, way) =
+                (lag.job, format!("M{from:.2} {:.1}L{to:.2} {:.1}", middle(lag.from.0), middle(lag.to.0)));
+            // In the page's ink on a strip of its paper, so that it is seen over bars of any colour.
             self.put(&format!(
-                "<path class=\"lag\" data-j=\"{}\" stroke=\"{}\" d=\"M{from:.2} {:.1}L{to:.2} {:.1}\">{}</path>",
-                lag.job,
-                colour(lag.job),
-                middle(lag.from.0),
-                middle(lag.to.0),
+                "<path class=\"under\" data-j=\"{job}\" d=\"{way}\"/><path class=\"lag\" data-j=\"{job}\" d=\"{way}\">{}</path>",
                 self.titled(&title)
             ));
         }

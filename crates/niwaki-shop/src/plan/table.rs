@@ -67,7 +67,15 @@ impl Table {
 
     /// A cell that must have something in it.
     pub(super) fn need<'a>(&'a self, row: &'a Row, column: &'a str) -> Result<Cell<'a>> {
-        self.cell(row, column).ok_or_else(|| self.fault(row, column, "expected something, got nothing"))
+        self.cell(row, column).ok_or_else(|| {
+            let there = self.columns.iter().any(|name| name == column);
+            let what = if there {
+                "expected something, got nothing"
+            } else {
+                "the table has no such column; add it"
+            };
+            self.fault(row, column, what)
+        })
     }
 
     /// Refuses columns that are not in `known`, and columns that come twice.
@@ -315,7 +323,10 @@ mod tests {
         assert!(refusal("[shops]\n").contains("got [shops]"));
         assert!(refusal("job,time\nA,1,2\n").contains("expected 2 columns, got more: `2`"));
         let fault = tables.all[0].need(&tables.all[0].rows[0], "machine").err().unwrap().to_string();
-        assert_eq!(fault, "operations, row 2, column machine: expected something, got nothing");
+        assert_eq!(fault, "operations, row 2, column machine: the table has no such column; add it");
+        let tables = read_csv("job,time\nA,\n", &["operations"]).unwrap();
+        let fault = tables.all[0].need(&tables.all[0].rows[0], "time").err().unwrap().to_string();
+        assert_eq!(fault, "operations, row 2, column time: expected something, got nothing");
     }
 
     #[test]

@@ -40,9 +40,10 @@ impl Layout {
             "csv" => Ok(Self::Csv),
             "json" => Ok(Self::Json),
             "xlsx" => Ok(Self::Xlsx),
-            _ => Format::named(name)
-                .map(Self::Special)
-                .map_err(|error| Error::Choice(format!("{error} (or csv, json, xlsx)"))),
+            _ => Format::named(name).map(Self::Special).map_err(|_| {
+                let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+                Error::Choice(format!("expected one of {}, csv, json or xlsx, got {name}", known.join(", ")))
+            }),
         }
     }
 }

@@ -18,7 +18,6 @@ pub fn study_page(
     let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
     let mut statements = Section::new("The paper and this run")
         .id("claims")
-        .callout(verdict(outcomes, agreeing))
         .table(numbers_table("The paper's numbers, and what came out here", outcomes))
         .note(
             "SEMs apart: the difference, less half a unit of the paper's last printed digit, in standard errors \
@@ -32,38 +31,63 @@ pub fn study_page(
             .prose("Where the paper is silent or contradicts itself, it is read as follows:")
             .list(study.readings.clone());
     }
-    let mut page = Page::new(study.title.clone())
+    let mut first = Section::new("Verdict").id("verdict").callout(verdict(outcomes, agreeing));
+    let mut rewards = Vec::new();
+    for reward in &study.rewards {
+        let here: Vec<Summary> = summaries.iter().filter(|row| row.reward == *reward).cloned().collect();
+        let mut drawn = overviews(study, reward, &here);
+        // The verdict stands over the first one.
+        if rewards.is_empty() && !drawn.is_empty() {
+            first = first.figure(drawn.remove(0));
+        }
+        rewards.push(reward_section(study, reward, &here, rows, drawn));
+    }
+    let page = Page::new(study.title.clone())
         .subtitle(format!("{}, re-run", study.label))
         .lead(study.question.clone())
         .tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())))
         .tile(Tile::new("seeds", summaries.first().map_or(0, |row| row.seeds).to_string()))
+        .section(first)
         .section(statements);
-    for reward in &study.rewards {
-        let here: Vec<Summary> = summaries.iter().filter(|row| row.reward == *reward).cloned().collect();
-        page = page.section(reward_section(study, reward, &here, rows));
-    }
-    page.made(made)
+    rewards.into_iter().fold(page, Page::section).made(made)
 }
 
-/// Tables and figures of one reward.
-fn reward_section(study: &Diagnostics, reward: &str, here: &[Summary], rows: &[Row]) -> Section {
+/// The largest drift of a study, and what was measured there.
+fn at_largest(study: &Diagnostics, here: &[Summary]) -> (f64, Vec<Summary>) {
     let largest = study.drifts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let at_largest: Vec<Summary> = here.iter().filter(|row| row.drift == largest).cloned().collect();
-    let tempered = at_largest.iter().filter(|row| row.surrogate.correction.name() == "tempered").count();
-    let mut section = Section::new(format!("Reward: {reward}")).id(reward);
-    if tempered > 1 {
-        section = section.figure(
-            Figure::new(&figures::mse_against_alpha(&at_largest))
-                .caption(format!("At δ = {largest}; bars are one standard error over seeds.")),
-        );
+    (largest, here.iter().filter(|row| row.drift == largest).cloned().collect())
+}
+
+/// The figures that show all losses of one reward together.
+fn overviews(study: &Diagnostics, reward: &str, here: &[Summary]) -> Vec<Figure> {
+    let (largest, rows) = at_largest(study, here);
+    let mut drawn = Vec::new();
+    if rows.iter().filter(|row| row.surrogate.correction.name() == "tempered").count() > 1 {
+        drawn.push(Figure::new(&figures::mse_against_alpha(&rows)).caption(format!(
+            "The {reward} reward at δ = {largest}; bars are one standard error over seeds."
+        )));
     }
     if study.drifts.len() > 1 {
-        section = section.figure(
-            Figure::new(&figures::over_drift(here))
-                .caption(format!("All drifts of the study, means over seeds{}.", figures::left_out(here))),
-        );
+        drawn.push(Figure::new(&figures::over_drift(here)).caption(format!(
+            "The {reward} reward at all drifts of the study, means over seeds{}.",
+            figures::left_out(here)
+        )));
     }
-    section = section
+    drawn
+}
+
+/// Tables and figures of one reward, after those that show all losses together.
+fn reward_section(
+    study: &Diagnostics,
+    reward: &str,
+    here: &[Summary],
+    rows: &[Row],
+    drawn: Vec<Figure>,
+) -> Section {
+    let (largest, at_largest) = at_largest(study, here);
+    let section = drawn
+        .into_iter()
+        .fold(Section::new(format!("Reward: {reward}")).id(reward), Section::figure)
         .table(league_table("All measurements", here))
         .figure(Figure::new(&figures::channels(&at_largest)).caption(format!("At δ = {largest}.")));
     let witnessed: Vec<Row> =

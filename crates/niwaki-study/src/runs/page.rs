@@ -39,11 +39,11 @@ pub fn run_page(run: &Run, made: Made) -> Page {
         .tile(Tile::new("mean over the run (AUC)", number(mean)))
         .tile(Tile::new("mean drift σ²T", number(finished.summary.mean_drift)))
         .section(
-            Section::new("Result")
-                .callout(conclusion(run, last))
-                .figure(Figure::new(&chart).caption(
-                    "One point per evaluation of the policy. Drag over the plot to zoom in, double-click to zoom out.",
-                )),
+            Section::new("Result").callout(conclusion(run, last)).figure(
+                Figure::new(&chart)
+                    .caption("One point per evaluation of the policy.")
+                    .hint("Drag over the plot to zoom in, double-click to zoom out."),
+            ),
         )
         .section(on_the_way(&finished.curve))
         .section(Section::new("What was run").table(settings(run)))

@@ -45,7 +45,7 @@ impl Comparison {
             .column(Column::text("verdict"))
             .column(Column::text("group"))
             .column(Column::text("endpoint"))
-            .column(Column::number("difference").format(Format::fixed(3).signed()))
+            .column(Column::number("difference").format(Format::significant(2).signed()))
             .column(Column::text("95% interval"))
             .column(Column::text("seeds ahead"))
             .column(Column::number("p").format(Format::significant(2)));
@@ -99,6 +99,7 @@ impl Comparison {
                         "group": group.name,
                         "against": self.groups[0].name,
                         "endpoint": name,
+                        "verdict": paired(&found).ahead().words(),
                         "pairs": found.pairs,
                         "mean": found.mean,
                         "low": found.interval.map(|interval| interval.low),
@@ -167,9 +168,11 @@ impl Comparison {
             }
         }
         let runs: usize = self.groups.iter().map(|group| group.runs.len()).sum();
-        section = section.figure(Figure::new(&self.curves()).caption(
-            "Bold: the mean over seeds. Thin: every seed. Click a name in the legend to hide or show it.",
-        ));
+        section = section.figure(
+            Figure::new(&self.curves())
+                .caption("Bold: the mean over seeds. Thin: every seed.")
+                .hint("Click a name in the legend to hide or show it."),
+        );
         let mut page = Page::new("Runs side by side")
             .subtitle(format!(
                 "{} groups, {runs} runs, judged by their {}",

@@ -60,6 +60,15 @@ pub(super) fn curves(board: &Board<'_>, cell: usize) -> LineChart {
     }
 }
 
+/// What the lines of [`curves`] are.
+pub(super) fn curves_caption(board: &Board<'_>, cell: usize) -> &'static str {
+    if arms_with_runs(board, cell).len() <= 2 {
+        "Bold lines are means over seeds, thin ones single seeds."
+    } else {
+        "Lines are means over seeds, ribbons two standard errors either side."
+    }
+}
+
 /// The first iterations of some cells, a panel each: seeds thin, means bold, the untrained policy at 0.
 ///
 /// Paper: `fig:easy-early`

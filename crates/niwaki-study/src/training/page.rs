@@ -2,7 +2,7 @@
 
 use super::analysis::{ANALYSES, Place};
 use super::table::{comparisons_table, endpoints_table};
-use super::{Board, Comparison, charts, figures};
+use super::{Board, Comparison, Endpoint, charts, figures};
 use crate::Error;
 use crate::ahead::{Ahead, Paired};
 use crate::claim::{Judgement, Outcome};
@@ -74,7 +74,9 @@ pub fn training_page(
         let mut drawn = Vec::new();
         // The verdict stands over the first ones.
         if !shown || cell > 0 {
-            drawn.push(Figure::new(&figures::curves(board, cell)).caption(CURVES));
+            drawn.push(
+                Figure::new(&figures::curves(board, cell)).caption(figures::curves_caption(board, cell)),
+            );
         }
         if let Some(grid) = figures::seeds(board, cell) {
             drawn.push(Figure::new(&grid).caption("Each seed is a thin line, the mean of them bold."));
@@ -96,8 +98,6 @@ fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
     !outcomes.is_empty() || shipped::find(&board.plan.study.label).is_some()
 }
 
-const CURVES: &str = "Bold lines are means over seeds; with more than two arms the ribbons are two standard errors either side.";
-
 /// The verdict over the first curves, before any table: on the paper's statements, or else on every arm.
 fn conclusion(
     board: &Board<'_>,
@@ -111,7 +111,7 @@ fn conclusion(
         callouts
             .into_iter()
             .fold(Section::new("Verdict").id("verdict"), Section::callout)
-            .figure(Figure::new(&figures::curves(board, 0)).caption(CURVES))
+            .figure(Figure::new(&figures::curves(board, 0)).caption(figures::curves_caption(board, 0)))
     })
 }
 
@@ -152,11 +152,7 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     if outcomes.is_empty() && !own {
         section = section.prose("The paper proposes this study and prints no number of it.");
     }
-    section = section.table(endpoints_table("What came out", board)?).note(
-        "± is one standard error over seeds. Brackets: the lowest and highest seed of the break-through, and 95% of \
-         resampled seeds for the iteration to η = 1, which is read off the mean curve at multiples of 5 (η ≥ 0.95). What \
-         never happens counts as one iteration after the last. Success: the final η is above a half.",
-    );
+    section = section.table(endpoints_table("What came out", board)?).note(endpoints_note(board));
     if outcomes.iter().any(|outcome| outcome.paper.is_some()) {
         section = section.table(numbers_table("The paper's numbers, and what came out here", outcomes)).note(
             "A mean agrees within two standard errors (ours and the paper's together) and the rounding of the print; a \
@@ -188,6 +184,21 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     Ok(section)
 }
 
+/// What the numbers of the endpoints' table are, those that it has.
+fn endpoints_note(board: &Board<'_>) -> String {
+    let has = |wanted: Endpoint| board.plan.study.endpoints.contains(&wanted);
+    let (broke, solved, drift) = (has(Endpoint::BreakThrough), has(Endpoint::Solved), has(Endpoint::Drift));
+    let notes = [
+        (true, "± is one standard error over seeds."),
+        (broke, "Brackets of the break-through: the lowest and the highest seed."),
+        (solved || drift, "Other brackets: 95% of resampled seeds."),
+        (solved, "The iteration to η = 1 is read off the mean curve at multiples of 5 (η ≥ 0.95)."),
+        (broke || solved, "What never happens counts as one iteration after the last."),
+        (has(Endpoint::Success), "Success: the final η is above a half."),
+    ];
+    notes.iter().filter(|(there, _)| *there).map(|(_, words)| *words).collect::<Vec<_>>().join(" ")
+}
+
 /// The sections that analyses have at a place of the page.
 fn analysed(page: Page, board: &Board<'_>, place: Place) -> Result<Page, Error> {
     ANALYSES.iter().try_fold(page, |page, analysis| {
@@ -211,13 +222,18 @@ fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Section, Error
 
 fn speed_line(speed: &Speed) -> String {
     format!(
-        "{} runs, {} run-iterations in {:.1} s on {} ({} threads): {} per second, start-up of {:.1} s included.",
+        "{} runs, {} run-iterations in {:.1} s on {} ({} threads): {} per second, start-up of {} included.",
         speed.runs,
         speed.run_iterations,
         speed.seconds,
         speed.device,
         speed.threads,
         Format::significant(4).text(speed.rate()),
-        speed.start_up_seconds
+        seconds(speed.start_up_seconds)
     )
+}
+
+/// A short time, in the unit in which it is not zero.
+fn seconds(time: f64) -> String {
+    if time < 0.1 { format!("{:.0} ms", (1e3 * time).max(1.0)) } else { format!("{time:.1} s") }
 }

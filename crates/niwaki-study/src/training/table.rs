@@ -99,7 +99,8 @@ pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Compar
     }
     table.note(
         "Paired by seed; the sign is turned where less is better, so that a positive lead is good. Brackets: 95% of \
-         resampled pairs. Then wins, losses and ties, and the exact sign test without the ties, one- and two-sided.",
+         resampled pairs. Then wins, losses and ties, and the exact sign test without the ties, one- and two-sided. Fewer than five \
+         seeds decide nothing.",
     )
 }
 

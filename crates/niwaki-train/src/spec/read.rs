@@ -30,8 +30,24 @@ fn reason(message: &str) -> String {
                 None => format!("unknown {what} '{came}'; the valid ones are {}", known.join(", ")),
             }
         }
-        _ => message.replace('\n', " "),
+        _ => in_words(&message.replace('\n', " ")),
     }
+}
+
+/// The message with the names of types in words.
+fn in_words(message: &str) -> String {
+    let types = [
+        ("usize", "a whole number, 0 or more"),
+        ("u64", "a whole number, 0 or more"),
+        ("u32", "a whole number, 0 or more"),
+        ("i64", "a whole number"),
+        ("f64", "a number"),
+        ("f32", "a number"),
+    ];
+    let found = types.iter().find_map(|(name, words)| {
+        Some(format!("{}expected {words}", message.strip_suffix(&format!("expected {name}"))?))
+    });
+    found.unwrap_or_else(|| message.to_owned())
 }
 
 /// Sets `key`, with dots between tables, to a value in a TOML table.
@@ -158,6 +174,21 @@ mod tests {
         assert!(
             refusal.starts_with("run.toml, line 1: unknown key 'foo'; the valid ones are seed, "),
             "{refusal}"
+        );
+    }
+
+    #[test]
+    fn types_are_called_by_words() {
+        let refused =
+            |setting: &str| Spec::read("run.toml", "", &[setting.to_owned()]).unwrap_err().to_string();
+        assert_eq!(
+            refused("iterations=-5"),
+            "--set iterations=-5: invalid value: integer `-5`, expected a whole number, 0 or more"
+        );
+        assert!(
+            refused("optimiser.rate=true").ends_with("expected a number"),
+            "{}",
+            refused("optimiser.rate=true")
         );
     }
 

@@ -95,7 +95,9 @@ Equal to the trainers' own code (TRL 1.16, verl 0.9.1):
   gspo               TRL's gspo; with --no-routing, verl's
   cispo:0.2,0.2      verl's cispo
   cispo:1,4          TRL's cispo at epsilon_high = 5
-  dual-clip          verl's vanilla; with C = delta, TRL's two-sided grpo";
+  dual-clip          verl's vanilla; with C = delta, TRL's two-sided grpo
+The other losses under a trainer's name are held to its code, too, value and gradient; docs/losses.md says
+where a constant or a mean differs.";
 
 /// Columns of the help's list of losses.
 const HELP_WIDTH: usize = 98;

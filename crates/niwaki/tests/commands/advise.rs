@@ -126,6 +126,8 @@ fn refusals_are_one_line_and_exit_2() {
         vec!["advise", "cut.parquet"],
         vec!["advise", "cut.npz"],
         vec!["advise", "good.jsonl", "good.jsonl"],
+        vec!["advise", "none-*.jsonl"],
+        vec!["advise", "good.jsonl", "--clip", "-1"],
         vec!["advise", "ages.jsonl"],
         vec!["advise", "-"],
         vec!["advise", "good.jsonl", "--fail-on", "es<0.3"],
@@ -183,6 +185,8 @@ fn runs_stand_side_by_side_and_numbered_files_are_one() {
         &["parts/dump-1.jsonl", "parts/dump-2.jsonl"][..],
         &["parts"],
         &["--run", "parts/dump-1.jsonl", "parts/dump-2.jsonl"],
+        // As it comes from a shell that was told to leave it alone.
+        &["parts/dump-*.jsonl"],
     ] {
         assert_eq!(json(given, folder.path())["measured"], whole, "{given:?}");
     }
@@ -204,6 +208,7 @@ fn standard_input_is_a_dump() {
     let came: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let file = example("win.jsonl").display().to_string();
     assert_eq!(came["measured"], json(&[&file], folder.path())["measured"]);
+    assert_eq!(came["files"], serde_json::json!(["-"]));
 }
 
 #[test]

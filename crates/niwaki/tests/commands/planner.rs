@@ -60,6 +60,20 @@ fn a_plan_is_held_to_a_date_and_its_files_are_read_again() {
     let solve = ["solve", &shop, "--time", "100ms", "--threads", "1", "--out", &place_name];
     let (code, out, error) = niwaki(&[&solve[..], &["--deadline", "2026-11-16 07:00"]].concat());
     assert!(code == 1 && out.contains("deadline 2026-11-16 07:00 missed"), "{out}{error}");
+    let (page, page_name) = in_folder(&folder, "plan.html");
+    let late = ["--deadline", "2026-11-16 07:00", "--gantt", &page_name];
+    assert_eq!(niwaki(&[&solve[..], &late].concat()).0, 1);
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(
+        page.contains("The deadline is missed.") && page.contains("should be done by 2026-11-16 07:00."),
+        "{page}"
+    );
+    assert!(page.contains("The last operation ends at 2026-11-1"), "{page}");
+    // The caption speaks of what the chart has.
+    assert!(
+        page.contains("Machines are closed where") && !page.contains("Dotted lines mark waits"),
+        "{page}"
+    );
     for name in ["schedule.csv", "schedule.json"] {
         let (code, out, error) = niwaki(&["verify", &shop, &place.join(name).display().to_string()]);
         assert!(code == 0 && out.starts_with("ok: "), "{name}: {out}{error}");

@@ -58,7 +58,21 @@ fn a_missed_deadline_is_exit_code_1_and_json_says_all() {
     let (code, out, _) = niwaki(&["solve", &ft06, "--deadline", "54"]);
     assert!(code == 1 && out.contains("deadline 54 missed"), "{code}: {out}");
     let (code, _, error) = niwaki(&["solve", &ft06, "--deadline", "soon"]);
-    assert!(code == 2 && error.contains("--deadline soon"), "{error}");
+    assert!(
+        code == 2
+            && error.ends_with("--deadline soon: this instance has no dates; expected a whole number\n"),
+        "{error}"
+    );
+    let (code, _, error) = niwaki(&["solve", &ft06, "--out", "schedule.docx"]);
+    assert!(
+        code == 2 && error.contains("--out schedule.docx: expected a folder, or a name that ends in .csv"),
+        "{error}"
+    );
+    let (code, _, error) = niwaki(&["solve", &ft06, "--layout", "fsj"]);
+    assert!(
+        code == 2 && error.contains("--layout: expected one of standard, ") && error.contains("got fsj"),
+        "{error}"
+    );
     let folder = tempfile::tempdir().unwrap();
     let (place, place_name) = in_folder(&folder, "plan");
     let (code, out, error) = niwaki(&["solve", &ft06, "--deadline", "60", "--json", "--out", &place_name]);

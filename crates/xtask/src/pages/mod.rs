@@ -26,10 +26,18 @@ const FENCE: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"defa
     console.error=console.warn=(...w)=>parent.troubles(w.join(' '))</script>";
 
 /// Every kind of page: its name, and the commands that make it at `OUT/index.html`.
-const KINDS: [(&str, &[&str]); 12] = [
+const KINDS: [(&str, &[&str]); 14] = [
+    ("tour", &["tour --out OUT"]),
     ("advise", &["advise examples/advise/win.jsonl --out OUT"]),
     ("advise-two", &["advise examples/advise/win.jsonl examples/advise/easy.jsonl --out OUT"]),
     ("oracle", &["oracle --horizon 4 --seeds 3 --out OUT"]),
+    (
+        "oracle-run",
+        &[
+            "train examples/train/tour.toml --set iterations=8 --set dump.policies=true --out OUT/run",
+            "oracle --run OUT/run --losses ppo tempered:0.25 full --out OUT",
+        ],
+    ),
     ("study", &["reproduce tab:diag-summary --seeds 3 --out OUT/all", "COPY OUT/all/tab-diag-summary"]),
     (
         "training-study",

@@ -42,6 +42,16 @@ impl Given {
         anyhow!(format!("{error:#}").replace(&file.display().to_string(), "standard input"))
     }
 
+    /// The files as they were given, standard input as `-`.
+    pub(super) fn as_given(&self, files: &mut [PathBuf]) {
+        if let Some(folder) = &self.folder {
+            files
+                .iter_mut()
+                .filter(|file| file.starts_with(folder))
+                .for_each(|file| *file = PathBuf::from("-"));
+        }
+    }
+
     /// Puts standard input into a file whose ending is that of its first bytes.
     fn take(&mut self) -> std::io::Result<PathBuf> {
         let mut input = std::io::stdin().lock();

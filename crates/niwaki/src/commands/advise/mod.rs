@@ -25,8 +25,9 @@ const FAILED: u8 = 1;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Dumps, .jsonl, .npz or .parquet, folders of them, or - for standard input. Files whose names differ in digits alone
-    /// are one run, in order; any others are separate runs, compared side by side.
+    /// Dumps, .jsonl, .npz or .parquet, folders or quoted patterns of them ('dumps/step-*.npz'), or - for standard input. The
+    /// files of a folder or pattern, and those whose names differ in digits alone, are one run; any others are separate runs, compared
+    /// side by side.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Treat all files as one run, whatever their names.
@@ -101,14 +102,15 @@ impl Args {
         let given = Given::new(&self.files, self.runs())?;
         match self.watch {
             Some(seconds) => watch::follow(&self, &given, &question, seconds),
-            None => given.runs().and_then(|runs| self.show(&runs, &question)),
+            None => given.runs().and_then(|runs| self.show(&given, &runs, &question)),
         }
         .map_err(|error| given.named(error))
     }
 
     /// Reads all runs, prints and writes what they say.
-    fn show(&self, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<ExitCode> {
-        let advices = self.advices(runs, question)?;
+    fn show(&self, given: &Given, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<ExitCode> {
+        let mut advices = self.advices(runs, question)?;
+        advices.iter_mut().for_each(|advice| given.as_given(&mut advice.files));
         let mut code = ExitCode::SUCCESS;
         let several = advices.len() > 1;
         for advice in &advices {

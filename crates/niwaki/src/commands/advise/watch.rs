@@ -26,7 +26,7 @@ pub(super) fn follow(
         if now != seen {
             seen = now;
             terminal::clear();
-            if let Err(error) = arguments.show(&runs, question) {
+            if let Err(error) = arguments.show(given, &runs, question) {
                 terminal::warn(&format!("not yet: {error:#}"));
             }
         }

@@ -15,6 +15,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Instances that the page names at most.
+const MOST_SHOWN: usize = 10;
+
 /// Measures methods against best-known values.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -130,14 +133,19 @@ impl Args {
         let mut worst: Vec<&Row> = rows.iter().collect();
         let last = names.len() - 1;
         worst.sort_by(|a, b| b.gap(last).total_cmp(&a.gap(last)));
-        let mut hardest =
-            Table::new(format!("The ten instances farthest from their best under {}", names[last]))
-                .column(Column::text("instance"))
-                .column(Column::text("size"))
-                .column(Column::number("best known").format(Format::fixed(0)))
-                .column(Column::number("makespan").format(Format::fixed(0)))
-                .column(Column::number("gap").format(Format::percent(2)));
-        for row in worst.into_iter().take(10) {
+        let title = match rows.len() {
+            0..=MOST_SHOWN => {
+                format!("Every instance under {}, the farthest from its best first", names[last])
+            }
+            _ => format!("The {MOST_SHOWN} instances farthest from their best under {}", names[last]),
+        };
+        let mut hardest = Table::new(title)
+            .column(Column::text("instance"))
+            .column(Column::text("size"))
+            .column(Column::number("best known").format(Format::fixed(0)))
+            .column(Column::number("makespan").format(Format::fixed(0)))
+            .column(Column::number("gap").format(Format::percent(2)));
+        for row in worst.into_iter().take(MOST_SHOWN) {
             hardest.push([
                 Cell::text(&row.name),
                 Cell::text(format!("{} × {}", row.jobs, row.machines)),
@@ -225,20 +233,27 @@ fn effort(standing: &Standing) -> Table {
     let mut table = Table::new("Time per instance")
         .column(Column::text("method"))
         .column(Column::number("mean gap").format(Format::percent(2)))
-        .column(Column::number("milliseconds").format(Format::fixed(2)))
-        .column(Column::text("schedules tried"));
+        .column(Column::number("milliseconds").format(Format::fixed(2)));
     let all: Vec<&Row> = standing.rows.iter().collect();
+    // Only policies count what they tried.
+    let counted = all.iter().any(|row| row.scheduled.iter().any(|result| result.tried.is_some()));
+    if counted {
+        table = table.column(Column::text("schedules tried"));
+    }
     for (method, name) in standing.names.iter().enumerate() {
         let mean = |of: &dyn Fn(&Scheduled) -> f64| {
             all.iter().map(|row| of(&row.scheduled[method])).sum::<f64>() / all.len() as f64
         };
         let tried = all.iter().find_map(|row| row.scheduled[method].tried);
-        table.push([
+        let mut cells = vec![
             Cell::text(name),
             Cell::number(mean_gap(&all, method)),
             Cell::number(1e3 * mean(&|result| result.seconds)),
-            Cell::text(tried.map_or("–".to_owned(), |tried| tried.to_string())),
-        ]);
+        ];
+        if counted {
+            cells.push(Cell::text(tried.map_or("–".to_owned(), |tried| tried.to_string())));
+        }
+        table.push(cells);
     }
     table
 }

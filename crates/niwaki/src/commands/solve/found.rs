@@ -26,6 +26,10 @@ pub(crate) struct Found {
     pub(super) chart: Gantt,
     /// Whether the deadline that was asked about is missed.
     pub(super) missed: bool,
+    /// That deadline, in words.
+    pub(super) deadline: Option<String>,
+    /// Whether a search looked for it, which more time might help, rather than a rule.
+    pub(super) searched: bool,
 }
 
 impl Found {
@@ -42,6 +46,7 @@ impl Found {
     /// Compares the end with a deadline.
     pub(super) fn hold(&mut self, end: u32, deadline: u32, words: &str) {
         self.missed = end > deadline;
+        self.deadline = Some(words.to_owned());
         self.lines.push(format!("deadline {words} {}", if self.missed { "missed" } else { "met" }));
         self.fact("deadline", deadline);
         self.fact("deadline_met", !self.missed);

@@ -56,6 +56,7 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
     let mut found = Found {
         chart: chart(plan, &answer.schedule, &name(&args.file), deadline),
         schedule: answer.schedule.clone(),
+        searched: true,
         ..Found::default()
     };
     found.files.push(Piece::new("schedule.csv", plan.schedule_csv(&answer.schedule)));

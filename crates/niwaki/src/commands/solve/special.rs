@@ -6,7 +6,7 @@ use super::{Args, name};
 use crate::commands::policy;
 use crate::output::Piece;
 use crate::terminal;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use niwaki_shop::gantt::Gantt;
 use niwaki_shop::planning::{self, Method, Solved};
@@ -19,12 +19,13 @@ pub(super) fn run(args: &Args, instance: Instance) -> anyhow::Result<Found> {
         .deadline
         .as_deref()
         .map(|text| {
-            text.parse::<u32>().with_context(|| {
-                format!("--deadline {text}: this instance has no dates; expected a whole number")
+            text.parse::<u32>().map_err(|_| {
+                anyhow!("--deadline {text}: this instance has no dates; expected a whole number")
             })
         })
         .transpose()?;
-    let mut found = Found::default();
+    let searched = if args.policy.is_some() { args.improve } else { args.method.is_timed() };
+    let mut found = Found { searched, ..Found::default() };
     found.lines.push(format!(
         "{}: {}, {} jobs, {} machines, {} operations",
         name(&args.file),
