@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(names("a*.jsonl").unwrap(), ["a*.jsonl"]);
         }
         assert_eq!(
-            series(&[folder.clone()], Runs::ByName).unwrap()[0].len(),
+            series(std::slice::from_ref(&folder), Runs::ByName).unwrap()[0].len(),
             names("*.jsonl").unwrap().len()
         );
         std::fs::remove_dir_all(folder).unwrap();

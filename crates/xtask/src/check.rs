@@ -66,10 +66,10 @@ const PUBLISHED: [&str; 10] = [
     "niwaki-advise",
 ];
 
-/// Packs the crates that can be published. What is packed has been built by the steps before, from the same files.
+/// Packs the crates that can be published, and builds what was packed, each against the others' packages.
 pub(crate) fn package() -> anyhow::Result<String> {
     let names = PUBLISHED.iter().flat_map(|name| ["-p", name]);
-    let arguments = ["package", "--no-verify", "--allow-dirty", "--quiet"].into_iter().chain(names);
+    let arguments = ["package", "--allow-dirty", "--quiet"].into_iter().chain(names);
     cargo(&arguments.collect::<Vec<_>>(), &[])
 }
 

@@ -96,8 +96,8 @@ Equal to the trainers' own code (TRL 1.16, verl 0.9.1):
   cispo:0.2,0.2      verl's cispo
   cispo:1,4          TRL's cispo at epsilon_high = 5
   dual-clip          verl's vanilla; with C = delta, TRL's two-sided grpo
-The other losses under a trainer's name are held to its code, too, value and gradient; docs/losses.md says
-where a constant or a mean differs.";
+The other losses under a trainer's name are held to its code, too, value and gradient;
+docs/losses.md says where a constant or a mean differs.";
 
 /// Columns of the help's list of losses.
 const HELP_WIDTH: usize = 98;
