@@ -308,12 +308,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from.safetensors"), folder.path().join("to.safetensors"));
         let mut graph = crate::Graph::new();
-        graph.param("w", &[2], crate::Init::Zeros).unwrap();
-        graph.param("moments.x", &[1], crate::Init::Zeros).unwrap();
+        graph.param("w", &[4], crate::Init::Zeros).unwrap();
+        graph.param("moments.x", &[4], crate::Init::Zeros).unwrap();
+        let size = graph.layout().len();
         let state = serde_json::json!({ "spec": "x" });
         let whole = Checkpoint {
-            parameters: vec![1.0_f32, 2.0, 3.0],
-            moments: vec![vec![4.0; 3], vec![5.0; 3]],
+            parameters: (0..size).map(|place| place as f32).collect(),
+            moments: vec![vec![4.0; size], vec![5.0; size]],
             steps: 7,
             state: state.clone(),
         };

@@ -183,7 +183,7 @@ mod tests {
             |setting: &str| Spec::read("run.toml", "", &[setting.to_owned()]).unwrap_err().to_string();
         assert_eq!(
             refused("iterations=-5"),
-            "--set iterations=-5: invalid value: integer `-5`, expected a whole number, 0 or more"
+            "iterations=-5: invalid value: integer `-5`, expected a whole number, 0 or more"
         );
         assert!(
             refused("optimiser.rate=true").ends_with("expected a number"),
