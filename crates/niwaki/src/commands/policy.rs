@@ -10,25 +10,41 @@ use std::path::Path;
 /// Flags that say how hard a policy tries.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct DecodeArgs {
-    /// Number of schedules that the policy samples, in addition to its likeliest one.
-    #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    samples: u32,
-    /// Width of the policy's beam search; 0 for none.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4096))]
-    beam: u32,
+    /// Number of schedules that the policy samples, in addition to its likeliest one; 128 if absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    samples: Option<u32>,
+    /// Width of the policy's beam search; 0, for none, if absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=4096))]
+    beam: Option<u32>,
     /// Also try the policy's likeliest schedule after every possible first choice.
     #[arg(long)]
     multistart: bool,
-    /// Where a graph network schedules; a pointer always does on the CPU.
-    #[arg(long, value_enum, default_value = "cpu")]
-    device: Place,
+    /// Where a graph network schedules, the CPU if absent; a pointer always does on the CPU.
+    #[arg(long, value_enum)]
+    device: Option<Place>,
 }
 
 impl DecodeArgs {
-    pub(crate) const fn decoding(self, seed: u64) -> Decoding {
+    /// Refuses flags that nothing heeds where there is no policy.
+    pub(crate) fn check_alone(self) -> anyhow::Result<()> {
+        let given = [
+            ("--samples", self.samples.is_some()),
+            ("--beam", self.beam.is_some()),
+            ("--multistart", self.multistart),
+            ("--device", self.device.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => {
+                bail!("{flag}: it tells a policy how to schedule; add --policy RUN or leave it out")
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn decoding(self, seed: u64) -> Decoding {
         Decoding {
-            samples: self.samples as usize,
-            beam: self.beam as usize,
+            samples: self.samples.unwrap_or(128) as usize,
+            beam: self.beam.unwrap_or(0) as usize,
             multistart: self.multistart,
             seed,
         }
@@ -85,13 +101,16 @@ pub(crate) fn open(folder: &Path, decode: DecodeArgs) -> anyhow::Result<Schedule
     let named = || format!("--policy {}", folder.display());
     let policy = match TrainedPolicy::open(folder).with_context(named)? {
         TrainedPolicy::Graphs(policy) => {
-            return Ok(Scheduler::Graph(policy, DeviceArgs::of(decode.device).choose()?));
+            return Ok(Scheduler::Graph(
+                policy,
+                DeviceArgs::of(decode.device.unwrap_or(Place::Cpu)).choose()?,
+            ));
         }
         TrainedPolicy::Shops(policy) => policy,
         // One over tokens is refused in the words of those that schedule.
         TrainedPolicy::Sequences(_) => Box::new(Trained::open(folder).with_context(named)?),
     };
-    if decode.device == Place::Cuda {
+    if decode.device == Some(Place::Cuda) {
         bail!(
             "--device cuda: {} holds a pointer, which schedules on the CPU; leave the flag out",
             folder.display()

@@ -141,6 +141,19 @@ fn the_dispatcher_that_comes_with_the_program_schedules_any_shop() {
         let better = done(&[&solve[..], &["--improve", "--time", "300ms"]].concat(), home);
         assert!(value(&better) <= makespan, "{better}");
     }
+    // What nothing would heed is refused.
+    for flag in [&["--samples", "3"][..], &["--beam", "3"], &["--multistart"], &["--device", "cpu"]] {
+        let bench = ["bench", "shop", "job", "--optima", "1s"];
+        for command in [&["solve", &job][..], &bench] {
+            let line = refused(&[command, flag].concat(), home);
+            assert!(line.contains(&format!("{}: it tells a policy how to schedule", flag[0])), "{line}");
+        }
+    }
+    done(&["template", "plan.csv"], home);
+    let line = refused(&["solve", "plan.csv", "--policy", "builtin:flexible"], home);
+    assert!(line.contains("--policy: plan.csv is searched as a general shop"), "{line}");
+    let line = refused(&["solve", "plan.csv", "--method", "neh"], home);
+    assert!(line.contains("--method: plan.csv is searched as a general shop"), "{line}");
     let line = refused(&["solve", &job, "--policy", "builtin:best"], home);
     assert!(
         line.contains("builtin:best: no such policy comes with the program; expected builtin:flexible"),

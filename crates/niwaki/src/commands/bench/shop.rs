@@ -55,6 +55,9 @@ impl Args {
     /// Runs every method on every instance and prints the mean gaps by size.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let place = self.out.as_deref().map(|path| Out::new(path, &["html", "csv"])).transpose()?;
+        if self.policies.is_empty() {
+            self.decode.check_alone()?;
+        }
         let entrants = self.entrants()?;
         let bar = terminal::Bar::default();
         let standing = self.contest().run(&entrants, |told| match told {

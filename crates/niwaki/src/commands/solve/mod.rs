@@ -94,6 +94,9 @@ impl Args {
         {
             bail!("--gantt {}: expected a name that ends in .svg or .html", path.display());
         }
+        if self.policy.is_none() {
+            self.decode.check_alone()?;
+        }
         search::watch_for_interrupts()?;
         let (found, open) = self.solve()?;
         let written = found.write(&self, &name(&self.file))?;
@@ -124,14 +127,34 @@ impl Args {
         let found = match opened.problem {
             Problem::Special(instance) if !general => special::run(self, instance)?,
             Problem::Special(instance) => {
+                self.check_planned()?;
                 let objective = planning::usual_objective(&instance);
                 let plan = Plan::from_instance(&instance, objective)
                     .with_context(|| self.file.display().to_string())?;
                 planned::run(self, plan)?
             }
-            Problem::Plan(plan) => planned::run(self, *plan)?,
+            Problem::Plan(plan) => {
+                self.check_planned()?;
+                planned::run(self, *plan)?
+            }
         };
         Ok((found, opened.open))
+    }
+
+    /// Refuses what only the special problems heed.
+    fn check_planned(&self) -> anyhow::Result<()> {
+        let file = self.file.display();
+        if self.policy.is_some() {
+            bail!(
+                "--policy: {file} is searched as a general shop, which policies do not schedule; leave it out"
+            );
+        }
+        if self.method != Method::Exact {
+            bail!(
+                "--method: {file} is searched as a general shop, for which there is one method; leave it out"
+            );
+        }
+        Ok(())
     }
 
     /// Threads for a general shop.
