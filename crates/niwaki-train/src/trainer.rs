@@ -108,14 +108,7 @@ impl<P: Player> Trainer<P> {
         let mut clock = Clock::start();
         // Lines 1 and 2: roll out, estimate advantages, and keep the rollout's log-probabilities where something needs them early.
         let labels = self.shared().spec.advantage.kind == AdvantageKind::Best;
-        let request = RolloutRequest {
-            purpose: "actions",
-            iteration,
-            first: 0,
-            greedy: false,
-            held_out: false,
-            scored: !labels,
-        };
+        let request = RolloutRequest { scored: !labels, ..RolloutRequest::batch(iteration) };
         self.player.roll_out(request, lanes, &mut self.rollout)?;
         clock.lap(&mut self.seconds[0]);
         self.batch.rollout_log_prob.clear();

@@ -26,6 +26,6 @@ pub mod single_machine;
 pub mod two_machine;
 
 pub(crate) use bounds::one_machine;
-pub(crate) use disjunctive::{Machine as Lane, Task};
+pub(crate) use disjunctive::{Machine as Lane, Node, Pair, Task};
 pub use dispatch::{solve, solve_from};
 pub use result::{Bounds, Limits, Optimum, Watch};

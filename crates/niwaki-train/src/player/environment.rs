@@ -249,14 +249,7 @@ mod tests {
     fn sets_are_held_and_every_pass_plays_each_once() {
         let numbers = Numbers { training: 6, bounds: vec![Bounds { lower: 1, upper: 1 }; 8] };
         let play = |seed, iteration| {
-            let request = RolloutRequest {
-                purpose: "actions",
-                iteration,
-                first: 0,
-                greedy: false,
-                held_out: false,
-                scored: true,
-            };
+            let request = RolloutRequest::batch(iteration);
             drawn(&numbers, Some(3), seed, request, 0..2)
         };
         for seed in 0..4 {

@@ -41,6 +41,14 @@ pub struct RolloutRequest {
     pub scored: bool,
 }
 
+impl RolloutRequest {
+    /// The batch that an iteration learns from, left loaded to be scored.
+    #[must_use]
+    pub const fn batch(iteration: usize) -> Self {
+        Self { purpose: "actions", iteration, first: 0, greedy: false, held_out: false, scored: true }
+    }
+}
+
 /// What a policy says of some trajectories of one member, `[lane, step]` each; `value` is empty without a critic.
 #[derive(Clone, Copy, Debug)]
 pub struct Scores<'a, F> {

@@ -163,14 +163,7 @@ fn cotangents_are_those_of_a_masked_batch() {
 }
 
 fn request() -> RolloutRequest {
-    RolloutRequest {
-        purpose: "actions",
-        iteration: 0,
-        first: 0,
-        greedy: false,
-        held_out: false,
-        scored: true,
-    }
+    RolloutRequest::batch(0)
 }
 
 /// The cotangents that a batch asks of a player, `[member][step]`.

@@ -49,14 +49,7 @@ fn the_whole_updates_gradient_is_the_objectives_slope() {
     let init = TableInit { scale: 0.4, prime: None, critic: true, reference: true };
     let mut player = tables(init);
     let mut rollout = Rollout::default();
-    let request = RolloutRequest {
-        purpose: "actions",
-        iteration: 0,
-        first: 0,
-        greedy: false,
-        held_out: false,
-        scored: true,
-    };
+    let request = RolloutRequest::batch(0);
     player.roll_out(request, LANES, &mut rollout).unwrap();
     player.load(&rollout).unwrap();
     player.score().unwrap();

@@ -25,6 +25,7 @@ mod graph;
 mod insertion;
 mod model;
 mod orders;
+mod pair;
 #[cfg(feature = "pumpkin")]
 mod pumpkin;
 mod relaxation;
@@ -33,5 +34,6 @@ mod solve;
 mod start;
 
 pub(crate) use edge_finding::{Machine, Task};
+pub(crate) use pair::{Node, Pair};
 pub(super) use shop::Shop;
 pub(super) use solve::{solve, solve_within_windows};

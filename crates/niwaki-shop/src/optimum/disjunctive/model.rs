@@ -6,6 +6,7 @@
 
 use super::budget::{Budget, Group};
 use super::edge_finding::{Machine, Task};
+use super::pair::{Node, Pair};
 use super::relaxation::Cut;
 use super::shop::{Choice, Shop};
 use crate::optimum::learning::{Difference, Engine, Fact, Outcome, Var};
@@ -16,24 +17,6 @@ use crate::{Placed, Schedule};
 pub(super) enum Maxima {
     Soft,
     Hard,
-}
-
-/// An operation's variables.
-struct Node {
-    start: Var,
-    /// The variable from which successors are measured, and the least that must be added to it.
-    end: (Var, i32),
-    /// For each alternative: the fact that chooses it.
-    chosen: Vec<Fact>,
-}
-
-/// How two operations are ordered if they meet.
-struct Pair {
-    first: u32,
-    second: u32,
-    /// Holds when `first` runs before `second`.
-    forward: Fact,
-    backward: Fact,
 }
 
 /// The engine with the meaning of its variables.
@@ -108,7 +91,8 @@ impl<'a> Model<'a> {
                     }
                 }
                 if !meeting.is_empty() {
-                    self.add_pair(first, second, &meeting);
+                    let Self { engine, nodes, pairs, .. } = &mut *self;
+                    pairs.push(Pair::new(engine, nodes, (first, second), (0, 0), &meeting));
                 }
             }
         }
@@ -130,26 +114,6 @@ impl<'a> Model<'a> {
                 self.engine.global(Box::new(Machine::new(tasks)), sides);
             }
         }
-    }
-
-    fn add_pair(&mut self, first: usize, second: usize, meeting: &[(Fact, Fact)]) {
-        let forward = Fact::is(self.engine.switch(0.0));
-        let always = meeting.iter().any(|&(one, other)| one == Fact::ALWAYS && other == Fact::ALWAYS);
-        let backward = if always {
-            forward.negated()
-        } else {
-            let backward = Fact::is(self.engine.switch(0.0));
-            self.engine.clause(&[forward.negated(), backward.negated()]);
-            for &(one, other) in meeting {
-                self.engine.clause(&[one.negated(), other.negated(), forward, backward]);
-            }
-            backward
-        };
-        for (when, one, other) in [(forward, first, second), (backward, second, first)] {
-            let (from, weight) = self.nodes[one].end;
-            self.engine.difference(Difference { when, from, to: self.nodes[other].start, weight });
-        }
-        self.pairs.push(Pair { first: first as u32, second: second as u32, forward, backward });
     }
 
     fn add_cuts(&mut self, cuts: &[Cut]) {
@@ -195,10 +159,7 @@ impl<'a> Model<'a> {
             };
             let meet = one.machine == other.machine;
             let forward = (one.start, one.end) < (other.start, other.end);
-            self.engine.prefer(pair.forward.var(), meet && forward);
-            if pair.backward.var() != pair.forward.var() {
-                self.engine.prefer(pair.backward.var(), meet && !forward);
-            }
+            pair.prefer(&mut self.engine, meet, forward);
         }
     }
 

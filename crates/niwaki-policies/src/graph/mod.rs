@@ -3,7 +3,9 @@
 //! An item is one trajectory, and all its states stand in it one after the other: rows are `[state, operation]`,
 //! `[state, machine]` and `[state, job]`, choices are pairs of job and machine. Sampling runs the same network for one
 //! state of every trajectory; on the CPU a drawn log-probability has the bits that scoring gives it. A policy says how it
-//! scales what a lane shows, and what its network is. Nothing here knows rewards or advantages.
+//! scales what a lane shows, and what its network is. Nothing here knows rewards or advantages. `states` holds what was shown.
+
+mod states;
 
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
@@ -12,6 +14,9 @@ use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Index, Mask, Value, log_softmax};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
+use states::States;
+
+pub(crate) use states::Shown;
 
 /// What a network over graphs reads, for so many states of an item.
 #[derive(Clone, Copy, Debug)]
@@ -89,141 +94,6 @@ pub(crate) struct Widths {
 
 /// How a policy shows a lane that is not complete to its network: it fills what is zero before, but for what is next and open.
 pub(crate) type Show = fn(&GraphTask, &GraphLanes, usize, &mut Shown<'_>);
-
-/// One state as a network reads it, with the rows of the largest shop: all of it zero until a policy fills it.
-pub(crate) struct Shown<'a> {
-    /// `[operation, width]`
-    pub(crate) operations: &'a mut [f32],
-    /// `[machine, width]`
-    pub(crate) machines: &'a mut [f32],
-    /// `[operation, machine]`, as are the arcs.
-    pub(crate) times: &'a mut [f32],
-    /// `[pair, width]`
-    pub(crate) pairs: &'a mut [f32],
-    pub(crate) arcs: &'a mut [u8],
-    /// `[operation]`
-    pub(crate) own_operations: &'a mut [u8],
-    /// `[machine]`
-    pub(crate) own_machines: &'a mut [u8],
-    /// `[operation]`
-    pub(crate) neighbours: &'a mut [i32],
-    /// `[job]`
-    pub(crate) next: &'a mut [i32],
-    /// `[pair]`
-    pub(crate) open: &'a mut [u8],
-}
-
-/// States one after the other, each with the rows of the largest shop.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct States {
-    operations: Vec<f32>,
-    machines: Vec<f32>,
-    times: Vec<f32>,
-    pairs: Vec<f32>,
-    arcs: Vec<u8>,
-    own_operations: Vec<u8>,
-    own_machines: Vec<u8>,
-    neighbours: Vec<i32>,
-    next: Vec<i32>,
-    open: Vec<u8>,
-}
-
-impl States {
-    /// Forgets all states and keeps their room.
-    fn clear(&mut self) {
-        let Self { operations, machines, times, pairs, arcs, own_operations, .. } = self;
-        [operations, machines, times, pairs].into_iter().for_each(Vec::clear);
-        let Self { own_machines, neighbours, next, open, .. } = self;
-        [arcs, own_operations, own_machines, open].into_iter().for_each(Vec::clear);
-        [neighbours, next].into_iter().for_each(Vec::clear);
-    }
-
-    /// Room for so many states, and each of them; what they were stays.
-    fn each(&mut self, states: usize, sizes: GraphSizes, widths: Widths) -> Vec<Shown<'_>> {
-        fn cut<T: Copy + Default>(
-            all: &mut Vec<T>,
-            states: usize,
-            size: usize,
-        ) -> impl Iterator<Item = &mut [T]> {
-            all.resize(states * size, T::default());
-            let mut left = all.as_mut_slice();
-            (0..states).map(move |_| left.split_off_mut(..size).unwrap_or_default())
-        }
-        let GraphSizes { jobs, machines, operations, .. } = sizes;
-        let mut of_operations = cut(&mut self.operations, states, operations * widths.operations);
-        let mut of_machines = cut(&mut self.machines, states, machines * widths.machines);
-        let mut times = cut(&mut self.times, states, operations * machines);
-        let mut pairs = cut(&mut self.pairs, states, sizes.pairs() * widths.pairs);
-        let mut arcs = cut(&mut self.arcs, states, operations * machines);
-        let mut own_operations = cut(&mut self.own_operations, states, operations);
-        let mut own_machines = cut(&mut self.own_machines, states, machines);
-        let mut neighbours = cut(&mut self.neighbours, states, operations);
-        let mut next = cut(&mut self.next, states, jobs);
-        let mut open = cut(&mut self.open, states, sizes.pairs());
-        let one = || {
-            Some(Shown {
-                operations: of_operations.next()?,
-                machines: of_machines.next()?,
-                times: times.next()?,
-                pairs: pairs.next()?,
-                arcs: arcs.next()?,
-                own_operations: own_operations.next()?,
-                own_machines: own_machines.next()?,
-                neighbours: neighbours.next()?,
-                next: next.next()?,
-                open: open.next()?,
-            })
-        };
-        std::iter::from_fn(one).collect()
-    }
-
-    /// Appends one state.
-    fn push(&mut self, shown: &Shown<'_>) {
-        self.operations.extend_from_slice(shown.operations);
-        self.machines.extend_from_slice(shown.machines);
-        self.times.extend_from_slice(shown.times);
-        self.pairs.extend_from_slice(shown.pairs);
-        self.arcs.extend_from_slice(shown.arcs);
-        self.own_operations.extend_from_slice(shown.own_operations);
-        self.own_machines.extend_from_slice(shown.own_machines);
-        self.neighbours.extend_from_slice(shown.neighbours);
-        self.next.extend_from_slice(shown.next);
-        self.open.extend_from_slice(shown.open);
-    }
-
-    /// All states of some trajectories, one after the other.
-    fn joined<'a>(from: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        fn join<'a, T: Copy + 'a>(from: impl Iterator<Item = &'a Vec<T>>) -> Vec<T> {
-            from.flatten().copied().collect()
-        }
-        Self {
-            operations: join(from.clone().map(|one| &one.operations)),
-            machines: join(from.clone().map(|one| &one.machines)),
-            times: join(from.clone().map(|one| &one.times)),
-            pairs: join(from.clone().map(|one| &one.pairs)),
-            arcs: join(from.clone().map(|one| &one.arcs)),
-            own_operations: join(from.clone().map(|one| &one.own_operations)),
-            own_machines: join(from.clone().map(|one| &one.own_machines)),
-            neighbours: join(from.clone().map(|one| &one.neighbours)),
-            next: join(from.clone().map(|one| &one.next)),
-            open: join(from.map(|one| &one.open)),
-        }
-    }
-}
-
-impl Shown<'_> {
-    /// Nothing to see.
-    fn clear(&mut self) {
-        [&mut *self.operations, self.machines, self.times, self.pairs]
-            .into_iter()
-            .for_each(|all| all.fill(0.0));
-        [&mut *self.arcs, self.own_operations, self.own_machines, self.open]
-            .into_iter()
-            .for_each(|all| all.fill(0));
-        self.neighbours.fill(0);
-        self.next.fill(-1);
-    }
-}
 
 /// A policy over graphs: the program that scores trajectories, that of one state, and the handles to them.
 #[derive(Clone, Debug)]

@@ -1,0 +1,179 @@
+//! Bounds by refutation: the shop as variables and constraints of the learning engine, asked whether a sum can be smaller.
+//!
+//! The model is a relaxation: a setup counts as the least that may lie between two operations, others in between or not; an
+//! operation that pauses while its machine is closed ends no earlier than it can; earliness costs nothing, and setup time
+//! no more than its bound. So what the engine refutes no schedule reaches. What it finds becomes a list, which is placed and
+//! judged like any other; where it is no better than the best known, the model has said what it can.
+//!
+//! Effort is counted in conflicts, not by the clock: the same search gives the same bounds on every machine. `model` has the
+//! constraints, `linear` the sums, `between` the setups.
+
+mod between;
+mod linear;
+mod model;
+
+use super::list::{Flat, List, Pass};
+use crate::optimum::learning::{Fact, Outcome};
+use model::Model;
+
+/// The share of what is open on which the first question bets, as one over this.
+const SHARE: u64 = 8;
+
+/// No time or sum may be larger in the engine.
+const LARGEST: u64 = 1 << 29;
+
+/// Bounds of the objective's sums, raised by refutation.
+pub(super) struct Proof<'a> {
+    flat: &'a Flat<'a>,
+    /// The least setup time of all machines.
+    setup_floor: u64,
+    /// No schedule has a smaller sum, as long as the sums before it are at their least.
+    pub(super) bounds: Vec<u64>,
+    /// The model of the first sum whose bound is open, and which one that is.
+    model: Option<(Model, usize)>,
+    /// The share of what is open that the next question bets on: one over this.
+    share: u64,
+    /// Whether the model has nothing more to say.
+    is_over: bool,
+}
+
+impl<'a> Proof<'a> {
+    /// Starts from bounds. Where operations have started already, they stay as they are.
+    pub(super) fn new(flat: &'a Flat<'a>, bounds: Vec<u64>, setup_floor: u64) -> Self {
+        let is_over = flat.fixed.iter().any(Option::is_some);
+        Self { flat, setup_floor, bounds, model: None, share: SHARE, is_over }
+    }
+
+    /// Whether no list can be better than one of this cost: violation, then sums.
+    pub(super) fn is_reached_by(&self, cost: &[u64]) -> bool {
+        cost[0] == 0 && cost[1..] <= self.bounds[..]
+    }
+
+    /// Whether nothing more can come of it.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Raises bounds for so many conflicts, or until `stop`; a list that is better than `best`, if one turns up.
+    pub(super) fn work(
+        &mut self,
+        (best, cost): (&List, &[u64]),
+        conflicts: u64,
+        stop: impl Fn() -> bool,
+    ) -> Option<List> {
+        let values = &cost[1..];
+        let mut left = conflicts;
+        while !self.is_over && cost[0] == 0 && left > 0 {
+            let Some(level) = (0..values.len()).find(|&level| self.bounds[level] < values[level]) else {
+                self.is_over = true;
+                return None;
+            };
+            if self.model.as_ref().is_none_or(|known| known.1 != level) {
+                let model = Model::new(self.flat, level, values, self.setup_floor);
+                self.model = model.map(|model| (model, level));
+                self.share = SHARE;
+                if let Some((model, _)) = &mut self.model {
+                    model.prefer(self.flat, best);
+                }
+            }
+            let Some((model, _)) = &mut self.model else {
+                self.is_over = true;
+                return None;
+            };
+            let (bound, most) = (self.bounds[level], values[level] - 1);
+            let target = bound + (most - bound) / self.share;
+            let before = model.engine.conflicts();
+            model.engine.require(Fact::at_most(model.total, most as i32));
+            let asked = Fact::at_most(model.total, target as i32);
+            let outcome = model.engine.solve(asked, |now| now - before >= left || stop());
+            left = left.saturating_sub(model.engine.conflicts() - before);
+            match outcome {
+                Outcome::Refuted => {
+                    self.bounds[level] = target + 1;
+                    self.share = (self.share / 2).max(1);
+                }
+                Outcome::Interrupted => {
+                    self.share = (self.share * 2).min(1 << 20);
+                    return None;
+                }
+                Outcome::Found => {
+                    let list = model.list(self.flat);
+                    let mut pass = Pass::default();
+                    self.flat.run(&list, &mut pass);
+                    if pass.cost.as_slice() < cost {
+                        return Some(list);
+                    }
+                    self.is_over = true;
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::between::Between;
+    use super::*;
+    use crate::general::{Calendar, Job, Machine, Measure, Mode, Objective, Operation, Parts, Setups, Shop};
+
+    /// One machine and jobs of one operation each: `(time, family)`.
+    fn shop(jobs: &[(u32, u32)], setups: [u32; 4], due: Option<u32>, closed: Vec<(u32, u32)>) -> Shop {
+        let job = |(number, &(time, family)): (usize, &(u32, u32))| {
+            let operation =
+                Operation { family: Some(family), ..Operation::new("o", vec![Mode { machine: 0, time }]) };
+            Job { due, ..Job::new(format!("j{number}"), vec![operation]) }
+        };
+        let parts = Parts {
+            jobs: jobs.iter().enumerate().map(job).collect(),
+            machines: vec![Machine { calendar: Calendar::new(closed), ..Machine::new("m") }],
+            precedences: Vec::new(),
+            setups: Setups {
+                families: vec!["a".into(), "b".into()],
+                tables: vec![setups.to_vec()],
+                of_machine: vec![Some(0)],
+            },
+            objective: Objective::only(Measure::Tardiness),
+            horizon: 1000,
+        };
+        Shop::new(parts).unwrap()
+    }
+
+    #[test]
+    fn setups_between_by_hand() {
+        // From a to a takes 9, but a, b, a takes 2 and 1 of setups and the work of b: 4, the shorter one.
+        let shop = shop(&[(5, 0), (7, 0), (4, 1), (6, 1)], [9, 2, 1, 0], None, Vec::new());
+        let flat = Flat::new(&shop, None);
+        let between = Between::new(&flat, 0);
+        let least = |from, to| between.least(Some(from), Some(to));
+        assert_eq!([least(0, 0), least(0, 1), least(1, 0), least(1, 1)], [7, 2, 1, 0]);
+        assert_eq!(between.least(None, Some(0)), 0);
+    }
+
+    #[test]
+    fn three_late_jobs_by_hand() {
+        // Times 3, 3, 3, all due at 0, closed from 3 to 10: ends 3, 13 and 16, in whatever order.
+        let shop = shop(&[(3, 0), (3, 0), (3, 0)], [0; 4], Some(0), vec![(3, 10)]);
+        let flat = Flat::new(&shop, None);
+        let list = List { order: vec![2, 0, 1], mode: vec![0; 3] };
+        let mut pass = Pass::default();
+        flat.run(&list, &mut pass);
+        assert_eq!(pass.cost, [0, 32]);
+        let mut proof = Proof::new(&flat, vec![0], 0);
+        assert!(proof.work((&list, &pass.cost), 1000, || false).is_none());
+        assert_eq!(proof.bounds, [32]);
+        assert!(
+            proof.is_reached_by(&pass.cost)
+                && !proof.is_reached_by(&[0, 33])
+                && !proof.is_reached_by(&[1, 0])
+        );
+        // A worse list is asked for better ones until none is.
+        let mut proof = Proof::new(&flat, vec![0], 0);
+        let mut cost = vec![0, 500];
+        while let Some(better) = proof.work((&list, &cost), 1000, || false) {
+            flat.run(&better, &mut pass);
+            cost.clone_from(&pass.cost);
+        }
+        assert_eq!((cost, proof.bounds), (vec![0, 32], vec![32]));
+    }
+}
