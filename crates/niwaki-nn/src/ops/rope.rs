@@ -185,9 +185,9 @@ fn rotate<F: Real>(
 mod cuda {
     use super::{Rope, Rotary};
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
-    use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program, SCALAR};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
+    use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
     use crate::graph::{Columns, Graph, Value};
     use crate::ops::OnCuda;
@@ -196,11 +196,9 @@ mod cuda {
     const KERNELS: &File = &File {
         name: "rope",
         source: &[ENTRIES, include_str!("rope.cu")],
-        constants: &[],
+        constants: MIXED,
         kernels: &[("rope", 0)],
     };
-
-    const UNIT: Unit = Unit::plain(KERNELS);
 
     fn program(g: &mut Graph, rotary: Rotary) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, 3 * 8 + 5)?;
@@ -208,24 +206,37 @@ mod cuda {
         Ok(vec![g.rope(Columns { value: x, start: 5 }, 3, 8, rotary, position)?])
     }
 
+    fn inside(g: &mut Graph) -> Result<Vec<Value>> {
+        let x = grown(g, "x", ROWS, 4 * 8)?;
+        let position = g.indices("position", ROWS, 50);
+        let turned = g.rope(Columns { value: x, start: 8 }, 3, 8, Rotary::plain(10_000.0), position)?;
+        let other = g.rope(x.into(), 2, 8, Rotary::plain(100.0), position)?;
+        Ok(vec![followed(g, turned)?, other, followed(g, x)?])
+    }
+
     impl OnCuda for Rope {
         const CASES: &'static [Case] = &[
             ("rope", |g| program(g, Rotary::plain(10_000.0))),
+            ("rope, inside", inside),
             // Frequencies 1, .1, .01, .001 go round 8, .8, .08 and .008 times over 50 positions: kept, shared, slowed, slowed.
             ("rope, stretched", |g| {
                 program(g, Rotary { base: 1e4, factor: 8.0, low: 0.5, high: 2.0, original: 50.0 })
             }),
         ];
 
-        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
-            Ok(vec![UNIT])
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input.value], vec![self.output]]
+        }
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![Unit::mixed(KERNELS, program.precision)])
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
             let Self { input, heads, head_width, rotary, position, output } = *self;
             let out = to.view(output)?;
             let (first, step) = to.rows_of(output);
-            let from = to.base(input.value)? + (input.start * SCALAR) as u64;
+            let from = to.base(input.value)? + (input.start * to.bytes(input.value)) as u64;
             let half = head_width / 2;
             let arguments = arguments![
                 from,
@@ -245,8 +256,10 @@ mod cuda {
                 false,
                 out.rows,
                 half,
+                to.is_half(input.value),
+                out.half,
             ];
-            to.per_entry("rope", (UNIT, "rope"), out.rows, half, arguments)
+            to.per_entry("rope", (to.mixed(KERNELS), "rope"), out.rows, half, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -273,8 +286,10 @@ mod cuda {
                 add,
                 rows,
                 half,
+                to.is_half(output),
+                to.is_half(input.value),
             ];
-            to.per_entry("rope'", (UNIT, "rope"), rows, half, arguments)
+            to.per_entry("rope'", (to.mixed(KERNELS), "rope"), rows, half, arguments)
         }
     }
 }

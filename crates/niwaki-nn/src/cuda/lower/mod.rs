@@ -26,6 +26,11 @@ use std::collections::BTreeMap;
 /// Bytes of a scalar.
 pub(crate) const SCALAR: usize = 4;
 
+/// Bytes of a stored scalar.
+fn bytes(half: bool) -> usize {
+    if half { SCALAR / 2 } else { SCALAR }
+}
+
 /// Rows that one block of a summing kernel takes.
 pub(crate) const ROWS_PER_SUM: usize = 64;
 
@@ -66,9 +71,11 @@ pub(crate) struct Addresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Once {
     /// A transposed weight, by position of the parameter.
-    Transposed(usize),
+    Transposed { param: usize, half: bool },
     /// The rows that each row of a tree sees, by position of the index of parents.
     Ways(usize),
+    /// A value in f32 that is stored in halves, by position.
+    Whole(usize),
 }
 
 /// What an engine lends to all its passes.
@@ -81,6 +88,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) precision: Precision,
     /// Whether the tensor cores' own kernels may be used.
     pub(crate) hopper: bool,
+    /// Values that are stored in halves, by position.
+    pub(crate) halves: &'a [bool],
     pub(crate) multiprocessors: usize,
 }
 
@@ -93,6 +102,15 @@ pub(crate) struct View {
     pub(crate) rows: usize,
     pub(crate) rows_per_member: usize,
     pub(crate) width: usize,
+    /// Whether it is stored in halves.
+    pub(crate) half: bool,
+}
+
+impl View {
+    /// The same from a column on.
+    pub(crate) fn from_column(self, column: usize) -> Self {
+        Self { at: self.at + (column * bytes(self.half)) as u64, ..self }
+    }
 }
 
 /// Writes the tape of one pass.
@@ -218,8 +236,9 @@ impl<'a> Lowering<'a> {
             for &position in tools.plan.forward() {
                 lowering.op_forward(position)?;
             }
+            let logits = lowering.whole(choosing.logits)?;
             let arguments = super::tape::arguments![
-                lowering.base(choosing.logits)?,
+                logits,
                 uniforms,
                 addresses.indices[choosing.actions.position()],
                 addresses.indices[choosing.tokens.position()],
@@ -281,6 +300,16 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Whether a value and its cotangent are stored in halves.
+    pub(crate) fn is_half(&self, value: Value) -> bool {
+        self.tools.halves[value.position()]
+    }
+
+    /// Bytes of a stored scalar of a value.
+    pub(crate) fn bytes(&self, value: Value) -> usize {
+        bytes(self.is_half(value))
+    }
+
     /// Whether a value has a place: a result that nobody reads has none.
     pub(crate) fn is_planned(&self, value: Value) -> bool {
         self.tools.plan.value(value).is_some()
@@ -292,10 +321,11 @@ impl<'a> Lowering<'a> {
         let base = self.base(value)?;
         let (at, pitch, per_item) = match self.row {
             None => (base, width, rows),
-            Some(row) => (base + (row * width * SCALAR) as u64, rows * width, 1),
+            Some(row) => (base + (row * width * self.bytes(value)) as u64, rows * width, 1),
         };
         let rows_per_member = self.addresses.items * per_item;
-        Ok(View { at, pitch, rows: rows_per_member * self.addresses.members, rows_per_member, width })
+        let (rows, half) = (rows_per_member * self.addresses.members, self.is_half(value));
+        Ok(View { at, pitch, rows, rows_per_member, width, half })
     }
 
     /// First row and step from row to row, for kernels that look rows up in integers.
@@ -326,11 +356,20 @@ impl<'a> Lowering<'a> {
 
     /// A buffer of a value's cotangent, whole: bytes.
     pub(crate) fn cotangent_bytes(&self, value: Value) -> usize {
-        self.shape(value).size() * self.items() * SCALAR
+        self.shape(value).size() * self.items() * self.bytes(value)
     }
 
     pub(crate) fn param(&self, param: Param) -> u64 {
         self.addresses.parameters + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64
+    }
+
+    /// A parameter as products read it: rounded where they read it so.
+    pub(crate) fn working(&self, param: Param) -> u64 {
+        let offset = self.tools.graph.layout().slice(param).offset;
+        match self.addresses.rounded {
+            Some(rounded) => rounded + (offset * SCALAR / 2) as u64,
+            None => self.param(param),
+        }
     }
 
     /// Where a parameter's gradient lies, and whether it already holds a part; it does from now on.
