@@ -40,7 +40,8 @@ const WORKSPACE: usize = 32 << 20;
 /// The library's handle with its scratch memory.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    workspace: Buffer,
+    /// For products on each of the device's streams.
+    workspaces: [Buffer; 2],
 }
 
 /// Where a product's operands lie on the device.
@@ -87,7 +88,7 @@ impl Blas {
             let _alone = alone();
             result::create_handle().map_err(fail("create"))?
         };
-        Ok(Self { handle, workspace: device.allocate(WORKSPACE)? })
+        Ok(Self { handle, workspaces: [device.allocate(WORKSPACE)?, device.allocate(WORKSPACE)?] })
     }
 
     /// Plans `out[rows, columns] = left · right (+ onto) (+ bias)` for `members` members. A bias is an address and the
@@ -216,7 +217,7 @@ impl Blas {
         }
     }
 
-    /// Queues the product on `device`'s stream.
+    /// Queues the product on `device`'s stream, or on the one aside.
     ///
     /// # Safety
     /// The addresses must hold `members` operands of the planned shapes.
@@ -225,7 +226,10 @@ impl Blas {
         device: &Device,
         product: &Product,
         Places { left, right, onto, out }: Places,
+        aside: bool,
     ) -> Result<()> {
+        let [workspace, other] = &self.workspaces;
+        let (workspace, stream) = if aside { (other, device.aside) } else { (workspace, device.stream) };
         let (one, keep) = (1.0_f32, product.onto);
         // SAFETY: the plan's descriptors are live; addresses are the caller's word.
         unsafe {
@@ -243,9 +247,9 @@ impl Blas {
                 out as *mut c_void,
                 product.layouts[2],
                 &raw const product.algorithm,
-                self.workspace.at as *mut c_void,
+                workspace.at as *mut c_void,
                 WORKSPACE,
-                device.stream as sys::cudaStream_t,
+                stream as sys::cudaStream_t,
             )
         }
         .map_err(fail("product"))

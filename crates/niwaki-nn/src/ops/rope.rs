@@ -187,7 +187,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
     use crate::cuda::tape::arguments;
     use crate::graph::{Columns, Graph, Value};
     use crate::ops::OnCuda;
@@ -197,8 +197,50 @@ mod cuda {
         name: "rope",
         source: &[ENTRIES, include_str!("rope.cu")],
         constants: MIXED,
-        kernels: &[("rope", 0)],
+        kernels: &[("rope", 0), ("rope_turns", 0), ("rope_halves", 0)],
     };
+
+    impl Lowering<'_> {
+        /// Cosine and sine of every row and pair, found once for all ops of a tape that turn alike.
+        fn turns(&mut self, rope: &Rope, pairs: usize) -> Result<u64> {
+            let Rope { rotary, position, output, .. } = *rope;
+            let Rotary { base, factor, low, high, original } = rotary;
+            let rows = self.all_rows(output);
+            let numbers = [base, factor, low, high, original].map(f64::to_bits);
+            let what = Once::Turns { position: position.position(), pairs, numbers };
+            let (at, first) = self.once(what, rows * pairs * 2 * SCALAR);
+            if first {
+                let arguments = arguments![self.integers(position), at, base, factor, low, high, original]
+                    .with(rows)
+                    .with(pairs);
+                self.per_entry("rope", (self.mixed(KERNELS), "rope_turns"), rows, pairs, arguments)?;
+            }
+            Ok(at)
+        }
+
+        /// All rows from halves to halves, two columns of both halves of a head at a time; whether it could.
+        fn rope_halves(
+            &mut self,
+            label: &'static str,
+            rope: &Rope,
+            [(from, from_pitch), (into, into_pitch)]: [(u64, usize); 2],
+            (sign, add): (f32, bool),
+        ) -> Result<bool> {
+            let Rope { input, heads, head_width, output, .. } = *rope;
+            let able = self.is_half(input.value) && self.is_half(output);
+            if !able || self.row.is_some() || !head_width.is_multiple_of(4) || !input.start.is_multiple_of(2)
+            {
+                return Ok(false);
+            }
+            let (rows, twos) = (self.all_rows(output), head_width / 4);
+            let turns = self.turns(rope, 2 * twos)?;
+            let arguments = arguments![from, from_pitch, turns, into, into_pitch, twos, sign, add]
+                .with(rows)
+                .with(heads * twos);
+            self.per_entry(label, (self.mixed(KERNELS), "rope_halves"), rows, heads * twos, arguments)?;
+            Ok(true)
+        }
+    }
 
     fn program(g: &mut Graph, rotary: Rotary) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, 3 * 8 + 5)?;
@@ -238,6 +280,10 @@ mod cuda {
             let (first, step) = to.rows_of(output);
             let from = to.base(input.value)? + (input.start * to.bytes(input.value)) as u64;
             let half = head_width / 2;
+            let places = [(from, to.shape(input.value).width), (to.base(output)?, out.width)];
+            if to.rope_halves("rope", self, places, (1.0, false))? {
+                return Ok(());
+            }
             let arguments = arguments![
                 from,
                 to.shape(input.value).width,
@@ -268,6 +314,11 @@ mod cuda {
             let Some((into, add)) = targets[0] else { return Ok(()) };
             let half = head_width / 2;
             let rows = to.all_rows(output);
+            let places =
+                [(to.cotangent(output)?, to.shape(output).width), (into, to.shape(input.value).width)];
+            if to.rope_halves("rope'", self, places, (-1.0, add))? {
+                return Ok(());
+            }
             let arguments = arguments![
                 to.cotangent(output)?,
                 to.shape(output).width,

@@ -18,10 +18,11 @@ use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::ops::{Op, Perceptron, folded, summed_embeddings};
-use crate::plan::{Backward, Plan};
+use crate::ops::{Op, Operation, Perceptron, folded, summed_embeddings};
+use crate::plan::{Backward, Plan, Write};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of a scalar.
 pub(crate) const SCALAR: usize = 4;
@@ -76,6 +77,10 @@ pub(crate) enum Once {
     Ways(usize),
     /// A value in f32 that is stored in halves, by position.
     Whole(usize),
+    /// How far rows turn, by position of the index of positions, pairs of columns, and the bits of the numbers that say so.
+    Turns { position: usize, pairs: usize, numbers: [u64; 5] },
+    /// Partial sums that are added up aside, by position of the op.
+    Sums(usize),
 }
 
 /// What an engine lends to all its passes.
@@ -131,6 +136,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     pub(crate) totalled: Vec<bool>,
+    /// Whether kernels are launched aside.
+    pub(crate) aside: bool,
+    /// What products aside read.
+    read_aside: Vec<Range<u64>>,
     /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
     folded: Vec<bool>,
     /// Perceptrons that one kernel computes, by position of their last layer.
@@ -175,6 +184,8 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
+            aside: false,
+            read_aside: Vec::new(),
             folded,
             perceptrons,
             summed: summed_embeddings(graph, tools.plan),
@@ -271,8 +282,46 @@ impl<'a> Lowering<'a> {
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
-        let graph = self.tools.graph;
-        if self.folded[step.op] { Ok(()) } else { graph.ops()[step.op].lower_backward(self, step) }
+        if self.folded[step.op] {
+            return Ok(());
+        }
+        self.wait_for_readers(step);
+        self.tools.graph.ops()[step.op].lower_backward(self, step)
+    }
+
+    /// Sees to it that products aside have read what a step of the backward pass writes: cotangents of its operands, and, where an
+    /// activation's slope is applied in place, that of its output.
+    fn wait_for_readers(&mut self, step: &Backward) {
+        if self.read_aside.is_empty() {
+            return;
+        }
+        let op = &self.tools.graph.ops()[step.op];
+        // Such an op does the steps of others, too.
+        let several = self.perceptrons[step.op].is_some() || matches!(op, Op::Point(_));
+        let written = op
+            .operands()
+            .into_iter()
+            .zip(&step.writes)
+            .filter(|(_, write)| matches!(write, Some(Write::Set | Write::Add)));
+        let written = written.map(|(operand, _)| operand).chain(op.outputs());
+        let overwritten = written
+            .filter_map(|value| self.cotangent_range(value))
+            .any(|range| self.read_aside.iter().any(|read| read.start < range.end && range.start < read.end));
+        if several || overwritten {
+            self.tape.wait();
+            self.read_aside.clear();
+        }
+    }
+
+    fn cotangent_range(&self, value: Value) -> Option<Range<u64>> {
+        let at = self.maybe_cotangent(value)?;
+        Some(at..at + self.cotangent_bytes(value) as u64)
+    }
+
+    /// Notes what a product aside reads.
+    pub(crate) fn reads_aside(&mut self, view: View) {
+        let bytes = view.rows * view.pitch * bytes(view.half);
+        self.read_aside.push(view.at..view.at + bytes as u64);
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {
@@ -377,6 +426,11 @@ impl<'a> Lowering<'a> {
         let add = std::mem::replace(&mut self.written[param.0], true);
         let at = self.addresses.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
         (at, add)
+    }
+
+    /// Whether one op alone reads a parameter, and so writes its gradient.
+    pub(crate) fn is_alone(&self, param: Param) -> bool {
+        self.tools.graph.ops().iter().filter(|op| op.reads().params.contains(&param)).count() == 1
     }
 
     /// Scratch for one op's partial sums.

@@ -48,7 +48,7 @@ impl Lowering<'_> {
         arguments: Arguments,
     ) -> Result<()> {
         let function = self.tools.kernels.get(unit, name)?;
-        self.tape.kernel(label, function, grid, block, shared, arguments)
+        self.tape.kernel_where(label, function, grid, block, shared, arguments, self.aside)
     }
 
     /// A kernel with a thread per entry of `rows × width`.

@@ -9,7 +9,7 @@
 use super::{Linear, Perceptron, cases, cuda_perceptron};
 use crate::Result;
 use crate::cuda::Precision;
-use crate::cuda::blas::{Onto, Operand, Places};
+use crate::cuda::blas::{Onto, Operand, Places, Product};
 use crate::cuda::check::Case;
 use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, MIXED, ROWWISE, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, ROWS_PER_SUM, SCALAR, View};
@@ -295,13 +295,24 @@ impl Lowering<'_> {
         onto: Option<u64>,
         bias: Option<(u64, usize)>,
     ) -> Result<()> {
+        let (product, places) = self.planned([left, right], out, onto, bias)?;
+        self.tape.product(label, product, places);
+        Ok(())
+    }
+
+    /// A product of the library with its algorithm chosen.
+    pub(super) fn planned(
+        &self,
+        [left, right]: [Factor; 2],
+        out: Factor,
+        onto: Option<u64>,
+        bias: Option<(u64, usize)>,
+    ) -> Result<(Product, Places)> {
         let (precision, members) = (self.tools.precision, self.addresses.members);
         let places = Places { left: left.at, right: right.at, onto: onto.unwrap_or(out.at), out: out.at };
         let onto = if onto.is_some() { Onto::Matrix } else { Onto::Nothing };
         let operands = (left.operand, right.operand, out.operand);
-        let product = self.tools.blas.plan(precision, members, operands, out.half, places, onto, bias)?;
-        self.tape.product(label, product, places);
-        Ok(())
+        Ok((self.tools.blas.plan(precision, members, operands, out.half, places, onto, bias)?, places))
     }
 
     /// A factor of a product; in bf16 what is not stored in halves is rounded and packed in scratch, so many scalars after its

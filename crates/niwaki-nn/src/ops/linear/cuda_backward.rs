@@ -36,7 +36,7 @@ impl Lowering<'_> {
             let onto = (write == Write::Add).then_some(dx.at);
             self.library_product("linear'", [slope, right], dx.into(), onto, None)?;
         }
-        self.weight_gradient(linear, x, slope, self.room(dy))?;
+        self.weight_gradient(linear, x, dy, slope)?;
         if let (Some(residual), Some(Some(write @ (Write::Set | Write::Add)))) =
             (linear.residual, step.writes.get(1))
         {
@@ -129,14 +129,23 @@ impl Lowering<'_> {
         Ok(true)
     }
 
-    /// `dW (+)= inputᵀ · dz`, with so much of `dz` at the start of scratch.
-    fn weight_gradient(&mut self, linear: &Linear, x: View, slope: Factor, room: usize) -> Result<()> {
+    /// `dW (+)= inputᵀ · dz`, with the factor of `dz` at the start of scratch where it was rounded. Nothing in the pass needs it, so it
+    /// runs aside, unless it reads scratch or others write the same gradient.
+    fn weight_gradient(&mut self, linear: &Linear, x: View, dy: View, slope: Factor) -> Result<()> {
         let (gradient, add) = self.gradient(linear.weight);
         let out = Factor { operand: self.weight_operand(linear, false), at: gradient, half: false };
-        let input = self.factor(x, room)?;
+        let input = self.factor(x, self.room(dy))?;
         let (left, right) = if linear.transposed { (slope, input) } else { (input, slope) };
         let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };
-        self.library_product("weight'", [left, right], out, add.then_some(gradient), None)
+        let (product, places) = self.planned([left, right], out, add.then_some(gradient), None)?;
+        if self.is_alone(linear.weight) && self.room(x) + self.room(dy) == 0 {
+            self.reads_aside(x);
+            self.reads_aside(dy);
+            self.tape.product_aside("weight'", product, places);
+        } else {
+            self.tape.product("weight'", product, places);
+        }
+        Ok(())
     }
 
     fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::{LayerNorm, RmsNorm};
 use crate::cuda::check::{Case, ROWS, followed, grown};
 use crate::cuda::kernels::{File, Unit};
-use crate::cuda::lower::{Lowering, Partial, Program, ROWS_PER_SUM, SCALAR};
+use crate::cuda::lower::{Lowering, Once, Partial, Program, ROWS_PER_SUM, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Value};
 use crate::layout::Param;
@@ -110,8 +110,10 @@ impl Lowering<'_> {
             (Some(_), true) => self.bias_behind(norm.input),
             _ => None,
         };
-        // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone.
-        let partial = self.scratch(self.addresses.members * blocks * 3 * x.width);
+        // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone. They are added up aside,
+        // so they have a place of their own.
+        let count = self.addresses.members * blocks * 3 * x.width;
+        let (partial, _) = self.once(Once::Sums(step.op), count * SCALAR);
         let dx = match step.writes[0] {
             Some(_) => Some(self.cotangent(norm.input)?),
             None => None,
@@ -137,6 +139,8 @@ impl Lowering<'_> {
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
         let columns = if norm.bias.is_some() { 2 * x.width } else { x.width };
+        self.aside =
+            [Some(norm.gain), norm.bias, behind].into_iter().flatten().all(|param| self.is_alone(param));
         let sums = Partial { blocks, pitch: 3 * x.width, columns };
         self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
         if let Some(bias) = behind {
@@ -145,6 +149,7 @@ impl Lowering<'_> {
             self.gather_partials(label, third, sums, (bias, x.width), None)?;
             self.totalled[norm.input.position()] = true;
         }
+        self.aside = false;
         Ok(())
     }
 }
