@@ -145,7 +145,7 @@ mod cuda {
             let mut start = 0;
             for &input in &self.inputs {
                 let x = to.view(input)?;
-                to.combine("concat", Combine::Scaled, x, x, 1.0, out.from_column(start), false)?;
+                to.combine("concat", Combine::Scaled, x, x, 1.0, out.at_column(start), false)?;
                 start += x.width;
             }
             Ok(())
@@ -158,7 +158,7 @@ mod cuda {
                 let width = to.shape(input).width;
                 if let Some(write) = write {
                     let into = to.cotangent_view(input)?;
-                    let part = View { width, ..from.from_column(start) };
+                    let part = View { width, ..from.at_column(start) };
                     to.combine("concat'", Combine::Scaled, part, part, 1.0, into, *write == Write::Add)?;
                 }
                 start += width;

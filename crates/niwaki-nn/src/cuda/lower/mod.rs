@@ -113,7 +113,7 @@ pub(crate) struct View {
 
 impl View {
     /// The same from a column on.
-    pub(crate) fn from_column(self, column: usize) -> Self {
+    pub(crate) fn at_column(self, column: usize) -> Self {
         Self { at: self.at + (column * bytes(self.half)) as u64, ..self }
     }
 }

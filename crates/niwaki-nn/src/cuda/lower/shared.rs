@@ -174,7 +174,7 @@ impl Lowering<'_> {
         let (at, _) = self.once(Once::Whole(value.position()), bytes);
         let from = self.view(value)?;
         let first = self.row.map_or(0, |row| row * from.width);
-        let to = View { at, half: false, ..from }.from_column(first);
+        let to = View { at, half: false, ..from }.at_column(first);
         self.combine("whole", Combine::Scaled, from, from, 1.0, to, false)?;
         Ok(at)
     }

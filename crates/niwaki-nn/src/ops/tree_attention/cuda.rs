@@ -63,9 +63,11 @@ fn stages_of_halves(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width + 8) * SCALAR / 2) as u32
 }
 
-/// Parts into which the work on keys and values is cut so that this many blocks, of so many tiles, fill the device about twice.
+/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
+/// multiprocessor, where there are so few.
 fn parts(multiprocessors: usize, blocks: usize, tiles: usize) -> usize {
-    (2 * multiprocessors / blocks.max(1)).clamp(1, tiles.div_ceil(2).clamp(1, 8))
+    let sets = 2 * multiprocessors / blocks.max(1);
+    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2).clamp(1, 8))
 }
 
 /// The kernels of all rows.
