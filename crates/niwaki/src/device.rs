@@ -52,7 +52,7 @@ impl DeviceArgs {
     }
 }
 
-fn name(precision: Precision) -> &'static str {
+pub(crate) fn name(precision: Precision) -> &'static str {
     match precision {
         Precision::F32 => "f32",
         Precision::Tf32 => "tf32",

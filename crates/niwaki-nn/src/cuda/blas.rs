@@ -15,7 +15,8 @@ pub enum Precision {
     /// Operands rounded to tf32 (10 mantissa bits).
     #[default]
     Tf32,
-    /// Operands of the library's products rounded to bf16 (7 mantissa bits); products fused with GELU keep tf32's ten.
+    /// Operands of the library's products rounded to bf16 (7 mantissa bits), and what lies between ops of transformers stored so;
+    /// products of what is not keep tf32's ten bits where they are fused with GELU.
     Bf16,
 }
 
@@ -39,7 +40,8 @@ const WORKSPACE: usize = 32 << 20;
 /// The library's handle with its scratch memory.
 pub(crate) struct Blas {
     handle: sys::cublasLtHandle_t,
-    workspace: Buffer,
+    /// For products on each of the device's streams.
+    workspaces: [Buffer; 2],
 }
 
 /// Where a product's operands lie on the device.
@@ -86,16 +88,17 @@ impl Blas {
             let _alone = alone();
             result::create_handle().map_err(fail("create"))?
         };
-        Ok(Self { handle, workspace: device.allocate(WORKSPACE)? })
+        Ok(Self { handle, workspaces: [device.allocate(WORKSPACE)?, device.allocate(WORKSPACE)?] })
     }
 
     /// Plans `out[rows, columns] = left · right (+ onto) (+ bias)` for `members` members. A bias is an address and the
-    /// elements from one member's to the next. In bf16 both operands are bf16 in memory; the rest stays f32.
+    /// elements from one member's to the next. In bf16 both operands are bf16 in memory; the rest is f32 or, with `half`, bf16 too.
     pub(crate) fn plan(
         &self,
         precision: Precision,
         members: usize,
         (left, right, out): (Operand, Operand, Operand),
+        half: bool,
         places: Places,
         onto: Onto,
         bias: Option<(u64, usize)>,
@@ -108,6 +111,7 @@ impl Blas {
             Precision::Tf32 => (Compute::CUBLAS_COMPUTE_32F_FAST_TF32, single),
             Precision::Bf16 => (Compute::CUBLAS_COMPUTE_32F, (sys::cudaDataType_t::CUDA_R_16BF, 2)),
         };
+        let (result_scalar, result_bytes) = if half { (sys::cudaDataType_t::CUDA_R_16BF, 2) } else { single };
         let desc =
             result::create_matmul_desc(compute, sys::cudaDataType_t::CUDA_R_32F).map_err(fail("desc"))?;
         // cuBLAS is column-major: a row-major product `L · R` is the column-major `Rᵀ · Lᵀ`, so the operands swap.
@@ -161,7 +165,7 @@ impl Blas {
                 .map_err(fail("stride"))?;
                 Ok(layout)
             };
-            let layouts = [layout(scalar, right)?, layout(scalar, left)?, layout(single.0, out)?];
+            let layouts = [layout(scalar, right)?, layout(scalar, left)?, layout(result_scalar, out)?];
             let preference = result::create_matmul_pref().map_err(fail("preference"))?;
             let workspace = WORKSPACE;
             result::set_matmul_pref_attribute(
@@ -171,13 +175,23 @@ impl Blas {
                 8,
             )
             .map_err(fail("workspace"))?;
+            // A bias in halves is aligned to 8 bytes only; it counts with the result.
+            let beside = bias.filter(|_| half).map_or(0, |(address, _)| address);
             // The library's default promise of 256 bytes does not hold for every parameter.
             use sys::cublasLtMatmulPreferenceAttributes_t as Preference;
             for (side, at, stride) in [
                 (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, places.right, right.stride * bytes),
                 (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, places.left, left.stride * bytes),
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, places.onto, out.stride * 4),
-                (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, places.out, out.stride * 4),
+                (
+                    Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                    places.onto,
+                    out.stride * result_bytes,
+                ),
+                (
+                    Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+                    places.out | beside,
+                    out.stride * result_bytes,
+                ),
             ] {
                 let alignment = alignment(at, stride);
                 result::set_matmul_pref_attribute(preference, side, (&raw const alignment).cast(), 4)
@@ -203,7 +217,7 @@ impl Blas {
         }
     }
 
-    /// Queues the product on `device`'s stream.
+    /// Queues the product on `device`'s stream, or on the one aside.
     ///
     /// # Safety
     /// The addresses must hold `members` operands of the planned shapes.
@@ -212,7 +226,10 @@ impl Blas {
         device: &Device,
         product: &Product,
         Places { left, right, onto, out }: Places,
+        aside: bool,
     ) -> Result<()> {
+        let [workspace, other] = &self.workspaces;
+        let (workspace, stream) = if aside { (other, device.aside) } else { (workspace, device.stream) };
         let (one, keep) = (1.0_f32, product.onto);
         // SAFETY: the plan's descriptors are live; addresses are the caller's word.
         unsafe {
@@ -230,9 +247,9 @@ impl Blas {
                 out as *mut c_void,
                 product.layouts[2],
                 &raw const product.algorithm,
-                self.workspace.at as *mut c_void,
+                workspace.at as *mut c_void,
                 WORKSPACE,
-                device.stream as sys::cudaStream_t,
+                stream as sys::cudaStream_t,
             )
         }
         .map_err(fail("product"))

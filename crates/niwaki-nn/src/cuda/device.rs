@@ -1,4 +1,4 @@
-//! The device itself: finding the driver and its libraries at run time, one context, one stream, plain allocations.
+//! The device itself: finding the driver and its libraries at run time, one context, a stream and one aside, plain allocations.
 //!
 //! Nothing here is linked: a machine without a GPU loads the same binary and gets one clear line as its
 //! error. It knows nothing about graphs or parameters.
@@ -82,11 +82,16 @@ pub(crate) fn preload_compiler() -> Result<()> {
     preload("nvrtc", "the CUDA runtime compiler (libnvrtc, CUDA 12 or 13)")
 }
 
-/// One GPU with its context and stream. Not shared between threads.
+/// One GPU with its context and streams. Not shared between threads.
 pub(crate) struct Device {
     handle: sys::CUdevice,
     /// The stream that all work of this device is queued on.
     pub(crate) stream: sys::CUstream,
+    /// A second stream, for work that what follows need not wait for.
+    pub(crate) aside: sys::CUstream,
+    /// Marks between the two.
+    forked: sys::CUevent,
+    joined: sys::CUevent,
     /// Marketing name, for reports.
     pub(crate) name: String,
     /// Compute capability, major and minor.
@@ -134,10 +139,43 @@ impl Device {
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
             let mut driver_version = 0;
             sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;
-            let stream =
-                result::stream::create(result::stream::StreamKind::NonBlocking).named("cuStreamCreate")?;
+            let create =
+                || result::stream::create(result::stream::StreamKind::NonBlocking).named("cuStreamCreate");
+            let (stream, aside) = (create()?, create()?);
+            let mark =
+                || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).named("cuEventCreate");
+            let (forked, joined) = (mark()?, mark()?);
             let name = result::device::get_name(handle).named("cuDeviceGetName")?;
-            Ok(Self { handle, stream, name, capability, multiprocessors, driver_version })
+            Ok(Self {
+                handle,
+                stream,
+                aside,
+                forked,
+                joined,
+                name,
+                capability,
+                multiprocessors,
+                driver_version,
+            })
+        }
+    }
+
+    /// What is queued aside from now on waits for what has been queued.
+    pub(crate) fn fork(&self) -> Result<()> {
+        Self::order(self.forked, self.stream, self.aside)
+    }
+
+    /// What is queued from now on waits for what has been queued aside.
+    pub(crate) fn join(&self) -> Result<()> {
+        Self::order(self.joined, self.aside, self.stream)
+    }
+
+    fn order(mark: sys::CUevent, first: sys::CUstream, then: sys::CUstream) -> Result<()> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and streams are live.
+        unsafe {
+            result::event::record(mark, first).named("cuEventRecord")?;
+            result::stream::wait_event(then, mark, flags).named("cuStreamWaitEvent")
         }
     }
 
@@ -216,10 +254,12 @@ impl Device {
         block: u32,
         shared: u32,
         arguments: &mut [*mut c_void],
+        aside: bool,
     ) -> Result<()> {
+        let stream = if aside { self.aside } else { self.stream };
         // SAFETY: passed on to the caller.
         unsafe {
-            result::launch_kernel(kernel, grid, (block, 1, 1), shared, self.stream, arguments)
+            result::launch_kernel(kernel, grid, (block, 1, 1), shared, stream, arguments)
                 .named("cuLaunchKernel")
         }
     }
@@ -273,6 +313,9 @@ impl Drop for Device {
     fn drop(&mut self) {
         // SAFETY: created in `open`, released once. A failure at exit has nobody left to hear it.
         unsafe {
+            let _ = result::event::destroy(self.forked);
+            let _ = result::event::destroy(self.joined);
+            let _ = result::stream::destroy(self.aside);
             let _ = result::stream::destroy(self.stream);
             let _ = result::primary_ctx::release(self.handle);
         }

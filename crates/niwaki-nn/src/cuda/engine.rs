@@ -9,6 +9,7 @@ use super::lower::{Lowering, Program, SCALAR, Tools, padded};
 use super::parameters::Parameters;
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted, check_length, no_items};
+use super::storage::halves;
 use super::update::Update;
 use crate::engine::{Choosing, CotangentFn, Engine, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
@@ -43,6 +44,8 @@ pub struct Cuda {
     pub(super) items: usize,
     pub(super) options: Options,
     hopper: bool,
+    /// Values that are stored in halves, by position.
+    halves: Vec<bool>,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
     pub(super) session: Option<Session>,
     /// The session of the number of items before this one, which programs that go to and fro come back to.
@@ -66,7 +69,8 @@ impl Cuda {
         let hopper = device.capability == (9, 0);
         let target = target(&device);
         let cache = options.cache.clone().or_else(cache_folder);
-        let program = Program { graph, outputs, precision: options.precision, hopper };
+        let halves = halves(graph, outputs, options.precision);
+        let program = Program { graph, outputs, precision: options.precision, hopper, halves: &halves };
         let units = Lowering::units(&program)?;
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
@@ -83,6 +87,7 @@ impl Cuda {
             items: 0,
             options: options.clone(),
             hopper,
+            halves,
             session: None,
             spare: None,
             parameters,
@@ -186,6 +191,7 @@ impl Cuda {
                 kernels: &self.kernels,
                 precision: self.options.precision,
                 hopper: self.hopper,
+                halves: &self.halves,
                 multiprocessors: self.device.multiprocessors as usize,
             },
             alone: &self.alone,

@@ -2,6 +2,7 @@
 //!
 //! Files are compiled side by side on threads of the host, and only those that the program calls for.
 
+use super::blas::Precision;
 use super::compile::{Image, Module, Target};
 use super::device::refused;
 use crate::Result;
@@ -11,8 +12,9 @@ use std::path::Path;
 
 const COMMON: &str = include_str!("kernels/common.cu");
 
-/// What kernels with a thread per entry share.
+/// What kernels with a thread per entry share, and its constant: whether an array may be in halves.
 pub(crate) const ENTRIES: &str = include_str!("kernels/entries.cu");
+pub(crate) const MIXED: &[&str] = &["MIXED"];
 
 /// Products of a warp on the tensor cores; it has the constant `TENSOR_SPLIT`.
 pub(crate) const PRODUCTS: &str = include_str!("kernels/products.cu");
@@ -45,10 +47,10 @@ pub(crate) struct Unit {
 }
 
 /// Row-wise and entry-wise work that several ops share, sums over rows.
-pub(crate) const ROWWISE: Unit = Unit::plain(&File {
+pub(crate) const ROWWISE: &File = &File {
     name: "rows",
     source: &[ENTRIES, include_str!("kernels/rows.cu")],
-    constants: &[],
+    constants: MIXED,
     kernels: &[
         ("combine", 0),
         ("finish", 0),
@@ -56,7 +58,7 @@ pub(crate) const ROWWISE: Unit = Unit::plain(&File {
         ("column_sums", 0),
         ("gather_partials", 0),
     ],
-});
+};
 
 /// Optimisers.
 pub(crate) const STEP: Unit = Unit::plain(&File {
@@ -107,6 +109,11 @@ impl Unit {
         let mut all = [0; MOST];
         all[..values.len()].copy_from_slice(values);
         Self { file, values: all }
+    }
+
+    /// A file whose arrays may be in halves in bf16.
+    pub(crate) fn mixed(file: &'static File, precision: Precision) -> Self {
+        Self::sized(file, &[u8::from(precision == Precision::Bf16)])
     }
 
     fn values(&self) -> &[u8] {
@@ -207,9 +214,10 @@ impl Kernels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::compile;
     use crate::cuda::compile::Target;
     use crate::cuda::lower::{Lowering, Program};
-    use crate::cuda::{Precision, compile};
+    use crate::cuda::storage::halves;
     use crate::graph::Graph;
     use crate::ops::Op;
 
@@ -219,8 +227,9 @@ mod tests {
         for (_, case) in Op::cases() {
             let mut graph = Graph::new();
             let outputs = case(&mut graph).unwrap();
-            for precision in [Precision::F32, Precision::Tf32] {
-                let program = Program { graph: &graph, outputs: &outputs, precision, hopper };
+            for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
+                let halves = &*halves(&graph, &outputs, precision);
+                let program = Program { graph: &graph, outputs: &outputs, precision, hopper, halves };
                 units.extend(Lowering::units(&program).unwrap());
             }
         }

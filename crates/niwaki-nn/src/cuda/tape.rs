@@ -1,4 +1,5 @@
-//! Device work written down once and replayed: kernels, products and fills, then one CUDA graph of them all.
+//! Device work written down once and replayed: kernels, products and fills, then one CUDA graph of them all. Work comes one after the
+//! other, but for what runs aside, which only what says so waits for, and the tape's end.
 //!
 //! Knows addresses and launch shapes; nothing of ops or members.
 
@@ -76,10 +77,21 @@ enum Work {
     Zero { at: u64, bytes: usize },
 }
 
+struct Entry {
+    label: &'static str,
+    work: Work,
+    /// Whether it runs aside.
+    aside: bool,
+    /// Whether it waits for what runs aside.
+    waits: bool,
+}
+
 /// A list of device work with a label each, and its CUDA graph once captured.
 #[derive(Default)]
 pub(crate) struct Tape {
-    works: Vec<(&'static str, Work)>,
+    works: Vec<Entry>,
+    /// Whether the next work waits for what runs aside.
+    waits: bool,
     /// Whether everything was queued once.
     queued: bool,
     graph: Option<Captured>,
@@ -96,6 +108,20 @@ impl Tape {
         shared: u32,
         arguments: Arguments,
     ) -> Result<()> {
+        self.kernel_where(label, function, grid, block, shared, arguments, false)
+    }
+
+    /// Adds a kernel; one that runs aside reads and writes nothing that what follows writes before [`Tape::wait`].
+    pub(crate) fn kernel_where(
+        &mut self,
+        label: &'static str,
+        function: sys::CUfunction,
+        grid: (usize, usize, usize),
+        block: u32,
+        shared: u32,
+        arguments: Arguments,
+        aside: bool,
+    ) -> Result<()> {
         let (x, y, z) = grid;
         if x == 0 || y == 0 || z == 0 {
             return Ok(());
@@ -104,32 +130,48 @@ impl Tape {
             return Err(refused(format!("{label}: {x} × {y} × {z} blocks; use fewer members or lanes")));
         }
         let grid = (x as u32, y as u32, z as u32);
-        self.works.push((label, Work::Kernel { function, grid, block, shared, arguments: arguments.0 }));
+        self.push(label, Work::Kernel { function, grid, block, shared, arguments: arguments.0 }, aside);
         Ok(())
     }
 
     /// Adds a product.
     pub(crate) fn product(&mut self, label: &'static str, product: Product, places: Places) {
-        self.works.push((label, Work::Product { product, places }));
+        self.push(label, Work::Product { product, places }, false);
+    }
+
+    /// Adds a product that runs aside: what follows must not write what it reads or writes before [`Tape::wait`].
+    pub(crate) fn product_aside(&mut self, label: &'static str, product: Product, places: Places) {
+        self.push(label, Work::Product { product, places }, true);
+    }
+
+    /// What follows waits for what runs aside.
+    pub(crate) fn wait(&mut self) {
+        self.waits = true;
+    }
+
+    fn push(&mut self, label: &'static str, work: Work, aside: bool) {
+        let waits = std::mem::take(&mut self.waits);
+        self.works.push(Entry { label, work, aside, waits });
     }
 
     /// Adds a fill with zeros.
     pub(crate) fn zero(&mut self, label: &'static str, at: u64, bytes: usize) {
-        self.works.push((label, Work::Zero { at, bytes }));
+        self.push(label, Work::Zero { at, bytes }, false);
     }
 
-    fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work) -> Result<()> {
+    /// Queues one work, aside where asked to.
+    fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work, aside: bool) -> Result<()> {
         match work {
             Work::Kernel { function, grid, block, shared, arguments } => {
                 let mut pointers: Vec<*mut c_void> =
                     arguments.iter_mut().map(|argument| std::ptr::from_mut(argument).cast()).collect();
                 // SAFETY: lowering packed the arguments for this kernel, with addresses inside the engine's buffers.
-                unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers) }
+                unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers, aside) }
             }
             Work::Product { product, places } => {
                 let Some(blas) = blas else { return Err(refused("a product without its library")) };
                 // SAFETY: lowering planned the product for the operands at these addresses.
-                unsafe { blas.run(device, product, *places) }
+                unsafe { blas.run(device, product, *places, aside) }
             }
             Work::Zero { at, bytes } => device.zero(*at, *bytes),
         }
@@ -137,7 +179,23 @@ impl Tape {
 
     /// Queues a tape without products, work by work: for one that is written anew each time.
     pub(crate) fn run(&mut self, device: &Device) -> Result<()> {
-        self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, None, work))
+        self.works.iter_mut().try_for_each(|entry| Self::queue(device, None, &mut entry.work, false))
+    }
+
+    /// Queues everything, work aside on the second stream.
+    fn queue_all(&mut self, device: &Device, blas: &Blas) -> Result<()> {
+        let mut away = false;
+        for Entry { work, aside, waits, .. } in &mut self.works {
+            if *waits && std::mem::take(&mut away) {
+                device.join()?;
+            }
+            if *aside {
+                device.fork()?;
+                away = true;
+            }
+            Self::queue(device, Some(blas), work, *aside)?;
+        }
+        if away { device.join() } else { Ok(()) }
     }
 
     /// Queues everything: work by work on the first call, then as a CUDA graph. The libraries load their kernels when
@@ -148,12 +206,10 @@ impl Tape {
         }
         if self.graph.is_none() {
             let _alone = alone();
-            let mut each =
-                || self.works.iter_mut().try_for_each(|(_, work)| Self::queue(device, Some(blas), work));
             if !std::mem::replace(&mut self.queued, true) {
-                return each();
+                return self.queue_all(device, blas);
             }
-            self.graph = Some(Captured::record(device, each)?);
+            self.graph = Some(Captured::record(device, || self.queue_all(device, blas))?);
         }
         match &self.graph {
             Some(graph) => graph.launch(device),
@@ -164,8 +220,8 @@ impl Tape {
     /// Runs everything once, work by work, and gives each one's milliseconds.
     pub(crate) fn profile(&mut self, device: &Device, blas: &Blas) -> Result<Vec<(&'static str, f32)>> {
         let mut times = Vec::with_capacity(self.works.len());
-        for (label, work) in &mut self.works {
-            let took = device.time(|| Self::queue(device, Some(blas), work))?;
+        for Entry { label, work, .. } in &mut self.works {
+            let took = device.time(|| Self::queue(device, Some(blas), work, false))?;
             times.push((*label, took));
         }
         Ok(times)

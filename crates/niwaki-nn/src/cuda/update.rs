@@ -104,10 +104,10 @@ impl Update {
         tape.kernel("norm", get("norm_finish")?, (members.div_ceil(32), 1, 1), 32, 0, finish)?;
         match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
-                let step = arguments![parameters.at(), gradient, self.factors.at, length];
+                let step =
+                    arguments![parameters.at(), parameters.rounded_at(), gradient, self.factors.at, length];
                 tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
                 tape.run(device)?;
-                parameters.round_all(device, kernels)?;
             }
             StepRule::Adam { first, second, epsilon, decay } => {
                 let step = arguments![

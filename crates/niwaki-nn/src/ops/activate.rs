@@ -120,10 +120,11 @@ impl OnCpu for Activate {
 mod cuda {
     use super::{Activate, Activation};
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::{ROWWISE, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -150,11 +151,23 @@ mod cuda {
                 let kinds = [None, Gelu, Tanh, Silu, Elu, Sigmoid];
                 Ok(kinds.into_iter().map(|activation| g.activate(x, activation)).collect())
             }),
+            ("activate, inside", |g| {
+                let x = grown(g, "x", ROWS, 16)?;
+                use Activation::{Elu, Gelu, None, Sigmoid, Silu, Tanh};
+                let kinds = [None, Gelu, Tanh, Silu, Elu, Sigmoid];
+                let values = kinds.map(|activation| g.activate(x, activation));
+                let last = g.activate(x, Silu);
+                values.into_iter().map(|value| followed(g, value)).chain([Ok(last)]).collect()
+            }),
             ("activate relu", |g| {
                 let x = grown(g, "x", ROWS, 10)?;
                 Ok(vec![g.activate(x, Activation::Relu)])
             }),
         ];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input], vec![self.output]]
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(Vec::new())
@@ -170,21 +183,22 @@ mod cuda {
                 x.pitch,
                 none,
                 0_usize,
-                none,
                 out.at,
                 saved,
                 out.pitch,
                 x.rows,
                 x.rows_per_member,
-                x.width
+                x.width,
+                x.half,
+                out.half
             ];
-            to.per_entry("activate", (ROWWISE, "finish"), x.rows, x.width, arguments)
+            to.per_entry("activate", (to.mixed(ROWWISE), "finish"), x.rows, x.width, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
             let Self { input, activation, output } = *self;
             let Some(write) = step.writes[0] else { return Ok(()) };
-            let (from, into) = (to.cotangent_view(output)?, to.cotangent(input)?);
+            let (from, into) = (to.cotangent_view(output)?, to.cotangent_view(input)?);
             let kept = match (activation.code(), activation.keeps_slope()) {
                 // The identity's slope is 1, which scaling passes on.
                 (0, _) => return to.pass_on("activate'", input, output, 1.0, write),
@@ -195,12 +209,15 @@ mod cuda {
                 activation.code(),
                 from.at,
                 kept,
-                into,
+                into.at,
                 write == Write::Add,
                 from.rows,
-                from.width
+                from.width,
+                from.half,
+                into.half
             ];
-            to.per_entry("activate'", (ROWWISE, "activate_backward"), from.rows, from.width, arguments)
+            let kernel = (to.mixed(ROWWISE), "activate_backward");
+            to.per_entry("activate'", kernel, from.rows, from.width, arguments)
         }
     }
 }

@@ -192,6 +192,7 @@ mod cuda {
     use crate::cuda::kernels::{ENTRIES, File, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -221,6 +222,10 @@ mod cuda {
             let [again, _, _] = g.around(before, machines, arcs, neighbours)?;
             Ok(vec![gathered, after, before, again, operations])
         })];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            Vec::new()
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(vec![UNIT])

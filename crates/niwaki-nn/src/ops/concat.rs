@@ -105,23 +105,36 @@ impl OnCpu for Concat {
 mod cuda {
     use super::Concat;
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Combine, Lowering, Program, SCALAR, View};
+    use crate::cuda::lower::{Combine, Lowering, Program, View};
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
+    fn program(g: &mut Graph, width: usize) -> Result<Value> {
+        let a = grown(g, "a", ROWS, width)?;
+        let b = grown(g, "b", ROWS, width)?;
+        let twice = g.add(a, a)?;
+        let product = g.mul(a, b)?;
+        let square = g.mul(b, b)?;
+        let scaled = g.scale(product, -1.7);
+        let sum = g.add(twice, scaled)?;
+        g.concat(&[sum, b, square, sum])
+    }
+
     impl OnCuda for Concat {
-        const CASES: &'static [Case] = &[("concat, add, mul, scale", |g| {
-            let a = grown(g, "a", ROWS, 10)?;
-            let b = grown(g, "b", ROWS, 10)?;
-            let twice = g.add(a, a)?;
-            let product = g.mul(a, b)?;
-            let square = g.mul(b, b)?;
-            let scaled = g.scale(product, -1.7);
-            let sum = g.add(twice, scaled)?;
-            Ok(vec![g.concat(&[sum, b, square, sum])?])
-        })];
+        const CASES: &'static [Case] = &[
+            ("concat, add, mul, scale", |g| Ok(vec![program(g, 10)?])),
+            ("concat, add, mul, scale, inside", |g| {
+                let wide = program(g, 16)?;
+                Ok(vec![followed(g, wide)?])
+            }),
+        ];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            self.inputs.iter().chain([&self.output]).map(|&value| vec![value]).collect()
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(Vec::new())
@@ -132,8 +145,7 @@ mod cuda {
             let mut start = 0;
             for &input in &self.inputs {
                 let x = to.view(input)?;
-                let place = View { at: out.at + (start * SCALAR) as u64, ..out };
-                to.combine("concat", Combine::Scaled, x, x, 1.0, place, false)?;
+                to.combine("concat", Combine::Scaled, x, x, 1.0, out.at_column(start), false)?;
                 start += x.width;
             }
             Ok(())
@@ -146,7 +158,7 @@ mod cuda {
                 let width = to.shape(input).width;
                 if let Some(write) = write {
                     let into = to.cotangent_view(input)?;
-                    let part = View { at: from.at + (start * SCALAR) as u64, width, ..from };
+                    let part = View { width, ..from.at_column(start) };
                     to.combine("concat'", Combine::Scaled, part, part, 1.0, into, *write == Write::Add)?;
                 }
                 start += width;

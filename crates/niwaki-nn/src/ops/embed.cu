@@ -1,18 +1,19 @@
 // Row r of a launch is row `first + r * step` of its value, so the same kernels serve all rows (first 0, step 1) and one
 // row of every item.
 
-extern "C" __global__ void embed_forward(const float* table, long stride, const int* index, float* out, int first,
-                                         int step, int rows, int rows_per_member, int width) {
+extern "C" __global__ void embed_forward(const float* table, long stride, const int* index, ARRAY* out, int first,
+                                         int step, int rows, int rows_per_member, int width, int half) {
   ENTRY
   const long row = first + r * step;
   const int at = index[row];
-  out[row * width + c] = at < 0 ? 0.f : table[(long)(r / rows_per_member) * stride + (long)at * width + c];
+  const float x = at < 0 ? 0.f : table[(long)(r / rows_per_member) * stride + (long)at * width + c];
+  PUT(out, row * width + c, x, 0, half);
 }
 
 // Two tables at once: out[r] = left[left index] + right[right index]. width counts quads of columns.
 extern "C" __global__ void embed_pair_forward(const float4* left, const int* left_index, const float4* right,
-                                              const int* right_index, long stride, float4* out, int first, int step,
-                                              int rows, int rows_per_member, int width) {
+                                              const int* right_index, long stride, ARRAY* out, int first, int step,
+                                              int rows, int rows_per_member, int width, int half) {
   ENTRY
   const long row = first + r * step, member = (long)(r / rows_per_member) * stride;
   const int at = left_index[row], to = right_index[row];
@@ -22,13 +23,14 @@ extern "C" __global__ void embed_pair_forward(const float4* left, const int* lef
     const float4 other = right[member + (long)to * width + c];
     sum.x += other.x; sum.y += other.y; sum.z += other.z; sum.w += other.w;
   }
-  out[row * width + c] = sum;
+  PUT_FOUR(out, row * width + c, sum, half);
 }
 
 // A small table's gradient: 64 rows per block into a copy of the table in shared memory, a thread per column; partials
 // [member, block, entries * width].
 extern "C" __global__ void __launch_bounds__(128)
-    embed_backward_small(const float* dout, const int* index, float* partial, int rows_per_member, int entries, int width) {
+    embed_backward_small(const ARRAY* dout, const int* index, float* partial, int rows_per_member, int entries, int width,
+                         int half) {
   extern __shared__ float table[];
   const int member = blockIdx.y, first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
   for (int c = threadIdx.x; c < width; c += 128) {
@@ -37,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int r = first; r < last; ++r) {
       const long row = (long)member * rows_per_member + r;
       const int at = index[row];
-      const float d = dout[row * width + c];
+      const float d = TAKE(dout, row * width + c, half);
       if (at >= 0) table[at * width + c] += d;
     }
     for (int e = 0; e < entries; ++e)
@@ -46,9 +48,10 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // A large table's: each entry of dout added where it belongs (the gradient starts at zero or holds earlier uses).
-extern "C" __global__ void embed_backward_large(const float* dout, const int* index, float* gradient, long stride,
-                                                int rows, int rows_per_member, int width) {
+extern "C" __global__ void embed_backward_large(const ARRAY* dout, const int* index, float* gradient, long stride,
+                                                int rows, int rows_per_member, int width, int half) {
   ENTRY
   const int at = index[r];
-  if (at >= 0) atomicAdd(gradient + (long)(r / rows_per_member) * stride + (long)at * width + c, dout[r * width + c]);
+  if (at >= 0) atomicAdd(gradient + (long)(r / rows_per_member) * stride + (long)at * width + c,
+                         TAKE(dout, r * width + c, half));
 }

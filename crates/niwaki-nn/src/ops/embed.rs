@@ -87,8 +87,8 @@ impl OnCpu for Embed {
 #[cfg(feature = "cuda")]
 mod cuda {
     use super::Embed;
-    use crate::cuda::check::{Case, ROWS};
-    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::check::{Case, ROWS, followed};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
     use crate::cuda::lower::{Lowering, Partial, Program, ROWS_PER_SUM, SCALAR};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
@@ -102,7 +102,7 @@ mod cuda {
     const KERNELS: &File = &File {
         name: "embed",
         source: &[ENTRIES, include_str!("embed.cu")],
-        constants: &[],
+        constants: MIXED,
         kernels: &[
             ("embed_forward", 0),
             ("embed_pair_forward", 0),
@@ -110,8 +110,6 @@ mod cuda {
             ("embed_backward_large", 0),
         ],
     };
-
-    const UNIT: Unit = Unit::plain(KERNELS);
 
     /// Finds sums of two embeddings, each read by nothing else and asked for by nobody: they are looked up and added in
     /// one kernel, and both tables' gradients are taken from the sum's cotangent.
@@ -165,8 +163,10 @@ mod cuda {
                 out.rows,
                 out.rows_per_member,
                 out.width / 4,
+                out.half,
             ];
-            self.per_entry("embed", (UNIT, "embed_pair_forward"), out.rows, out.width / 4, arguments)?;
+            let kernel = (self.mixed(KERNELS), "embed_pair_forward");
+            self.per_entry("embed", kernel, out.rows, out.width / 4, arguments)?;
             Ok(true)
         }
     }
@@ -181,12 +181,28 @@ mod cuda {
         Ok(vec![g.add(token, place)?])
     }
 
-    impl OnCuda for Embed {
-        const CASES: &'static [Case] =
-            &[("embed", |g| program(g, 9, 20)), ("embed, large table", |g| program(g, 700, 20))];
+    fn inside(g: &mut Graph, entries: usize) -> Result<Vec<Value>> {
+        let sum = program(g, entries, 24)?[0];
+        let table = g.param("other", &[entries, 16], Init::Normal { deviation: 1.0 })?;
+        let tokens = g.indices("other tokens", ROWS, entries);
+        let other = g.embed(table, tokens)?;
+        Ok(vec![followed(g, sum)?, followed(g, other)?])
+    }
 
-        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
-            Ok(vec![UNIT])
+    impl OnCuda for Embed {
+        const CASES: &'static [Case] = &[
+            ("embed", |g| program(g, 9, 20)),
+            ("embed, large table", |g| program(g, 700, 20)),
+            ("embed, inside", |g| inside(g, 9)),
+            ("embed, large table, inside", |g| inside(g, 700)),
+        ];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.output]]
+        }
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![Unit::mixed(KERNELS, program.precision)])
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
@@ -206,8 +222,9 @@ mod cuda {
                 out.rows,
                 out.rows_per_member,
                 out.width,
+                out.half,
             ];
-            to.per_entry("embed", (UNIT, "embed_forward"), out.rows, out.width, arguments)
+            to.per_entry("embed", (to.mixed(KERNELS), "embed_forward"), out.rows, out.width, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, _: &Backward) -> Result<()> {
@@ -220,10 +237,12 @@ mod cuda {
             if columns <= SMALL_TABLE {
                 let blocks = out.rows_per_member.div_ceil(ROWS_PER_SUM);
                 let partial = to.scratch(to.addresses.members * blocks * columns);
-                let arguments = arguments![dout, integers, partial, out.rows_per_member, entries, out.width];
+                let arguments =
+                    arguments![dout, integers, partial, out.rows_per_member, entries, out.width, out.half];
                 let grid = (blocks, to.addresses.members, 1);
                 let shared = (columns * SCALAR) as u32;
-                to.launch("embed'", (UNIT, "embed_backward_small"), grid, 128, shared, arguments)?;
+                let kernel = (to.mixed(KERNELS), "embed_backward_small");
+                to.launch("embed'", kernel, grid, 128, shared, arguments)?;
                 let sums = Partial::dense(blocks, columns);
                 return to.gather_partials("embed'", partial, sums, (table, columns), None);
             }
@@ -235,9 +254,11 @@ mod cuda {
                     to.tape.zero("embed'", at, columns * SCALAR);
                 }
             }
-            let arguments =
-                arguments![dout, integers, gradient, to.length(), out.rows, out.rows_per_member, out.width];
-            to.per_entry("embed'", (UNIT, "embed_backward_large"), out.rows, out.width, arguments)
+            let arguments = arguments![dout, integers, gradient, to.length(), out.rows, out.rows_per_member]
+                .with(out.width)
+                .with(out.half);
+            let kernel = (to.mixed(KERNELS), "embed_backward_large");
+            to.per_entry("embed'", kernel, out.rows, out.width, arguments)
         }
     }
 }

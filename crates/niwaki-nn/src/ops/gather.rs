@@ -87,8 +87,8 @@ impl OnCpu for Gather {
 mod cuda {
     use super::Gather;
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
-    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
@@ -98,11 +98,9 @@ mod cuda {
     const KERNELS: &File = &File {
         name: "gather",
         source: &[ENTRIES, include_str!("gather.cu")],
-        constants: &[],
+        constants: MIXED,
         kernels: &[("gather_forward", 0), ("gather_forward_4", 0), ("gather_backward", 0)],
     };
-
-    const UNIT: Unit = Unit::plain(KERNELS);
 
     fn program(g: &mut Graph, width: usize) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, width)?;
@@ -110,12 +108,26 @@ mod cuda {
         Ok(vec![g.gather(x, index)?, x])
     }
 
-    impl OnCuda for Gather {
-        const CASES: &'static [Case] =
-            &[("gather", |g| program(g, 18)), ("gather, quads", |g| program(g, 20))];
+    fn inside(g: &mut Graph) -> Result<Vec<Value>> {
+        let x = grown(g, "x", ROWS, 24)?;
+        let index = g.indices("index", 9, ROWS);
+        let (one, other) = (g.gather(x, index)?, g.gather(x, index)?);
+        Ok(vec![followed(g, one)?, other, followed(g, x)?])
+    }
 
-        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
-            Ok(vec![UNIT])
+    impl OnCuda for Gather {
+        const CASES: &'static [Case] = &[
+            ("gather", |g| program(g, 18)),
+            ("gather, quads", |g| program(g, 20)),
+            ("gather, inside", inside),
+        ];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input], vec![self.output]]
+        }
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![Unit::mixed(KERNELS, program.precision)])
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
@@ -132,9 +144,11 @@ mod cuda {
                 from.rows,
                 out.rows,
                 rows,
-                width
+                width,
+                to.is_half(input),
+                to.is_half(output),
             ];
-            to.per_entry("gather", (UNIT, name), rows, width, arguments)
+            to.per_entry("gather", (to.mixed(KERNELS), name), rows, width, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -154,9 +168,11 @@ mod cuda {
                 from.rows,
                 out.rows,
                 items,
-                out.width
+                out.width,
+                to.is_half(input),
+                to.is_half(output),
             ];
-            to.per_entry("gather'", (UNIT, "gather_backward"), items, out.width, arguments)
+            to.per_entry("gather'", (to.mixed(KERNELS), "gather_backward"), items, out.width, arguments)
         }
     }
 }

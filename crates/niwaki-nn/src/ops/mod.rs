@@ -147,6 +147,9 @@ pub(crate) trait OnCuda {
     /// Programs in which the device is compared with the CPU, small but off the round sizes.
     const CASES: &'static [Case];
 
+    /// The values whose kernels read and write halves as well as f32, cotangents included: groups that must be stored alike.
+    fn halves(&self, graph: &Graph) -> Vec<Vec<Value>>;
+
     /// The kernel files that its passes in a program call for.
     ///
     /// # Errors
@@ -233,6 +236,11 @@ macro_rules! ops {
 
         #[cfg(feature = "cuda")]
         impl Op {
+            /// [`OnCuda::halves`]
+            pub(crate) fn halves(&self, graph: &Graph) -> Vec<Vec<Value>> {
+                match self { $(Self::$name(op) => op.halves(graph),)* }
+            }
+
             /// [`OnCuda::units`]
             pub(crate) fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
                 match self { $(Self::$name(op) => op.units(program),)* }

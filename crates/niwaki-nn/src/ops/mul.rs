@@ -92,6 +92,7 @@ mod cuda {
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
     use crate::cuda::lower::{Combine, Lowering, Program};
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -102,6 +103,10 @@ mod cuda {
             let product = g.mul(a, b)?;
             Ok(vec![product, g.mul(b, b)?])
         })];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.left], vec![self.right], vec![self.output]]
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(Vec::new())

@@ -184,6 +184,7 @@ mod cuda {
     use crate::cuda::kernels::{ENTRIES, File, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -208,6 +209,10 @@ mod cuda {
             let none = g.indices("other", 3, 1);
             Ok(vec![pairs, g.pairs(state, state, state, none)?, machines])
         })];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            Vec::new()
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(vec![UNIT])

@@ -239,6 +239,10 @@ mod cuda {
             ("pick_log_prob, many, masked", |g| program(g, 70, true)),
         ];
 
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            Vec::new()
+        }
+
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(vec![UNIT])
         }

@@ -181,6 +181,10 @@ mod cuda {
             ("pool, masked sum", |g| program(g, Pooling::Sum, true)),
         ];
 
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            Vec::new()
+        }
+
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(vec![UNIT])
         }

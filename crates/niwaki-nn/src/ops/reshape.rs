@@ -80,20 +80,33 @@ impl OnCpu for Reshape {
 mod cuda {
     use super::Reshape;
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
     use crate::cuda::lower::{Combine, Lowering, Program, View};
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
     impl OnCuda for Reshape {
-        const CASES: &'static [Case] = &[("reshape", |g| {
-            let x = grown(g, "x", ROWS, 10)?;
-            let wide = g.reshape(x, ROWS / 2)?;
-            // The operand is used again, and one result is reshaped back: cotangents must add up.
-            let back = g.reshape(wide, 2 * ROWS)?;
-            Ok(vec![g.mul(back, back)?, wide, x])
-        })];
+        const CASES: &'static [Case] = &[
+            ("reshape", |g| {
+                let x = grown(g, "x", ROWS, 10)?;
+                let wide = g.reshape(x, ROWS / 2)?;
+                // The operand is used again, and one result is reshaped back: cotangents must add up.
+                let back = g.reshape(wide, 2 * ROWS)?;
+                Ok(vec![g.mul(back, back)?, wide, x])
+            }),
+            ("reshape, inside", |g| {
+                let x = grown(g, "x", ROWS, 16)?;
+                let wide = g.reshape(x, ROWS / 2)?;
+                let back = g.reshape(wide, 2 * ROWS)?;
+                Ok(vec![followed(g, back)?, followed(g, wide)?, followed(g, x)?])
+            }),
+        ];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input], vec![self.output]]
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(Vec::new())

@@ -1,25 +1,61 @@
 // Row r of a launch is row `first + r * step` of its value, so the same kernels serve all rows (first 0, step 1) and one
 // row of every item.
 
-// Columns (i, i + half) of each head rotate by position times the pair's frequency, base^(-2i/head width), stretched as Rotary
-// says; `sign` -1 rotates back. A thread turns pair i of all heads: width = half.
-extern "C" __global__ void rope(const float* in, long in_pitch, const int* position, float* out, long out_pitch,
-                                int first, int step, int heads, double base, double factor, double low, double high,
-                                double original, float sign, int add, int rows, int width) {
-  ENTRY
-  const long row = first + r * step;
-  const int place = position[row] < 0 ? 0 : position[row];
-  const double plain = pow(base, -(double)c / width);
+// Cosine and sine by which pair i of `pairs` turns at a place: place times the pair's frequency, base^(-i/pairs), stretched as Rotary
+// says.
+__device__ __forceinline__ float2 turn(int place, int i, int pairs, double base, double factor, double low, double high,
+                                       double original) {
+  const double plain = pow(base, -(double)i / pairs);
   const double kept = fmin(fmax((original * plain / 6.283185307179586 - low) / (high - low), 0.0), 1.0);
   double sine, cosine;
   sincos(place * (plain * ((1.0 - kept) / factor + kept)), &sine, &cosine);
-  const float s = sign * (float)sine, k = (float)cosine;
-  in += row * in_pitch + c;
-  out += row * out_pitch + c;
+  return make_float2((float)cosine, (float)sine);
+}
+
+// Columns (i, i + half) of each head turn by their position; `sign` -1 turns back. A thread turns pair i of all heads: width = half.
+extern "C" __global__ void rope(const ARRAY* in, long in_pitch, const int* position, ARRAY* out, long out_pitch,
+                                int first, int step, int heads, double base, double factor, double low, double high,
+                                double original, float sign, int add, int rows, int width,
+                                int half_in, int half_out) {
+  ENTRY
+  const long row = first + r * step;
+  const int place = position[row] < 0 ? 0 : position[row];
+  const float2 by = turn(place, c, width, base, factor, low, high, original);
+  const float s = sign * by.y, k = by.x;
+  long from = row * in_pitch + c, to = row * out_pitch + c;
 #pragma unroll 4
-  for (int h = 0; h < heads; ++h, in += 2 * width, out += 2 * width) {
-    const float a = in[0], b = in[width];
-    put(out, a * k - b * s, add);
-    put(out + width, a * s + b * k, add);
+  for (int h = 0; h < heads; ++h, from += 2 * width, to += 2 * width) {
+    const float a = TAKE(in, from, half_in), b = TAKE(in, from + width, half_in);
+    PUT(out, to, a * k - b * s, add, half_out);
+    PUT(out, to + width, a * s + b * k, add, half_out);
   }
+}
+
+// The turns of all rows, [row, pair]; width = pairs.
+extern "C" __global__ void rope_turns(const int* position, float2* turns, double base, double factor, double low, double high,
+                                      double original, int rows, int width) {
+  ENTRY
+  turns[entry] = turn(position[r] < 0 ? 0 : position[r], c, width, base, factor, low, high, original);
+}
+
+// From halves to halves, all rows: a thread turns pairs i and i + 1 of one head, i even; `twos` of them make a head, width = heads *
+// twos.
+extern "C" __global__ void rope_halves(const Half* in, long in_pitch, const float2* turns, Half* out, long out_pitch, int twos,
+                                       float sign, int add, int rows, int width) {
+  ENTRY
+  const int head = c / twos, i = c % twos * 2, half = 2 * twos, column = head * 2 * half + i;
+  const float4 by = *(const float4*)(turns + (long)r * half + i);
+  const unsigned* from = (const unsigned*)(in + r * in_pitch + column);
+  unsigned* to = (unsigned*)(out + r * out_pitch + column);
+  // Entries i, i + 1 of the first half of the head and of the second.
+  const float4 x = four_floats(make_uint2(from[0], from[twos]));
+  float4 y = make_float4(x.x * by.x - x.z * sign * by.y, x.y * by.z - x.w * sign * by.w, x.x * sign * by.y + x.z * by.x,
+                         x.y * sign * by.w + x.w * by.z);
+  if (add) {
+    const float4 old = four_floats(make_uint2(to[0], to[twos]));
+    y.x += old.x; y.y += old.y; y.z += old.z; y.w += old.w;
+  }
+  const uint2 both = four_bf16(y);
+  to[0] = both.x;
+  to[twos] = both.y;
 }

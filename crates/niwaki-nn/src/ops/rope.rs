@@ -185,9 +185,9 @@ fn rotate<F: Real>(
 mod cuda {
     use super::{Rope, Rotary};
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
-    use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program, SCALAR};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
+    use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
     use crate::cuda::tape::arguments;
     use crate::graph::{Columns, Graph, Value};
     use crate::ops::OnCuda;
@@ -196,11 +196,51 @@ mod cuda {
     const KERNELS: &File = &File {
         name: "rope",
         source: &[ENTRIES, include_str!("rope.cu")],
-        constants: &[],
-        kernels: &[("rope", 0)],
+        constants: MIXED,
+        kernels: &[("rope", 0), ("rope_turns", 0), ("rope_halves", 0)],
     };
 
-    const UNIT: Unit = Unit::plain(KERNELS);
+    impl Lowering<'_> {
+        /// Cosine and sine of every row and pair, found once for all ops of a tape that turn alike.
+        fn turns(&mut self, rope: &Rope, pairs: usize) -> Result<u64> {
+            let Rope { rotary, position, output, .. } = *rope;
+            let Rotary { base, factor, low, high, original } = rotary;
+            let rows = self.all_rows(output);
+            let numbers = [base, factor, low, high, original].map(f64::to_bits);
+            let what = Once::Turns { position: position.position(), pairs, numbers };
+            let (at, first) = self.once(what, rows * pairs * 2 * SCALAR);
+            if first {
+                let arguments = arguments![self.integers(position), at, base, factor, low, high, original]
+                    .with(rows)
+                    .with(pairs);
+                self.per_entry("rope", (self.mixed(KERNELS), "rope_turns"), rows, pairs, arguments)?;
+            }
+            Ok(at)
+        }
+
+        /// All rows from halves to halves, two columns of both halves of a head at a time; whether it could.
+        fn rope_halves(
+            &mut self,
+            label: &'static str,
+            rope: &Rope,
+            [(from, from_pitch), (into, into_pitch)]: [(u64, usize); 2],
+            (sign, add): (f32, bool),
+        ) -> Result<bool> {
+            let Rope { input, heads, head_width, output, .. } = *rope;
+            let able = self.is_half(input.value) && self.is_half(output);
+            if !able || self.row.is_some() || !head_width.is_multiple_of(4) || !input.start.is_multiple_of(2)
+            {
+                return Ok(false);
+            }
+            let (rows, twos) = (self.all_rows(output), head_width / 4);
+            let turns = self.turns(rope, 2 * twos)?;
+            let arguments = arguments![from, from_pitch, turns, into, into_pitch, twos, sign, add]
+                .with(rows)
+                .with(heads * twos);
+            self.per_entry(label, (self.mixed(KERNELS), "rope_halves"), rows, heads * twos, arguments)?;
+            Ok(true)
+        }
+    }
 
     fn program(g: &mut Graph, rotary: Rotary) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, 3 * 8 + 5)?;
@@ -208,25 +248,42 @@ mod cuda {
         Ok(vec![g.rope(Columns { value: x, start: 5 }, 3, 8, rotary, position)?])
     }
 
+    fn inside(g: &mut Graph) -> Result<Vec<Value>> {
+        let x = grown(g, "x", ROWS, 4 * 8)?;
+        let position = g.indices("position", ROWS, 50);
+        let turned = g.rope(Columns { value: x, start: 8 }, 3, 8, Rotary::plain(10_000.0), position)?;
+        let other = g.rope(x.into(), 2, 8, Rotary::plain(100.0), position)?;
+        Ok(vec![followed(g, turned)?, other, followed(g, x)?])
+    }
+
     impl OnCuda for Rope {
         const CASES: &'static [Case] = &[
             ("rope", |g| program(g, Rotary::plain(10_000.0))),
+            ("rope, inside", inside),
             // Frequencies 1, .1, .01, .001 go round 8, .8, .08 and .008 times over 50 positions: kept, shared, slowed, slowed.
             ("rope, stretched", |g| {
                 program(g, Rotary { base: 1e4, factor: 8.0, low: 0.5, high: 2.0, original: 50.0 })
             }),
         ];
 
-        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
-            Ok(vec![UNIT])
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input.value], vec![self.output]]
+        }
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![Unit::mixed(KERNELS, program.precision)])
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
             let Self { input, heads, head_width, rotary, position, output } = *self;
             let out = to.view(output)?;
             let (first, step) = to.rows_of(output);
-            let from = to.base(input.value)? + (input.start * SCALAR) as u64;
+            let from = to.base(input.value)? + (input.start * to.bytes(input.value)) as u64;
             let half = head_width / 2;
+            let places = [(from, to.shape(input.value).width), (to.base(output)?, out.width)];
+            if to.rope_halves("rope", self, places, (1.0, false))? {
+                return Ok(());
+            }
             let arguments = arguments![
                 from,
                 to.shape(input.value).width,
@@ -245,8 +302,10 @@ mod cuda {
                 false,
                 out.rows,
                 half,
+                to.is_half(input.value),
+                out.half,
             ];
-            to.per_entry("rope", (UNIT, "rope"), out.rows, half, arguments)
+            to.per_entry("rope", (to.mixed(KERNELS), "rope"), out.rows, half, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -255,6 +314,11 @@ mod cuda {
             let Some((into, add)) = targets[0] else { return Ok(()) };
             let half = head_width / 2;
             let rows = to.all_rows(output);
+            let places =
+                [(to.cotangent(output)?, to.shape(output).width), (into, to.shape(input.value).width)];
+            if to.rope_halves("rope'", self, places, (-1.0, add))? {
+                return Ok(());
+            }
             let arguments = arguments![
                 to.cotangent(output)?,
                 to.shape(output).width,
@@ -273,8 +337,10 @@ mod cuda {
                 add,
                 rows,
                 half,
+                to.is_half(output),
+                to.is_half(input.value),
             ];
-            to.per_entry("rope'", (UNIT, "rope"), rows, half, arguments)
+            to.per_entry("rope'", (to.mixed(KERNELS), "rope"), rows, half, arguments)
         }
     }
 }

@@ -82,6 +82,7 @@ mod cuda {
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
     use crate::cuda::lower::{Combine, Lowering, Program};
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::Backward;
 
@@ -90,6 +91,10 @@ mod cuda {
             let a = grown(g, "a", ROWS, 10)?;
             Ok(vec![g.scale(a, -1.7), a])
         })];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input], vec![self.output]]
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(Vec::new())

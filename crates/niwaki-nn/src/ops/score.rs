@@ -133,6 +133,7 @@ mod cuda {
     use crate::cuda::kernels::{ENTRIES, File, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -151,6 +152,10 @@ mod cuda {
             let key = grown(g, "key", 7, 20)?;
             Ok(vec![g.score(query, key, 0.3)?])
         })];
+
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            Vec::new()
+        }
 
         fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
             Ok(vec![UNIT])

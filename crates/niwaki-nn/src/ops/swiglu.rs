@@ -118,45 +118,68 @@ vectorised! {
 mod cuda {
     use super::Swiglu;
     use crate::Result;
-    use crate::cuda::check::{Case, ROWS, grown};
-    use crate::cuda::kernels::{ENTRIES, File, Unit};
+    use crate::cuda::check::{Case, ROWS, followed, grown};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
     use crate::cuda::lower::{Lowering, Program};
     use crate::cuda::tape::arguments;
+    use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
     const KERNELS: &File = &File {
         name: "swiglu",
         source: &[ENTRIES, include_str!("swiglu.cu")],
-        constants: &[],
-        kernels: &[("swiglu_forward", 0), ("swiglu_backward", 0)],
+        constants: MIXED,
+        kernels: &[
+            ("swiglu_forward", 0),
+            ("swiglu_backward", 0),
+            ("swiglu_forward_8", 0),
+            ("swiglu_backward_8", 0),
+        ],
     };
 
-    const UNIT: Unit = Unit::plain(KERNELS);
+    /// The kernel and the entries of a row: halves go by eight.
+    fn grouped(halves: bool, [one, eight]: [&'static str; 2], width: usize) -> (&'static str, usize) {
+        if halves { (eight, width / 8) } else { (one, width) }
+    }
 
     impl OnCuda for Swiglu {
-        const CASES: &'static [Case] = &[("swiglu", |g| {
-            let x = grown(g, "x", ROWS, 20)?;
-            // The operand is used again: cotangents must add up.
-            Ok(vec![g.swiglu(x)?, x])
-        })];
+        const CASES: &'static [Case] = &[
+            ("swiglu", |g| {
+                let x = grown(g, "x", ROWS, 20)?;
+                // The operand is used again: cotangents must add up.
+                Ok(vec![g.swiglu(x)?, x])
+            }),
+            ("swiglu, inside", |g| {
+                let x = grown(g, "x", ROWS, 48)?;
+                let (once, other) = (g.swiglu(x)?, g.swiglu(x)?);
+                Ok(vec![followed(g, once)?, other, followed(g, x)?])
+            }),
+        ];
 
-        fn units(&self, _: &Program<'_>) -> Result<Vec<Unit>> {
-            Ok(vec![UNIT])
+        fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+            vec![vec![self.input], vec![self.output]]
+        }
+
+        fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
+            Ok(vec![Unit::mixed(KERNELS, program.precision)])
         }
 
         fn lower(&self, to: &mut Lowering<'_>, _: usize) -> Result<()> {
             let (x, out) = (to.view(self.input)?, to.view(self.output)?);
-            let arguments = arguments![x.at, x.pitch, out.at, out.pitch, out.rows, out.width];
-            to.per_entry("swiglu", (UNIT, "swiglu_forward"), out.rows, out.width, arguments)
+            let (name, width) =
+                grouped(x.half && out.half, ["swiglu_forward", "swiglu_forward_8"], out.width);
+            let arguments = arguments![x.at, x.pitch, out.at, out.pitch, out.rows, width, x.half, out.half];
+            to.per_entry("swiglu", (to.mixed(KERNELS), name), out.rows, width, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
             let Some(write) = step.writes[0] else { return Ok(()) };
             let (x, d, into) =
-                (to.base(self.input)?, to.cotangent_view(self.output)?, to.cotangent(self.input)?);
-            let arguments = arguments![x, d.at, into, write == Write::Add, d.rows, d.width];
-            to.per_entry("swiglu'", (UNIT, "swiglu_backward"), d.rows, d.width, arguments)
+                (to.view(self.input)?, to.cotangent_view(self.output)?, to.cotangent(self.input)?);
+            let (name, width) = grouped(x.half && d.half, ["swiglu_backward", "swiglu_backward_8"], d.width);
+            let arguments = arguments![x.at, d.at, into, write == Write::Add, d.rows, width, x.half, d.half];
+            to.per_entry("swiglu'", (to.mixed(KERNELS), name), d.rows, width, arguments)
         }
     }
 }

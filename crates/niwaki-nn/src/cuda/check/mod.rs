@@ -18,7 +18,8 @@ use crate::{Error, Init, Result};
 use niwaki_stream::Key;
 
 /// How far the device may be from the reference, ‖difference‖ / ‖reference‖: sums in f32 in another order; operands of
-/// products rounded (or cut, by the tensor cores) to 10 or 7 bits of mantissa, a few products deep.
+/// products rounded (or cut, by the tensor cores) to 10 or 7 bits of mantissa, a few products deep, and in bf16 what is stored between
+/// ops, too.
 #[must_use]
 pub fn tolerance(precision: Precision) -> f64 {
     match precision {
@@ -43,6 +44,13 @@ pub(crate) fn grown(g: &mut Graph, name: &str, rows: usize, width: usize) -> Res
     let x = g.scalars(name, rows, 12);
     let weight = matrix(g, &format!("{name}.weight"), 12, width)?;
     g.linear(x, weight, None, Activation::None)
+}
+
+/// What follows from a value that is no output itself: in bf16 it may then be stored in halves, as what [`grown`] gives.
+pub(crate) fn followed(g: &mut Graph, value: Value) -> Result<Value> {
+    let (width, name) = (g.shape(value).width, format!("after.{}", value.position()));
+    let weight = matrix(g, &name, width, 12)?;
+    g.linear(value, weight, None, Activation::None)
 }
 
 /// One comparison.

@@ -1,4 +1,4 @@
-// Shared by every kernel file: activations with their derivatives, sums over warps, rounding to bf16.
+// Shared by every kernel file: activations with their derivatives, sums over warps, halves (bf16) and what is stored in them.
 
 #define NONE_ 0
 #define GELU_ 1
@@ -80,3 +80,39 @@ __device__ __forceinline__ uint2 four_bf16(float4 x) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(rounded.y) : "f"(x.w), "f"(x.z));
   return rounded;
 }
+
+__device__ __forceinline__ float4 four_floats(uint2 halves) {
+  return make_float4(__uint_as_float(halves.x << 16), __uint_as_float(halves.x & 0xffff0000u),
+                     __uint_as_float(halves.y << 16), __uint_as_float(halves.y & 0xffff0000u));
+}
+
+// Eight halves that lie side by side.
+__device__ __forceinline__ void open_eight(uint4 x, float (&to)[8]) {
+  const float4 a = four_floats(make_uint2(x.x, x.y)), b = four_floats(make_uint2(x.z, x.w));
+  to[0] = a.x; to[1] = a.y; to[2] = a.z; to[3] = a.w; to[4] = b.x; to[5] = b.y; to[6] = b.z; to[7] = b.w;
+}
+
+__device__ __forceinline__ uint4 close_eight(const float (&x)[8]) {
+  const uint2 a = four_bf16(make_float4(x[0], x[1], x[2], x[3])), b = four_bf16(make_float4(x[4], x[5], x[6], x[7]));
+  return make_uint4(a.x, a.y, b.x, b.y);
+}
+
+// A scalar in halves.
+struct Half {
+  unsigned short bits;
+};
+
+__device__ __forceinline__ float stored(float x) { return x; }
+__device__ __forceinline__ float stored(Half x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ __forceinline__ void store(float* to, float x) { *to = x; }
+__device__ __forceinline__ void store(Half* to, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to->bits) : "f"(x)); }
+
+// Four that lie side by side, aligned as four of them.
+__device__ __forceinline__ float4 stored_four(const float* from) { return *(const float4*)from; }
+__device__ __forceinline__ float4 stored_four(const Half* from) { return four_floats(*(const uint2*)from); }
+__device__ __forceinline__ void store_four(float* to, float4 x) { *(float4*)to = x; }
+__device__ __forceinline__ void store_four(Half* to, float4 x) { *(uint2*)to = four_bf16(x); }
+
+// The scalar that a constant of a file calls for.
+template <int HALF> struct Choose { typedef float Scalar; };
+template <> struct Choose<1> { typedef Half Scalar; };

@@ -2,40 +2,40 @@
 // block of rows and one row of every item. `add` says whether a result replaces what is there or is added to it.
 
 // out (+)= factor * a (kind 0), a + b (1), a * b (2).
-extern "C" __global__ void combine(int kind, const float* a, long a_pitch, const float* b, long b_pitch, float* out,
-                                   long out_pitch, float factor, int add, int rows, int width) {
+extern "C" __global__ void combine(int kind, const ARRAY* a, long a_pitch, const ARRAY* b, long b_pitch, ARRAY* out,
+                                   long out_pitch, float factor, int add, int rows, int width, int half_a, int half_b,
+                                   int half_out) {
   ENTRY
-  float x = a[r * a_pitch + c];
+  float x = TAKE(a, r * a_pitch + c, half_a);
   if (kind == 0) x *= factor;
-  if (kind == 1) x += b[r * b_pitch + c];
-  if (kind == 2) x *= b[r * b_pitch + c];
-  put(out + r * out_pitch + c, x, add);
+  if (kind == 1) x += TAKE(b, r * b_pitch + c, half_b);
+  if (kind == 2) x *= TAKE(b, r * b_pitch + c, half_b);
+  PUT(out, r * out_pitch + c, x, add, half_out);
 }
 
-// out = activation(z + bias) + residual; saved = the activation's derivative where asked for. `out` may be `z`.
-extern "C" __global__ void finish(int kind, const float* z, long z_pitch, const float* bias, long bias_stride,
-                                  const float* residual, float* out, float* saved, long out_pitch, int rows,
-                                  int rows_per_member, int width) {
+// out = activation(z + bias); saved = the activation's derivative where asked for, stored as `out` is. `out` may be `z`.
+extern "C" __global__ void finish(int kind, const ARRAY* z, long z_pitch, const float* bias, long bias_stride, ARRAY* out,
+                                  ARRAY* saved, long out_pitch, int rows, int rows_per_member, int width, int half_z,
+                                  int half_out) {
   ENTRY
-  float x = z[r * z_pitch + c], slope;
+  float x = TAKE(z, r * z_pitch + c, half_z), slope;
   if (bias) x += bias[(long)(r / rows_per_member) * bias_stride + c];
   x = activate(kind, x, slope);
-  if (saved) saved[r * out_pitch + c] = slope;
-  if (residual) x += residual[r * out_pitch + c];
-  out[r * out_pitch + c] = x;
+  if (saved) PUT(saved, r * out_pitch + c, slope, 0, half_out);
+  PUT(out, r * out_pitch + c, x, 0, half_out);
 }
 
-// dz (+)= dout * activation'.
-extern "C" __global__ void activate_backward(int kind, const float* dout, const float* kept, float* dz, int add,
-                                             int rows, int width) {
+// dz (+)= dout * activation'; what is kept is stored as `dout` is.
+extern "C" __global__ void activate_backward(int kind, const ARRAY* dout, const ARRAY* kept, ARRAY* dz, int add, int rows,
+                                             int width, int half_out, int half_z) {
   ENTRY
   const long at = r * width + c;
-  put(dz + at, dout[at] * slope_from(kind, kept[at]), add);
+  PUT(dz, at, TAKE(dout, at, half_out) * slope_from(kind, TAKE(kept, at, half_out)), add, half_z);
 }
 
 // Sums over rows, in blocks of 64 rows: partial[member, block, width]. With an activation, first turns dout into dz.
 extern "C" __global__ void __launch_bounds__(128)
-    column_sums(int kind, float* dout, const float* kept, float* partial, int rows_per_member, int width) {
+    column_sums(int kind, ARRAY* dout, const ARRAY* kept, float* partial, int rows_per_member, int width, int half) {
   const int c = blockIdx.z * 128 + threadIdx.x, member = blockIdx.y;
   const int first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
   if (c >= width) return;
@@ -43,10 +43,10 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll 8
   for (int r = first; r < last; ++r) {
     const long at = ((long)member * rows_per_member + r) * width + c;
-    float x = dout[at];
+    float x = TAKE(dout, at, half);
     if (kind != NONE_) {
-      x *= slope_from(kind, kept[at]);
-      dout[at] = x;
+      x *= slope_from(kind, TAKE(kept, at, half));
+      PUT(dout, at, x, 0, half);
     }
     sum += x;
   }

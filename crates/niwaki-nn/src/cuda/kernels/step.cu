@@ -45,8 +45,9 @@ extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float
   if (at < fours) to[blockIdx.y * fours + at] = four_bf16(from[blockIdx.y * fours + at]);
 }
 
+// The rounded parameters follow where there are some; so they do below.
 extern "C" __global__ void __launch_bounds__(256)
-    step_sgd(float* parameters, const float* gradient, const float* factors, int length) {
+    step_sgd(float* parameters, uint2* rounded, const float* gradient, const float* factors, int length) {
   const float factor = factors[blockIdx.y];
   if (factor == 0.f) return;
   float4* p = (float4*)(parameters + (long)blockIdx.y * length);
@@ -59,6 +60,7 @@ extern "C" __global__ void __launch_bounds__(256)
     x.x = fmaf(factor, d.x, x.x); x.y = fmaf(factor, d.y, x.y);
     x.z = fmaf(factor, d.z, x.z); x.w = fmaf(factor, d.w, x.w);
     p[i] = x;
+    if (rounded) rounded[(long)blockIdx.y * quads + i] = four_bf16(x);
   }
 }
 
@@ -70,7 +72,6 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
   x += rate * (m * scale1) / (sqrtf(v * scale2) + epsilon);
 }
 
-// The rounded parameters follow where there are some.
 extern "C" __global__ void __launch_bounds__(256)
     step_adam(float* parameters, uint2* rounded, const float* gradient, float* moments, long second_at, const float* factors,
               const double* settings, float first, float second, float epsilon, float decay, int length) {

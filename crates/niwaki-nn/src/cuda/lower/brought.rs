@@ -34,7 +34,7 @@ impl<'a> Lowering<'a> {
         let mut packed = Arguments::default();
         for &argument in arguments {
             packed = match argument {
-                Argument::Value(value) => packed.with(lowering.base(value)?),
+                Argument::Value(value) => packed.with(lowering.whole(value)?),
                 Argument::Index(index) => packed.with(addresses.indices[index.position()]),
                 Argument::Mask(mask) => packed.with(addresses.masks[mask.position()]),
                 Argument::Param(param) => packed.with(lowering.param(param)),

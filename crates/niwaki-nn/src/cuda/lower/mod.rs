@@ -18,13 +18,19 @@ use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::ops::{Op, Perceptron, folded, summed_embeddings};
-use crate::plan::{Backward, Plan};
+use crate::ops::{Op, Operation, Perceptron, folded, summed_embeddings};
+use crate::plan::{Backward, Plan, Write};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of a scalar.
 pub(crate) const SCALAR: usize = 4;
+
+/// Bytes of a stored scalar.
+fn bytes(half: bool) -> usize {
+    if half { SCALAR / 2 } else { SCALAR }
+}
 
 /// Rows that one block of a summing kernel takes.
 pub(crate) const ROWS_PER_SUM: usize = 64;
@@ -66,9 +72,15 @@ pub(crate) struct Addresses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Once {
     /// A transposed weight, by position of the parameter.
-    Transposed(usize),
+    Transposed { param: usize, half: bool },
     /// The rows that each row of a tree sees, by position of the index of parents.
     Ways(usize),
+    /// A value in f32 that is stored in halves, by position.
+    Whole(usize),
+    /// How far rows turn, by position of the index of positions, pairs of columns, and the bits of the numbers that say so.
+    Turns { position: usize, pairs: usize, numbers: [u64; 5] },
+    /// Partial sums that are added up aside, by position of the op.
+    Sums(usize),
 }
 
 /// What an engine lends to all its passes.
@@ -81,6 +93,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) precision: Precision,
     /// Whether the tensor cores' own kernels may be used.
     pub(crate) hopper: bool,
+    /// Values that are stored in halves, by position.
+    pub(crate) halves: &'a [bool],
     pub(crate) multiprocessors: usize,
 }
 
@@ -93,6 +107,15 @@ pub(crate) struct View {
     pub(crate) rows: usize,
     pub(crate) rows_per_member: usize,
     pub(crate) width: usize,
+    /// Whether it is stored in halves.
+    pub(crate) half: bool,
+}
+
+impl View {
+    /// The same from a column on.
+    pub(crate) fn at_column(self, column: usize) -> Self {
+        Self { at: self.at + (column * bytes(self.half)) as u64, ..self }
+    }
 }
 
 /// Writes the tape of one pass.
@@ -113,6 +136,10 @@ pub(crate) struct Lowering<'a> {
     pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     pub(crate) totalled: Vec<bool>,
+    /// Whether kernels are launched aside.
+    pub(crate) aside: bool,
+    /// What products aside read.
+    read_aside: Vec<Range<u64>>,
     /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
     folded: Vec<bool>,
     /// Perceptrons that one kernel computes, by position of their last layer.
@@ -157,6 +184,8 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
+            aside: false,
+            read_aside: Vec::new(),
             folded,
             perceptrons,
             summed: summed_embeddings(graph, tools.plan),
@@ -218,8 +247,9 @@ impl<'a> Lowering<'a> {
             for &position in tools.plan.forward() {
                 lowering.op_forward(position)?;
             }
+            let logits = lowering.whole(choosing.logits)?;
             let arguments = super::tape::arguments![
-                lowering.base(choosing.logits)?,
+                logits,
                 uniforms,
                 addresses.indices[choosing.actions.position()],
                 addresses.indices[choosing.tokens.position()],
@@ -252,8 +282,46 @@ impl<'a> Lowering<'a> {
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
-        let graph = self.tools.graph;
-        if self.folded[step.op] { Ok(()) } else { graph.ops()[step.op].lower_backward(self, step) }
+        if self.folded[step.op] {
+            return Ok(());
+        }
+        self.wait_for_readers(step);
+        self.tools.graph.ops()[step.op].lower_backward(self, step)
+    }
+
+    /// Sees to it that products aside have read what a step of the backward pass writes: cotangents of its operands, and, where an
+    /// activation's slope is applied in place, that of its output.
+    fn wait_for_readers(&mut self, step: &Backward) {
+        if self.read_aside.is_empty() {
+            return;
+        }
+        let op = &self.tools.graph.ops()[step.op];
+        // Such an op does the steps of others, too.
+        let several = self.perceptrons[step.op].is_some() || matches!(op, Op::Point(_));
+        let written = op
+            .operands()
+            .into_iter()
+            .zip(&step.writes)
+            .filter(|(_, write)| matches!(write, Some(Write::Set | Write::Add)));
+        let written = written.map(|(operand, _)| operand).chain(op.outputs());
+        let overwritten = written
+            .filter_map(|value| self.cotangent_range(value))
+            .any(|range| self.read_aside.iter().any(|read| read.start < range.end && range.start < read.end));
+        if several || overwritten {
+            self.tape.wait();
+            self.read_aside.clear();
+        }
+    }
+
+    fn cotangent_range(&self, value: Value) -> Option<Range<u64>> {
+        let at = self.maybe_cotangent(value)?;
+        Some(at..at + self.cotangent_bytes(value) as u64)
+    }
+
+    /// Notes what a product aside reads.
+    pub(crate) fn reads_aside(&mut self, view: View) {
+        let bytes = view.rows * view.pitch * bytes(view.half);
+        self.read_aside.push(view.at..view.at + bytes as u64);
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {
@@ -281,6 +349,16 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// Whether a value and its cotangent are stored in halves.
+    pub(crate) fn is_half(&self, value: Value) -> bool {
+        self.tools.halves[value.position()]
+    }
+
+    /// Bytes of a stored scalar of a value.
+    pub(crate) fn bytes(&self, value: Value) -> usize {
+        bytes(self.is_half(value))
+    }
+
     /// Whether a value has a place: a result that nobody reads has none.
     pub(crate) fn is_planned(&self, value: Value) -> bool {
         self.tools.plan.value(value).is_some()
@@ -292,10 +370,11 @@ impl<'a> Lowering<'a> {
         let base = self.base(value)?;
         let (at, pitch, per_item) = match self.row {
             None => (base, width, rows),
-            Some(row) => (base + (row * width * SCALAR) as u64, rows * width, 1),
+            Some(row) => (base + (row * width * self.bytes(value)) as u64, rows * width, 1),
         };
         let rows_per_member = self.addresses.items * per_item;
-        Ok(View { at, pitch, rows: rows_per_member * self.addresses.members, rows_per_member, width })
+        let (rows, half) = (rows_per_member * self.addresses.members, self.is_half(value));
+        Ok(View { at, pitch, rows, rows_per_member, width, half })
     }
 
     /// First row and step from row to row, for kernels that look rows up in integers.
@@ -326,11 +405,20 @@ impl<'a> Lowering<'a> {
 
     /// A buffer of a value's cotangent, whole: bytes.
     pub(crate) fn cotangent_bytes(&self, value: Value) -> usize {
-        self.shape(value).size() * self.items() * SCALAR
+        self.shape(value).size() * self.items() * self.bytes(value)
     }
 
     pub(crate) fn param(&self, param: Param) -> u64 {
         self.addresses.parameters + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64
+    }
+
+    /// A parameter as products read it: rounded where they read it so.
+    pub(crate) fn working(&self, param: Param) -> u64 {
+        let offset = self.tools.graph.layout().slice(param).offset;
+        match self.addresses.rounded {
+            Some(rounded) => rounded + (offset * SCALAR / 2) as u64,
+            None => self.param(param),
+        }
     }
 
     /// Where a parameter's gradient lies, and whether it already holds a part; it does from now on.
@@ -338,6 +426,11 @@ impl<'a> Lowering<'a> {
         let add = std::mem::replace(&mut self.written[param.0], true);
         let at = self.addresses.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
         (at, add)
+    }
+
+    /// Whether one op alone reads a parameter, and so writes its gradient.
+    pub(crate) fn is_alone(&self, param: Param) -> bool {
+        self.tools.graph.ops().iter().filter(|op| op.reads().params.contains(&param)).count() == 1
     }
 
     /// Scratch for one op's partial sums.

@@ -1,8 +1,8 @@
 //! Launches that several ops share.
 
-use super::{Lowering, SCALAR, View};
+use super::{Lowering, Once, SCALAR, View};
 use crate::cuda::device::refused;
-use crate::cuda::kernels::{ROWWISE, Unit};
+use crate::cuda::kernels::{File, ROWWISE, Unit};
 use crate::cuda::tape::{Arguments, arguments};
 use crate::graph::{Columns, Value};
 use crate::layout::Param;
@@ -33,6 +33,11 @@ impl Partial {
 }
 
 impl Lowering<'_> {
+    /// A file whose arrays may be in halves, as this program's precision has it.
+    pub(crate) fn mixed(&self, file: &'static File) -> Unit {
+        Unit::mixed(file, self.tools.precision)
+    }
+
     pub(crate) fn launch(
         &mut self,
         label: &'static str,
@@ -43,7 +48,7 @@ impl Lowering<'_> {
         arguments: Arguments,
     ) -> Result<()> {
         let function = self.tools.kernels.get(unit, name)?;
-        self.tape.kernel(label, function, grid, block, shared, arguments)
+        self.tape.kernel_where(label, function, grid, block, shared, arguments, self.aside)
     }
 
     /// A kernel with a thread per entry of `rows × width`.
@@ -83,7 +88,7 @@ impl Lowering<'_> {
         let arguments =
             arguments![partial, blocks, pitch, columns, at, other, split, self.length(), add, add_other];
         let grid = (columns.div_ceil(128), self.addresses.members, 1);
-        self.launch(label, (ROWWISE, "gather_partials"), grid, 128, 0, arguments)
+        self.launch(label, (self.mixed(ROWWISE), "gather_partials"), grid, 128, 0, arguments)
     }
 
     /// Readies the cotangents of operands that are runs of columns, `(operand, width)` each, and says for each where it
@@ -123,7 +128,7 @@ impl Lowering<'_> {
                 self.tape.zero(label, base, bytes);
             }
             for other in same {
-                let at = base + (operands[other].0.start * SCALAR) as u64;
+                let at = base + (operands[other].0.start * self.bytes(columns.value)) as u64;
                 targets[other] = Some((at, !(fresh && whole)));
             }
         }
@@ -152,15 +157,32 @@ impl Lowering<'_> {
             factor as f32,
             add,
             a.rows,
-            a.width
+            a.width,
+            a.half,
+            b.half,
+            out.half,
         ];
-        self.per_entry(label, (ROWWISE, "combine"), a.rows, a.width, arguments)
+        self.per_entry(label, (self.mixed(ROWWISE), "combine"), a.rows, a.width, arguments)
+    }
+
+    /// Where a value lies in f32, for kernels that know nothing else: where it is stored in halves, a copy of this pass's rows.
+    pub(crate) fn whole(&mut self, value: Value) -> Result<u64> {
+        if !self.is_half(value) {
+            return self.base(value);
+        }
+        let bytes = self.shape(value).size() * self.items() * SCALAR;
+        let (at, _) = self.once(Once::Whole(value.position()), bytes);
+        let from = self.view(value)?;
+        let first = self.row.map_or(0, |row| row * from.width);
+        let to = View { at, half: false, ..from }.at_column(first);
+        self.combine("whole", Combine::Scaled, from, from, 1.0, to, false)?;
+        Ok(at)
     }
 
     /// Copies the rows of this pass to `place`, one after the other.
     pub(super) fn pack_row(&mut self, value: Value, place: u64) -> Result<()> {
         let from = self.view(value)?;
-        let to = View { at: place, pitch: from.width, ..from };
+        let to = View { at: place, pitch: from.width, half: false, ..from };
         self.combine("pack", Combine::Scaled, from, from, 1.0, to, false)
     }
 
@@ -178,6 +200,7 @@ impl Lowering<'_> {
             rows: rows_per_member * self.addresses.members,
             rows_per_member,
             width: shape.width,
+            half: self.is_half(value),
         }
     }
 

@@ -14,6 +14,14 @@ pub(crate) struct Program<'a> {
     pub(crate) precision: Precision,
     /// Whether the tensor cores' own kernels may be used.
     pub(crate) hopper: bool,
+    /// Values that are stored in halves, by position.
+    pub(crate) halves: &'a [bool],
+}
+
+impl Program<'_> {
+    pub(crate) fn is_half(&self, value: Value) -> bool {
+        self.halves[value.position()]
+    }
 }
 
 impl Lowering<'_> {
@@ -22,7 +30,7 @@ impl Lowering<'_> {
     /// # Errors
     /// If an op's sizes are beyond the kernels.
     pub(crate) fn units(program: &Program<'_>) -> Result<Vec<Unit>> {
-        let mut units = vec![ROWWISE, STEP, CHOOSE, ITEMS];
+        let mut units = vec![Unit::mixed(ROWWISE, program.precision), STEP, CHOOSE, ITEMS];
         for op in program.graph.ops() {
             units.extend(op.units(program)?);
         }

@@ -48,6 +48,10 @@ impl OnCuda for AttendArcs {
     const CASES: &'static [Case] =
         &[("arcs 8", |g| program(g, 8, false)), ("arcs 5, times that lead back", |g| program(g, 5, true))];
 
+    fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+        Vec::new()
+    }
+
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         Ok(vec![unit(program.graph.shape(self.output).width)?])
     }

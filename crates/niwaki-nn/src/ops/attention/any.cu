@@ -1,9 +1,13 @@
-// Attention over the rows of one item for every shape that shared memory holds; the probabilities are saved.
+// Attention over the rows of one item for every shape that shared memory holds; the probabilities are saved. Queries, keys, values
+// and their cotangents are stored as In, results and theirs as Out.
+
+typedef Choose<ATTENTION_IN>::Scalar In;
+typedef Choose<ATTENTION_OUT>::Scalar Out;
 
 // A block per (item, query head). Rows `first .. first + count` of the queries; saved = p [heads, query rows, key rows].
 // visible: 0 all, 1 causal, 2 by mask [query rows, key rows].
 extern "C" __global__ void __launch_bounds__(128) attention_any_forward(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch, Out* out,
     long out_pitch, float* saved, const unsigned char* mask, int visible, int heads, int key_heads, int width,
     int query_rows, int key_rows, int first, int count, float scale) {
   extern __shared__ float shared[];
@@ -17,12 +21,12 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_forward(
   for (int e = threadIdx.x; e < keys_seen * width; e += 128) {
     const int s = e / width, c = e % width;
     const long row = (long)item * key_rows + s;
-    k[s * pitch + c] = key[row * k_pitch + key_head * width + c];
-    v[s * pitch + c] = value[row * v_pitch + key_head * width + c];
+    k[s * pitch + c] = stored(key[row * k_pitch + key_head * width + c]);
+    v[s * pitch + c] = stored(value[row * v_pitch + key_head * width + c]);
   }
   for (int e = threadIdx.x; e < count * width; e += 128) {
     const int r = e / width, c = e % width;
-    q[r * pitch + c] = query[((long)item * query_rows + first + r) * q_pitch + head * width + c];
+    q[r * pitch + c] = stored(query[((long)item * query_rows + first + r) * q_pitch + head * width + c]);
   }
   __syncthreads();
   for (int e = threadIdx.x; e < count * keys_seen; e += 128) {
@@ -59,14 +63,14 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_forward(
     const int r = e / width, c = e % width;
     float sum = 0.f;
     for (int s = 0; s < keys_seen; ++s) sum = fmaf(p[r * key_rows + s], v[s * pitch + c], sum);
-    out[((long)item * query_rows + first + r) * out_pitch + head * width + c] = sum;
+    store(out + ((long)item * query_rows + first + r) * out_pitch + head * width + c, sum);
   }
 }
 
 // Row `row` of each item against keys 0 .. row, the softmax taken on the way; nothing is saved: rows are only run forward.
 // Heads of 32 columns: a warp per (item, query head), eight keys at a time, four lanes with eight columns each.
 extern "C" __global__ void __launch_bounds__(256) attention_row_32(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch, Out* out,
     long out_pitch, int heads, int key_heads, int width, int rows, int row, int items, float scale) {
   const long unit = ((long)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
   const int lane = threadIdx.x & 31, piece = (lane & 3) * 8, group = lane >> 2;
@@ -77,18 +81,18 @@ extern "C" __global__ void __launch_bounds__(256) attention_row_32(
   float q[8], sum[8], top = -3.0e38f, total = 0.f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    q[i] = query[at * q_pitch + head * width + piece + i];
+    q[i] = stored(query[at * q_pitch + head * width + piece + i]);
     sum[i] = 0.f;
   }
   for (int start = 0; start <= row; start += 8) {
     const int s = start + group;
     const bool seen = s <= row;
     const long there = item * rows + (seen ? s : row);
-    const float* k = key + there * k_pitch + key_head * width + piece;
-    const float* v = value + there * v_pitch + key_head * width + piece;
+    const In* k = key + there * k_pitch + key_head * width + piece;
+    const In* v = value + there * v_pitch + key_head * width + piece;
     float dot = 0.f;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) dot = fmaf(q[i], k[i], dot);
+    for (int i = 0; i < 8; ++i) dot = fmaf(q[i], stored(k[i]), dot);
     dot += __shfl_xor_sync(~0u, dot, 1);
     dot += __shfl_xor_sync(~0u, dot, 2);
     dot = seen ? dot * scale : -3.0e38f;
@@ -98,20 +102,20 @@ extern "C" __global__ void __launch_bounds__(256) attention_row_32(
     // Every key is held by four lanes.
     total = fmaf(total, shrink, 0.25f * warp_sum(e));
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sum[i] = fmaf(sum[i], shrink, e * v[i]);
+    for (int i = 0; i < 8; ++i) sum[i] = fmaf(sum[i], shrink, e * stored(v[i]));
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     sum[i] += __shfl_xor_sync(~0u, sum[i], 4);
     sum[i] += __shfl_xor_sync(~0u, sum[i], 8);
     sum[i] += __shfl_xor_sync(~0u, sum[i], 16);
-    if (group == i) out[at * out_pitch + head * width + piece + i] = sum[i] / total;
+    if (group == i) store(out + at * out_pitch + head * width + piece + i, sum[i] / total);
   }
 }
 
 // Other widths, up to 128: a warp per (item, query head), a lane per column (up to four), key by key.
 extern "C" __global__ void __launch_bounds__(256) attention_row(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch, Out* out,
     long out_pitch, int heads, int key_heads, int width, int rows, int row, int items, float scale) {
   const long unit = ((long)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
   const int lane = threadIdx.x & 31;
@@ -123,32 +127,32 @@ extern "C" __global__ void __launch_bounds__(256) attention_row(
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int c = lane + 32 * i;
-    q[i] = c < width ? query[at * q_pitch + head * width + c] : 0.f;
+    q[i] = c < width ? stored(query[at * q_pitch + head * width + c]) : 0.f;
   }
   for (int s = 0; s <= row; ++s) {
-    const float* k = key + (item * rows + s) * k_pitch + key_head * width;
-    const float* v = value + (item * rows + s) * v_pitch + key_head * width;
+    const In* k = key + (item * rows + s) * k_pitch + key_head * width;
+    const In* v = value + (item * rows + s) * v_pitch + key_head * width;
     float dot = 0.f;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (lane + 32 * i < width) dot = fmaf(q[i], k[lane + 32 * i], dot);
+      if (lane + 32 * i < width) dot = fmaf(q[i], stored(k[lane + 32 * i]), dot);
     dot = warp_sum(dot) * scale;
     const float higher = fmaxf(top, dot), shrink = expf(top - higher), e = expf(dot - higher);
     top = higher;
     total = fmaf(total, shrink, e);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      if (lane + 32 * i < width) sum[i] = fmaf(sum[i], shrink, e * v[lane + 32 * i]);
+      if (lane + 32 * i < width) sum[i] = fmaf(sum[i], shrink, e * stored(v[lane + 32 * i]));
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if (lane + 32 * i < width) out[at * out_pitch + head * width + lane + 32 * i] = sum[i] / total;
+    if (lane + 32 * i < width) store(out + at * out_pitch + head * width + lane + 32 * i, sum[i] / total);
 }
 
 // A block per (item, key head); an absent cotangent is not computed. Every query head that reads it, one after the other.
 extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch,
-    const float* dout, long out_pitch, const float* saved, float* dquery, float* dkey, float* dvalue, int add_q,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch,
+    const Out* dout, long out_pitch, const float* saved, In* dquery, In* dkey, In* dvalue, int add_q,
     int add_k, int add_v, int heads, int key_heads, int width, int query_rows, int key_rows, float scale) {
   extern __shared__ float shared[];
   const int key_head = blockIdx.y, item = blockIdx.x, pitch = width + 1, share = heads / key_heads;
@@ -162,8 +166,8 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
   for (int e = threadIdx.x; e < key_rows * width; e += 128) {
     const int s = e / width, c = e % width;
     const long row = (long)item * key_rows + s;
-    k[s * pitch + c] = key[row * k_pitch + key_head * width + c];
-    v[s * pitch + c] = value[row * v_pitch + key_head * width + c];
+    k[s * pitch + c] = stored(key[row * k_pitch + key_head * width + c]);
+    v[s * pitch + c] = stored(value[row * v_pitch + key_head * width + c]);
     dk[s * pitch + c] = dv[s * pitch + c] = 0.f;
   }
   for (int h = 0; h < share; ++h) {
@@ -173,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
     for (int e = threadIdx.x; e < query_rows * width; e += 128) {
       const int r = e / width, c = e % width;
       const long row = (long)item * query_rows + r;
-      q[r * pitch + c] = query[row * q_pitch + head * width + c];
-      d[r * pitch + c] = dout[row * out_pitch + head * width + c];
+      q[r * pitch + c] = stored(query[row * q_pitch + head * width + c]);
+      d[r * pitch + c] = stored(dout[row * out_pitch + head * width + c]);
     }
     __syncthreads();
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
@@ -195,8 +199,8 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
       const int r = e / width, c = e % width;
       float sum = 0.f;
       for (int s = 0; s < key_rows; ++s) sum = fmaf(ds[r * key_rows + s], k[s * pitch + c], sum);
-      float* to = dquery + ((long)item * query_rows + r) * q_pitch + head * width + c;
-      *to = add_q ? *to + sum : sum;
+      In* to = dquery + ((long)item * query_rows + r) * q_pitch + head * width + c;
+      store(to, add_q ? stored(*to) + sum : sum);
     }
     for (int e = threadIdx.x; e < key_rows * width; e += 128) {
       const int s = e / width, c = e % width;
@@ -212,9 +216,9 @@ extern "C" __global__ void __launch_bounds__(128) attention_any_backward(
   for (int e = threadIdx.x; e < key_rows * width; e += 128) {
     const int s = e / width, c = e % width;
     const long row = (long)item * key_rows + s;
-    float* to_k = dkey + row * k_pitch + key_head * width + c;
-    float* to_v = dvalue + row * v_pitch + key_head * width + c;
-    if (dkey) *to_k = add_k ? *to_k + dk[s * pitch + c] : dk[s * pitch + c];
-    if (dvalue) *to_v = add_v ? *to_v + dv[s * pitch + c] : dv[s * pitch + c];
+    In* to_k = dkey + row * k_pitch + key_head * width + c;
+    In* to_v = dvalue + row * v_pitch + key_head * width + c;
+    if (dkey) store(to_k, add_k ? stored(*to_k) + dk[s * pitch + c] : dk[s * pitch + c]);
+    if (dvalue) store(to_v, add_v ? stored(*to_v) + dv[s * pitch + c] : dv[s * pitch + c]);
   }
 }

@@ -3,7 +3,7 @@
 
 use super::{Attend, Attention, Visible};
 use crate::cuda::Precision;
-use crate::cuda::check::{Case, grown};
+use crate::cuda::check::{Case, followed, grown};
 use crate::cuda::kernels::{File, PRODUCTS, SHARED_LIMIT, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Program, SCALAR};
 use crate::cuda::tape::arguments;
@@ -12,14 +12,15 @@ use crate::ops::OnCuda;
 use crate::plan::Backward;
 use crate::{Error, Result};
 
+/// Whether queries, keys and values are in halves, and whether results are.
+const STORAGE: &[&str] = &["ATTENTION_IN", "ATTENTION_OUT"];
+
 const SMALL_KERNELS: &File = &File {
     name: "attention-small",
     source: &[include_str!("small.cu")],
-    constants: &[],
+    constants: STORAGE,
     kernels: &[("attention_small_forward", 0), ("attention_small_backward", 0)],
 };
-
-const SMALL_UNIT: Unit = Unit::plain(SMALL_KERNELS);
 
 const FEW_KERNELS: &File = &File {
     name: "attention-few",
@@ -31,7 +32,7 @@ const FEW_KERNELS: &File = &File {
 const ANY_KERNELS: &File = &File {
     name: "attention-any",
     source: &[include_str!("any.cu")],
-    constants: &[],
+    constants: STORAGE,
     kernels: &[
         ("attention_any_forward", SHARED_LIMIT),
         ("attention_row", 0),
@@ -40,7 +41,10 @@ const ANY_KERNELS: &File = &File {
     ],
 };
 
-const ANY_UNIT: Unit = Unit::plain(ANY_KERNELS);
+/// A kernel file for operands and results in halves, or not.
+fn stored(file: &'static File, halves: [bool; 2]) -> Unit {
+    Unit::sized(file, &halves.map(u8::from))
+}
 
 impl OnCuda for Attend {
     const CASES: &'static [Case] = &[
@@ -53,13 +57,26 @@ impl OnCuda for Attend {
         ("attention 20 × 16, masked", |g| program(g, 20, (4, 4, 16), Which::Masked)),
         ("attention, wide heads", |g| program(g, 9, (2, 2, 48), Which::All)),
         ("attention, cross, masked", cross),
+        ("attention 8 × 32, causal, inside", |g| inside(g, 8, (4, 4, 32), Which::Causal)),
+        ("attention 11 × 16, causal, shared keys, inside", |g| inside(g, 11, (6, 2, 16), Which::Causal)),
+        ("attention 9 × 48, masked, inside", |g| inside(g, 9, (2, 2, 48), Which::Masked)),
     ];
+
+    fn halves(&self, graph: &Graph) -> Vec<Vec<Value>> {
+        let a = &self.attention;
+        let columns = [a.query, a.key, a.value];
+        // The kernel for few keys knows f32 alone; the small one reads eight halves at a time.
+        let able = few(graph, a, Precision::Bf16).is_none()
+            && columns.iter().all(|columns| columns.start.is_multiple_of(8));
+        if able { vec![columns.map(|columns| columns.value).to_vec(), vec![self.output]] } else { Vec::new() }
+    }
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         let Program { graph, precision, .. } = *program;
-        let small = is_small(graph, &self.attention).then_some(SMALL_UNIT);
+        let halves = [self.attention.query.value, self.output].map(|value| program.is_half(value));
+        let small = is_small(graph, &self.attention).then(|| stored(SMALL_KERNELS, halves));
         let few = few(graph, &self.attention, precision);
-        Ok(std::iter::once(ANY_UNIT).chain(small).chain(few).collect())
+        Ok(std::iter::once(stored(ANY_KERNELS, halves)).chain(small).chain(few).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -139,7 +156,7 @@ const ROW_WIDTH: usize = 128;
 impl Lowering<'_> {
     /// Where a run of columns starts in its value, all rows, and the value's width.
     pub(crate) fn columns(&self, columns: Columns) -> Result<(u64, usize)> {
-        let at = self.base(columns.value)? + (columns.start * SCALAR) as u64;
+        let at = self.base(columns.value)? + (columns.start * self.bytes(columns.value)) as u64;
         Ok((at, self.shape(columns.value).width))
     }
 
@@ -156,12 +173,14 @@ impl Lowering<'_> {
             (self.columns(a.query)?, self.columns(a.key)?, self.columns(a.value)?);
         let (out, width) = (self.base(output)?, self.shape(output).width);
         let scale = a.scale as f32;
+        let halves = [self.is_half(a.query.value), self.is_half(output)];
+        let any = stored(ANY_KERNELS, halves);
         if is_small(self.tools.graph, a) && self.row.is_none() {
             let causal = a.visible == Visible::Causal;
             let arguments =
                 arguments![query, q, key, k, value, v, out, width, self.items(), a.heads, scale, causal];
             let grid = ((self.items() * a.heads).div_ceil(8), 1, 1);
-            let kernel = (SMALL_UNIT, "attention_small_forward");
+            let kernel = (stored(SMALL_KERNELS, halves), "attention_small_forward");
             return self.launch("attention", kernel, grid, 256, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
@@ -192,7 +211,7 @@ impl Lowering<'_> {
             ];
             let grid = ((self.items() * a.heads).div_ceil(8), 1, 1);
             let name = if a.head_width == 32 { "attention_row_32" } else { "attention_row" };
-            return self.launch("attention", (ANY_UNIT, name), grid, 256, 0, arguments);
+            return self.launch("attention", (any, name), grid, 256, 0, arguments);
         }
         let (first, count) = self.row.map_or((0, rows), |row| (row, 1));
         let shared = ((2 * keys + count) * (a.head_width + 1) + count * keys) * SCALAR;
@@ -220,7 +239,7 @@ impl Lowering<'_> {
             count,
             scale,
         ];
-        let kernel = (ANY_UNIT, "attention_any_forward");
+        let kernel = (any, "attention_any_forward");
         self.launch("attention", kernel, (self.items(), a.heads, 1), 128, shared as u32, arguments)
     }
 
@@ -234,6 +253,7 @@ impl Lowering<'_> {
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
         let scale = a.scale as f32;
+        let halves = [self.is_half(a.query.value), self.is_half(output)];
         if is_small(self.tools.graph, a) {
             if targets.contains(&None) {
                 let reason =
@@ -262,7 +282,7 @@ impl Lowering<'_> {
                 causal,
             ];
             let grid = ((self.items() * a.heads).div_ceil(4), 1, 1);
-            let kernel = (SMALL_UNIT, "attention_small_backward");
+            let kernel = (stored(SMALL_KERNELS, halves), "attention_small_backward");
             return self.launch("attention'", kernel, grid, 128, 0, arguments);
         }
         let (rows, keys) = (self.shape(a.query.value).rows, self.shape(a.key.value).rows);
@@ -318,7 +338,7 @@ impl Lowering<'_> {
             keys,
             scale,
         ];
-        let kernel = (ANY_UNIT, "attention_any_backward");
+        let kernel = (stored(ANY_KERNELS, halves), "attention_any_backward");
         self.launch("attention'", kernel, (self.items(), a.key_heads, 1), 128, shared as u32, arguments)
     }
 }
@@ -358,6 +378,11 @@ fn program(g: &mut Graph, rows: usize, sizes: (usize, usize, usize), which: Whic
         visible,
     })?;
     Ok(vec![out])
+}
+
+fn inside(g: &mut Graph, rows: usize, sizes: (usize, usize, usize), which: Which) -> Result<Vec<Value>> {
+    let out = program(g, rows, sizes, which)?[0];
+    Ok(vec![followed(g, out)?])
 }
 
 fn cross(g: &mut Graph) -> Result<Vec<Value>> {

@@ -1,5 +1,9 @@
 // Attention over items of 8 rows with 32-wide heads: everything in registers and a little shared memory, queries, keys
-// and values read once, probabilities computed again in the backward pass.
+// and values read once, probabilities computed again in the backward pass. They and their cotangents are stored as In, results and
+// theirs as Out.
+
+typedef Choose<ATTENTION_IN>::Scalar In;
+typedef Choose<ATTENTION_OUT>::Scalar Out;
 
 #define ROWS 8
 #define WIDTH 32
@@ -7,15 +11,17 @@
 // A warp per (item, head). Lane (i, part): row i = lane / 4, columns part * 8 .. part * 8 + 8.
 struct Eight {
   float v[8];
+  __device__ __forceinline__ void load(const Half* p) { open_eight(*(const uint4*)p, v); }
   __device__ __forceinline__ void load(const float* p) {
     const float4 a = *(const float4*)p, b = *(const float4*)(p + 4);
     v[0] = a.x; v[1] = a.y; v[2] = a.z; v[3] = a.w; v[4] = b.x; v[5] = b.y; v[6] = b.z; v[7] = b.w;
   }
-  __device__ __forceinline__ void store(float* p) const {
+  __device__ __forceinline__ void put(float* p) const {
     *(float4*)p = make_float4(v[0], v[1], v[2], v[3]);
     *(float4*)(p + 4) = make_float4(v[4], v[5], v[6], v[7]);
   }
-  __device__ __forceinline__ void add(const float* p) {
+  __device__ __forceinline__ void put(Half* p) const { *(uint4*)p = close_eight(v); }
+  template <typename T> __device__ __forceinline__ void add(const T* p) {
     Eight o;
     o.load(p);
 #pragma unroll
@@ -66,7 +72,7 @@ __device__ __forceinline__ void small_softmax(float (&p)[ROWS], const Eight& q, 
 }
 
 extern "C" __global__ void __launch_bounds__(256) attention_small_forward(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch, Out* out,
     long out_pitch, int items, int heads, float scale, int causal) {
   __shared__ float keys[8][ROWS * WIDTH], values[8][ROWS * WIDTH];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, i = lane >> 2, part = lane & 3;
@@ -79,8 +85,8 @@ extern "C" __global__ void __launch_bounds__(256) attention_small_forward(
   q.load(query + row * q_pitch + column);
   t.load(key + row * k_pitch + column);
   u.load(value + row * v_pitch + column);
-  t.store(keys[warp] + place);
-  u.store(values[warp] + place);
+  t.put(keys[warp] + place);
+  u.put(values[warp] + place);
   __syncwarp();
   float p[ROWS];
   small_softmax(p, q, keys[warp], i, part, scale, causal);
@@ -91,12 +97,12 @@ extern "C" __global__ void __launch_bounds__(256) attention_small_forward(
     t.load(values[warp] + j * WIDTH + part * 8);
     o.axpy(p[j], t);
   }
-  o.store(out + row * out_pitch + column);
+  o.put(out + row * out_pitch + column);
 }
 
 extern "C" __global__ void __launch_bounds__(128) attention_small_backward(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch,
-    const float* dout, long out_pitch, float* dquery, float* dkey, float* dvalue, int add_q, int add_k, int add_v,
+    const In* query, long q_pitch, const In* key, long k_pitch, const In* value, long v_pitch,
+    const Out* dout, long out_pitch, In* dquery, In* dkey, In* dvalue, int add_q, int add_k, int add_v,
     int items, int heads, float scale, int causal) {
   __shared__ float store[4][4][ROWS * WIDTH];
   __shared__ float matrices[4][2][ROWS][ROWS + 1];
@@ -112,10 +118,10 @@ extern "C" __global__ void __launch_bounds__(128) attention_small_backward(
   t.load(key + row * k_pitch + column);
   u.load(value + row * v_pitch + column);
   d.load(dout + row * out_pitch + column);
-  q.store(queries + place);
-  t.store(keys + place);
-  u.store(values + place);
-  d.store(outs + place);
+  q.put(queries + place);
+  t.put(keys + place);
+  u.put(values + place);
+  d.put(outs + place);
   __syncwarp();
   float p[ROWS], ds[ROWS], mean = 0.f;
   small_softmax(p, q, keys, i, part, scale, causal);
@@ -134,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_small_backward(
     o.axpy(ds[j], t);
   }
   if (add_q) o.add(dquery + row * q_pitch + column);
-  o.store(dquery + row * q_pitch + column);
+  o.put(dquery + row * q_pitch + column);
 #pragma unroll
   for (int j = 0; j < ROWS; ++j) {
     if ((j & 3) == part) {
@@ -155,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_small_backward(
     dv.axpy(matrices[warp][0][r][i], t);
   }
   if (add_k) dk.add(dkey + row * k_pitch + column);
-  dk.store(dkey + row * k_pitch + column);
+  dk.put(dkey + row * k_pitch + column);
   if (add_v) dv.add(dvalue + row * v_pitch + column);
-  dv.store(dvalue + row * v_pitch + column);
+  dv.put(dvalue + row * v_pitch + column);
 }

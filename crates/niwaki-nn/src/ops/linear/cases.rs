@@ -1,6 +1,6 @@
 //! Products of every shape and ending, for the comparison of a device with the CPU.
 
-use crate::cuda::check::{Case, ROWS, grown, matrix};
+use crate::cuda::check::{Case, ROWS, followed, grown, matrix};
 use crate::graph::{Graph, Value};
 use crate::ops::Activation;
 use crate::{Init, Result};
@@ -20,7 +20,15 @@ pub(super) const CASES: &[Case] = &[
     ("linear narrow", |g| linear(g, 40, 4, Activation::None, true)),
     ("linear narrow without bias", |g| linear(g, 128, 3, Activation::None, false)),
     ("linear onto a residual", residual),
-    ("linear tied to an embedding", tied),
+    ("linear tied to an embedding", |g| tied(g, 68)),
+    ("linear onto a residual, inside", |g| inside(g, residual)),
+    ("linear tied to an embedding, inside", |g| inside(g, |g| tied(g, 72))),
+    ("linear, inside", |g| inside(g, |g| linear(g, 24, 40, Activation::None, true))),
+    ("linear tanh, inside", |g| inside(g, |g| linear(g, 32, 64, Activation::Tanh, true))),
+    ("linear silu without bias, inside", |g| inside(g, |g| linear(g, 32, 64, Activation::Silu, false))),
+    ("linear gelu, inside", |g| inside(g, |g| linear(g, 128, 512, Activation::Gelu, true))),
+    ("perceptron, inside", |g| inside(g, |g| perceptron(g, 128, 512))),
+    ("perceptron, odd tiles, inside", |g| inside(g, |g| perceptron(g, 72, 136))),
     ("perceptron", |g| perceptron(g, 128, 512)),
     ("perceptron, odd tiles", |g| perceptron(g, 68, 132)),
     ("perceptron of three layers", |g| three_layers(g, [8, 128, 8], Activation::Elu)),
@@ -42,6 +50,12 @@ fn linear(g: &mut Graph, from: usize, to: usize, activation: Activation, bias: b
     Ok(vec![first, second])
 }
 
+/// A program with something behind each of its outputs, which may then be stored in halves.
+fn inside(g: &mut Graph, program: impl Fn(&mut Graph) -> Result<Vec<Value>>) -> Result<Vec<Value>> {
+    let values = program(g)?;
+    values.into_iter().map(|value| followed(g, value)).collect()
+}
+
 fn residual(g: &mut Graph) -> Result<Vec<Value>> {
     let x = grown(g, "x", ROWS, 128)?;
     let weight = matrix(g, "weight", 128, 128)?;
@@ -52,9 +66,9 @@ fn residual(g: &mut Graph) -> Result<Vec<Value>> {
     Ok(vec![twice])
 }
 
-fn tied(g: &mut Graph) -> Result<Vec<Value>> {
-    let table = g.param("table", &[68, 64], Init::Normal { deviation: 1.0 })?;
-    let tokens = g.indices("tokens", ROWS, 68);
+fn tied(g: &mut Graph, entries: usize) -> Result<Vec<Value>> {
+    let table = g.param("table", &[entries, 64], Init::Normal { deviation: 1.0 })?;
+    let tokens = g.indices("tokens", ROWS, entries);
     let x = g.embed(table, tokens)?;
     Ok(vec![g.linear_tied(x, table)?])
 }

@@ -9,21 +9,23 @@
 use super::{Linear, Perceptron, cases, cuda_perceptron};
 use crate::Result;
 use crate::cuda::Precision;
-use crate::cuda::blas::{Onto, Operand, Places};
+use crate::cuda::blas::{Onto, Operand, Places, Product};
 use crate::cuda::check::Case;
-use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, ROWWISE, Unit};
+use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, MIXED, ROWWISE, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, ROWS_PER_SUM, SCALAR, View};
 use crate::cuda::tape::arguments;
+use crate::graph::{Graph, Value};
 use crate::ops::{Activation, OnCuda, Op};
 use crate::plan::Backward;
 
 /// Operands as the libraries want them, and products with few outputs.
-const KERNELS: &File = &File {
+pub(super) const KERNELS: &File = &File {
     name: "linear",
     source: &[ENTRIES, include_str!("kernel.cu")],
-    constants: &[],
+    constants: MIXED,
     kernels: &[
         ("transpose", 0),
+        ("transpose_halves", 0),
         ("to_bf16", 0),
         ("to_bf16_fours", 0),
         ("narrow_forward_4", 0),
@@ -33,26 +35,35 @@ const KERNELS: &File = &File {
     ],
 };
 
-pub(super) const UNIT: Unit = Unit::plain(KERNELS);
-
-/// Products on Hopper's tensor cores.
+/// Products on Hopper's tensor cores, of halves or of floats.
 const HOPPER_KERNELS: &File = &File {
     name: "hopper",
     source: &[include_str!("hopper.cu")],
-    constants: &[],
+    constants: &["HOPPER_HALVES"],
     kernels: &[("product_gelu", HOPPER_SHARED), ("product_slope", HOPPER_SHARED)],
 };
 
-const HOPPER: Unit = Unit::plain(HOPPER_KERNELS);
+fn hopper_unit(half: bool) -> Unit {
+    Unit::sized(HOPPER_KERNELS, &[u8::from(half)])
+}
 
 impl OnCuda for Linear {
     const CASES: &'static [Case] = cases::CASES;
 
+    fn halves(&self, graph: &Graph) -> Vec<Vec<Value>> {
+        // A product is stored as what it is added to.
+        let result = std::iter::once(self.output).chain(self.residual).collect();
+        if narrow(graph, self) { vec![vec![self.input]] } else { vec![vec![self.input], result] }
+    }
+
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         let tensor_cores = program.hopper && program.precision != Precision::F32;
+        let half = program.is_half(self.input) && program.is_half(self.output);
         let perceptron = Perceptron::ending_with(program.graph, program.outputs, self);
         let perceptron = perceptron.and_then(|perceptron| cuda_perceptron::unit(program, &perceptron));
-        Ok(std::iter::once(UNIT).chain(tensor_cores.then_some(HOPPER)).chain(perceptron).collect())
+        let hopper = tensor_cores.then(|| hopper_unit(half));
+        let own = Unit::mixed(KERNELS, program.precision);
+        Ok(std::iter::once(own).chain(hopper).chain(perceptron).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -75,6 +86,15 @@ const NARROW: usize = 8;
 /// Inputs that a narrow product may have: its weights fit 48 KB of shared memory.
 const NARROW_INPUT: usize = 1536;
 
+/// Whether a product has so few outputs that it has kernels of its own; these write f32.
+fn narrow(graph: &Graph, linear: &Linear) -> bool {
+    graph.shape(linear.output).width <= NARROW
+        && graph.shape(linear.input).width <= NARROW_INPUT
+        && linear.activation == Activation::None
+        && linear.residual.is_none()
+        && !linear.transposed
+}
+
 /// Rows and columns of a tile of the tensor-core product.
 pub(super) const TILE: usize = 128;
 
@@ -84,16 +104,23 @@ pub(super) struct Right {
     pub(super) stride: usize,
 }
 
-/// A matrix of a library product: as a factor in the scalars that the precision multiplies, as a result in f32.
+/// A matrix of a library product: as a factor in the scalars that the precision multiplies, as a result in f32 or halves.
 #[derive(Clone, Copy)]
 pub(super) struct Factor {
     pub(super) operand: Operand,
     pub(super) at: u64,
+    pub(super) half: bool,
+}
+
+impl From<View> for Factor {
+    fn from(view: View) -> Self {
+        Self { operand: operand(view), at: view.at, half: view.half }
+    }
 }
 
 /// What the tensor-core product does with its sums.
 pub(super) enum Ending {
-    Gelu { bias: Option<u64>, saved: Option<u64>, halves: bool },
+    Gelu { bias: Option<u64>, saved: Option<u64>, short: bool },
     Slope { saved: u64, partial: Option<u64> },
 }
 
@@ -107,11 +134,14 @@ impl Lowering<'_> {
     }
 
     pub(super) fn is_narrow(&self, linear: &Linear) -> bool {
-        self.shape(linear.output).width <= NARROW
-            && self.shape(linear.input).width <= NARROW_INPUT
-            && linear.activation == Activation::None
-            && linear.residual.is_none()
-            && !linear.transposed
+        narrow(self.tools.graph, linear)
+    }
+
+    /// Whether the tensor-core product can read and write what this op does: all in f32, or all in halves that start on 16 bytes.
+    pub(super) fn is_even(&self, linear: &Linear) -> bool {
+        let half = self.is_half(linear.input);
+        let offset = self.tools.graph.layout().slice(linear.weight).offset;
+        half == self.is_half(linear.output) && (!half || offset.is_multiple_of(8))
     }
 
     /// Whether the tensor-core product can take these sizes, and is worth it.
@@ -142,64 +172,77 @@ impl Lowering<'_> {
                 y.pitch,
                 x.rows_per_member,
                 x.width,
-                y.width
+                y.width,
+                x.half
             ];
             let grid = (x.rows_per_member.div_ceil(ROWS_PER_SUM), self.addresses.members, 1);
             let (name, outs) = if y.width <= 4 { ("narrow_forward_4", 4) } else { ("narrow_forward_8", 8) };
             let shared = (x.width * outs * SCALAR) as u32;
-            return self.launch("linear", (UNIT, name), grid, 256, shared, arguments);
+            return self.launch("linear", (self.mixed(KERNELS), name), grid, 256, shared, arguments);
         }
         let saved = if linear.activation.keeps_slope() { self.saved(position) } else { None };
-        if self.is_hopper(y.width, x.width) && linear.activation == Activation::Gelu {
+        if linear.activation == Activation::Gelu && self.is_hopper(y.width, x.width) && self.is_even(linear) {
             let right = self.transposed(linear)?;
-            let halves = self.pair_behind(linear.output).is_some();
-            return self.tensor_product("linear", x, right, y, Ending::Gelu { bias, saved, halves });
+            let short = self.pair_behind(linear.output).is_some();
+            return self.tensor_product("linear", x, right, y, Ending::Gelu { bias, saved, short });
         }
         let plain = linear.activation == Activation::None;
-        let left = self.factor(operand(x), x.at, 0)?;
+        let left = self.factor(x, 0)?;
         let right = self.weight_factor(linear, linear.transposed);
         let onto = residual.filter(|_| plain);
-        let fused_bias = if plain { bias.map(|bias| (bias, length)) } else { None };
-        let out = Factor { operand: operand(y), at: y.at };
-        self.library_product("linear", [left, right], out, onto, fused_bias)?;
+        // The library wants a bias as it writes the result.
+        let added = if y.half { linear.bias.map(|bias| self.working(bias)) } else { bias };
+        let fused_bias = added.filter(|_| plain).map(|bias| (bias, length));
+        self.library_product("linear", [left, right], y.into(), onto, fused_bias)?;
         if plain {
             return Ok(());
         }
         let kind = linear.activation.code();
-        let none: Option<u64> = None;
         let arguments = arguments![
             kind,
             y.at,
             y.pitch,
             bias,
             length,
-            none,
             y.at,
             saved,
             y.pitch,
             y.rows,
             y.rows_per_member,
-            y.width
+            y.width,
+            y.half,
+            y.half
         ];
-        self.per_entry("linear", (ROWWISE, "finish"), y.rows, y.width, arguments)
+        self.per_entry("linear", (self.mixed(ROWWISE), "finish"), y.rows, y.width, arguments)
     }
 
-    /// The weight as `[out, in]` rounded to tf32: transposed once per pass where it is stored the other way.
+    /// The weight as `[out, in]` rounded to tf32 or, where the operands are, to halves: transposed once per pass where it is stored
+    /// the other way.
     pub(super) fn transposed(&mut self, linear: &Linear) -> Result<Right> {
         let (rows, columns) = (self.shape(linear.input).width, self.shape(linear.output).width);
+        let half = self.is_half(linear.input);
         if linear.transposed {
-            return Ok(Right { at: self.param(linear.weight), stride: self.length() });
+            return Ok(self.right(linear));
         }
         let stride = rows * columns;
         let members = self.addresses.members;
-        let (at, first) = self.once(Once::Transposed(linear.weight.0), stride * members * SCALAR);
+        let what = Once::Transposed { param: linear.weight.0, half };
+        let (at, first) = self.once(what, stride * members * SCALAR);
         if !first {
             return Ok(Right { at, stride });
         }
         let arguments = arguments![self.param(linear.weight), self.length(), at, stride, rows, columns];
         let grid = (columns.div_ceil(32), rows.div_ceil(32), members);
-        self.launch("transpose", (UNIT, "transpose"), grid, 256, 0, arguments)?;
+        let name = if half { "transpose_halves" } else { "transpose" };
+        self.launch("transpose", (self.mixed(KERNELS), name), grid, 256, 0, arguments)?;
         Ok(Right { at, stride })
+    }
+
+    /// The weight as it is stored, rounded to halves where the operands are.
+    pub(super) fn right(&self, linear: &Linear) -> Right {
+        let half = self.is_half(linear.input);
+        let at = if half { self.working(linear.weight) } else { self.param(linear.weight) };
+        Right { at, stride: self.length() }
     }
 
     pub(super) fn weight_operand(&self, linear: &Linear, transposed: bool) -> Operand {
@@ -216,8 +259,8 @@ impl Lowering<'_> {
         out: View,
         ending: Ending,
     ) -> Result<()> {
-        let (name, bias, saved, halves, partial) = match ending {
-            Ending::Gelu { bias, saved, halves } => ("product_gelu", bias, saved, halves, None),
+        let (name, bias, saved, short, partial) = match ending {
+            Ending::Gelu { bias, saved, short } => ("product_gelu", bias, saved, short, None),
             Ending::Slope { saved, partial } => ("product_slope", None, Some(saved), true, partial),
         };
         let arguments = arguments![
@@ -233,14 +276,14 @@ impl Lowering<'_> {
             bias,
             self.length(),
             saved,
-            halves,
+            short,
             partial,
             a.rows_per_member,
             out.width,
             a.width,
         ];
         let grid = (out.width.div_ceil(TILE), a.rows_per_member.div_ceil(TILE), self.addresses.members);
-        self.launch(label, (HOPPER, name), grid, 256, HOPPER_SHARED, arguments)
+        self.launch(label, (hopper_unit(a.half), name), grid, 256, HOPPER_SHARED, arguments)
     }
 
     /// `out = left · right (+ onto) (+ bias)` by the library.
@@ -252,51 +295,56 @@ impl Lowering<'_> {
         onto: Option<u64>,
         bias: Option<(u64, usize)>,
     ) -> Result<()> {
-        let (precision, members) = (self.tools.precision, self.addresses.members);
-        let places = Places { left: left.at, right: right.at, onto: onto.unwrap_or(out.at), out: out.at };
-        let onto = if onto.is_some() { Onto::Matrix } else { Onto::Nothing };
-        let operands = (left.operand, right.operand, out.operand);
-        let product = self.tools.blas.plan(precision, members, operands, places, onto, bias)?;
+        let (product, places) = self.planned([left, right], out, onto, bias)?;
         self.tape.product(label, product, places);
         Ok(())
     }
 
-    /// A factor of a product, in bf16 rounded and packed in scratch, so many scalars after its start.
-    pub(super) fn factor(&mut self, operand: Operand, at: u64, after: usize) -> Result<Factor> {
-        if self.tools.precision != Precision::Bf16 {
-            return Ok(Factor { operand, at });
+    /// A product of the library with its algorithm chosen.
+    pub(super) fn planned(
+        &self,
+        [left, right]: [Factor; 2],
+        out: Factor,
+        onto: Option<u64>,
+        bias: Option<(u64, usize)>,
+    ) -> Result<(Product, Places)> {
+        let (precision, members) = (self.tools.precision, self.addresses.members);
+        let places = Places { left: left.at, right: right.at, onto: onto.unwrap_or(out.at), out: out.at };
+        let onto = if onto.is_some() { Onto::Matrix } else { Onto::Nothing };
+        let operands = (left.operand, right.operand, out.operand);
+        Ok((self.tools.blas.plan(precision, members, operands, out.half, places, onto, bias)?, places))
+    }
+
+    /// A factor of a product; in bf16 what is not stored in halves is rounded and packed in scratch, so many scalars after its
+    /// start.
+    pub(super) fn factor(&mut self, view: View, after: usize) -> Result<Factor> {
+        if self.tools.precision != Precision::Bf16 || view.half {
+            return Ok(view.into());
         }
+        let (at, operand) = (view.at, operand(view));
         let Operand { rows, columns, pitch, stride, .. } = operand;
-        let to = self.scratch(after + self.room(operand)) + (after * SCALAR) as u64;
+        let to = self.scratch(after + self.room(view)) + (after * SCALAR) as u64;
         let rows_in_all = rows * self.addresses.members;
         let fours = [columns, pitch, stride].iter().all(|n| n.is_multiple_of(4)) && at.is_multiple_of(16);
         let (name, width) = if fours { ("to_bf16_fours", columns / 4) } else { ("to_bf16", columns) };
         let arguments = arguments![at, stride, pitch, to, rows, rows_in_all, width];
-        self.per_entry("round", (UNIT, name), rows_in_all, width, arguments)?;
+        self.per_entry("round", (self.mixed(KERNELS), name), rows_in_all, width, arguments)?;
         let operand = Operand { pitch: columns, stride: rows * columns, ..operand };
-        Ok(Factor { operand, at: to })
+        Ok(Factor { operand, at: to, half: true })
     }
 
-    /// Scalars of scratch that a rounded factor takes: two bf16 each, and what follows starts on 256 bytes.
-    pub(super) fn room(&self, operand: Operand) -> usize {
+    /// Scalars of scratch that a factor takes where it is rounded: two bf16 each, and what follows starts on 256 bytes.
+    pub(super) fn room(&self, view: View) -> usize {
         match self.tools.precision {
-            Precision::Bf16 => {
-                (operand.rows * operand.columns * self.addresses.members).div_ceil(2).next_multiple_of(64)
-            }
-            Precision::F32 | Precision::Tf32 => 0,
+            Precision::Bf16 if !view.half => (view.rows * view.width).div_ceil(2).next_multiple_of(64),
+            _ => 0,
         }
     }
 
     /// A weight as a factor: in bf16 the rounded one.
     pub(super) fn weight_factor(&self, linear: &Linear, transposed: bool) -> Factor {
-        let operand = self.weight_operand(linear, transposed);
-        let at = match self.addresses.rounded {
-            Some(rounded) => {
-                rounded + (self.tools.graph.layout().slice(linear.weight).offset * SCALAR / 2) as u64
-            }
-            None => self.param(linear.weight),
-        };
-        Factor { operand, at }
+        let half = self.addresses.rounded.is_some();
+        Factor { operand: self.weight_operand(linear, transposed), at: self.working(linear.weight), half }
     }
 }
 

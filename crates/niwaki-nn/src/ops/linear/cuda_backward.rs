@@ -1,7 +1,7 @@
 //! The backward pass of `linear` on CUDA.
 
 use super::Linear;
-use super::cuda::{Ending, Factor, Right, TILE, UNIT, operand};
+use super::cuda::{Ending, Factor, KERNELS, TILE};
 use crate::Result;
 use crate::cuda::blas::Operand;
 use crate::cuda::kernels::ROWWISE;
@@ -30,14 +30,13 @@ impl Lowering<'_> {
             None => false,
         };
         // Both products read it.
-        let slope = self.factor(operand(dy), dy.at, 0)?;
+        let slope = self.factor(dy, 0)?;
         if let Some((write, dx)) = dx.filter(|_| !fused) {
             let right = self.weight_factor(linear, !linear.transposed);
-            let out = Factor { operand: operand(dx), at: dx.at };
             let onto = (write == Write::Add).then_some(dx.at);
-            self.library_product("linear'", [slope, right], out, onto, None)?;
+            self.library_product("linear'", [slope, right], dx.into(), onto, None)?;
         }
-        self.weight_gradient(linear, x, slope)?;
+        self.weight_gradient(linear, x, dy, slope)?;
         if let (Some(residual), Some(Some(write @ (Write::Set | Write::Add)))) =
             (linear.residual, step.writes.get(1))
         {
@@ -60,9 +59,9 @@ impl Lowering<'_> {
             Some(bias) => {
                 let blocks = dy.rows_per_member.div_ceil(ROWS_PER_SUM);
                 let partial = self.scratch(self.addresses.members * blocks * dy.width);
-                let arguments = arguments![kind, dy.at, kept, partial, dy.rows_per_member, dy.width];
+                let arguments = arguments![kind, dy.at, kept, partial, dy.rows_per_member, dy.width, dy.half];
                 let grid = (blocks, self.addresses.members, dy.width.div_ceil(128));
-                self.launch("linear'", (ROWWISE, "column_sums"), grid, 128, 0, arguments)?;
+                self.launch("linear'", (self.mixed(ROWWISE), "column_sums"), grid, 128, 0, arguments)?;
                 self.gather_partials(
                     "linear'",
                     partial,
@@ -72,8 +71,10 @@ impl Lowering<'_> {
                 )
             }
             None if kind != 0 => {
-                let arguments = arguments![kind, dy.at, kept, dy.at, false, dy.rows, dy.width];
-                self.per_entry("linear'", (ROWWISE, "activate_backward"), dy.rows, dy.width, arguments)
+                let arguments =
+                    arguments![kind, dy.at, kept, dy.at, false, dy.rows, dy.width, dy.half, dy.half];
+                let kernel = (self.mixed(ROWWISE), "activate_backward");
+                self.per_entry("linear'", kernel, dy.rows, dy.width, arguments)
             }
             None => Ok(()),
         }
@@ -87,13 +88,14 @@ impl Lowering<'_> {
     }
 
     /// The `linear` with GELU behind this value, if the tensor cores computed it and one more `linear`, whose backward
-    /// product goes through the tensor cores too, is all that reads it. Such a pair keeps its slopes as halves.
+    /// product goes through the tensor cores too, is all that reads it. Such a pair keeps its slopes in 16 bits.
     pub(super) fn pair_behind(&self, value: Value) -> Option<(usize, Linear)> {
         let graph = self.tools.graph;
         let position = graph.ops().iter().position(|op| op.outputs().contains(&value))?;
         let inner = self.linear_at(position)?;
         let hidden = self.shape(value).width;
-        if inner.activation != Activation::Gelu || !self.is_hopper(hidden, self.shape(inner.input).width) {
+        let tensor_cores = self.is_hopper(hidden, self.shape(inner.input).width) && self.is_even(&inner);
+        if inner.activation != Activation::Gelu || !tensor_cores {
             return None;
         }
         let mut readers = (0..graph.ops().len()).filter(|&at| graph.ops()[at].operands().contains(&value));
@@ -102,6 +104,7 @@ impl Lowering<'_> {
         let through = outer.input == value && outer.residual != Some(value);
         let fits = !outer.transposed
             && !self.is_narrow(&outer)
+            && self.is_even(&outer)
             && self.is_hopper(hidden, self.shape(outer.output).width);
         (alone && through && fits).then_some((position, inner))
     }
@@ -110,7 +113,7 @@ impl Lowering<'_> {
     fn fused_cotangent(&mut self, linear: &Linear, dx: View, dy: View) -> Result<bool> {
         let Some((position, inner)) = self.pair_behind(linear.input) else { return Ok(false) };
         // The tensor cores want `[in, out]`, which is how the weight is stored.
-        let right = Right { at: self.param(linear.weight), stride: self.length() };
+        let right = self.right(linear);
         let saved = self.must_saved(position)?;
         let blocks = dx.rows_per_member.div_ceil(TILE);
         let partial = match inner.bias {
@@ -126,14 +129,23 @@ impl Lowering<'_> {
         Ok(true)
     }
 
-    /// `dW (+)= inputᵀ · dz`, with the factor of `dz` at the start of scratch.
-    fn weight_gradient(&mut self, linear: &Linear, x: View, slope: Factor) -> Result<()> {
+    /// `dW (+)= inputᵀ · dz`, with the factor of `dz` at the start of scratch where it was rounded. Nothing in the pass needs it, so it
+    /// runs aside, unless it reads scratch or others write the same gradient.
+    fn weight_gradient(&mut self, linear: &Linear, x: View, dy: View, slope: Factor) -> Result<()> {
         let (gradient, add) = self.gradient(linear.weight);
-        let out = Factor { operand: self.weight_operand(linear, false), at: gradient };
-        let input = self.factor(operand(x), x.at, self.room(slope.operand))?;
+        let out = Factor { operand: self.weight_operand(linear, false), at: gradient, half: false };
+        let input = self.factor(x, self.room(dy))?;
         let (left, right) = if linear.transposed { (slope, input) } else { (input, slope) };
         let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };
-        self.library_product("weight'", [left, right], out, add.then_some(gradient), None)
+        let (product, places) = self.planned([left, right], out, add.then_some(gradient), None)?;
+        if self.is_alone(linear.weight) && self.room(x) + self.room(dy) == 0 {
+            self.reads_aside(x);
+            self.reads_aside(dy);
+            self.tape.product_aside("weight'", product, places);
+        } else {
+            self.tape.product("weight'", product, places);
+        }
+        Ok(())
     }
 
     fn narrow_backward(&mut self, linear: &Linear, write: Option<Write>, x: View, dy: View) -> Result<()> {
@@ -156,10 +168,11 @@ impl Lowering<'_> {
             x.rows_per_member,
             x.width,
             dy.width,
+            x.half,
         ];
         let grid = (blocks, self.addresses.members, 1);
         let name = if dy.width <= 4 { "narrow_backward_4" } else { "narrow_backward_8" };
-        self.launch("linear'", (UNIT, name), grid, 128, 0, arguments)?;
+        self.launch("linear'", (self.mixed(KERNELS), name), grid, 128, 0, arguments)?;
         let weights = (linear.weight, x.width * dy.width);
         self.gather_partials("linear'", partial, Partial::dense(blocks, columns), weights, linear.bias)
     }

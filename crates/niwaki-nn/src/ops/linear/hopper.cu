@@ -1,24 +1,27 @@
 // Products on Hopper's tensor cores with what follows them fused in: bias, GELU and its derivative, and the
 // column sums that a bias gradient needs. One block: 128 rows x 128 columns of one member; operands stream through
-// three stages of shared memory in slices of 32 along the summed axis. Both operands have the summed axis contiguous
-// (tf32 knows no other arrangement), so forward products read weights transposed beforehand.
+// three stages of shared memory in slices of 128 bytes along the summed axis. Both operands have the summed axis contiguous
+// (tf32 knows no other arrangement), so forward products read weights transposed beforehand. With HOPPER_HALVES operands and
+// results are halves and products bf16's.
 
 #define TILE 128
-#define SLICE 32
+typedef Choose<HOPPER_HALVES>::Scalar Scalar;
+#define SLICE (128 / (int)sizeof(Scalar))
+#define PIECE (16 / (int)sizeof(Scalar))
 #define STAGES 3
-#define STAGE_FLOATS (2 * TILE * SLICE)
+#define STAGE (2 * TILE * SLICE)
 // Row pitch of the result tile: 8 banks from row to row keeps the accumulators' pairs free of conflicts.
 #define PITCH (TILE + 8)
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 // 16 bytes from global to shared memory, zeros where `take` is false.
-__device__ __forceinline__ void copy16(float* to, const float* from, bool take) {
+__device__ __forceinline__ void copy16(Scalar* to, const Scalar* from, bool take) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(take ? 16 : 0));
 }
 
 // Descriptor of a tile with rows of 128 bytes in the 128-byte swizzle: groups of 8 rows lie 1024 bytes apart.
-__device__ __forceinline__ unsigned long long descriptor(const float* tile) {
+__device__ __forceinline__ unsigned long long descriptor(const Scalar* tile) {
   unsigned long long d = (shared_address(tile) & 0x3FFFFu) >> 4;
   return d | (1ull << 16) | (64ull << 32) | (1ull << 62);
 }
@@ -26,29 +29,37 @@ __device__ __forceinline__ unsigned long long descriptor(const float* tile) {
 #define F4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define F16(i) F4(i), F4(i + 4), F4(i + 8), F4(i + 12)
 
-// d[64 x 128] = a[64 x 8] . b[128 x 8]^T (+ d where `onto` is not 0), both operands in shared memory.
+#if HOPPER_HALVES
+#define PRODUCT "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+#define PLAIN ", 0, 0"
+#else
+#define PRODUCT "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 "
+#define PLAIN ""
+#endif
+
+// d[64 x 128] = a[64 x 32 bytes] . b[128 x 32 bytes]^T (+ d where `onto` is not 0), both operands in shared memory.
 __device__ __forceinline__ void multiply(float (&d)[64], unsigned long long a, unsigned long long b, int onto) {
   asm volatile(
-      "{.reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 "
+      "{.reg .pred p; setp.ne.b32 p, %66, 0; " PRODUCT
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
       "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,"
-      "%62,%63}, %64, %65, p, 1, 1;}"
+      "%62,%63}, %64, %65, p, 1, 1" PLAIN ";}"
       : F16(0), F16(16), F16(32), F16(48)
       : "l"(a), "l"(b), "r"(onto));
 }
 
 // Both operands of one slice into a stage; thread t copies 16-byte piece t%8 of rows t/8, t/8 + 32, ...
-__device__ __forceinline__ void load_slice(float* stage, const float* a, long lda, int rows, const float* b, long ldb,
+__device__ __forceinline__ void load_slice(Scalar* stage, const Scalar* a, long lda, int rows, const Scalar* b, long ldb,
                                            int columns, int depth, int at) {
   const int piece = threadIdx.x & 7, first = threadIdx.x >> 3;
-  const bool inside = at + piece * 4 < depth;
+  const bool inside = at + piece * PIECE < depth;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int r = first + 32 * i;
-    const int place = r * SLICE + ((piece ^ (r & 7)) << 2);
+    const int place = r * SLICE + (piece ^ (r & 7)) * PIECE;
     const bool ok_a = inside && r < rows, ok_b = inside && r < columns;
-    copy16(stage + place, ok_a ? a + r * lda + at + piece * 4 : a, ok_a);
-    copy16(stage + TILE * SLICE + place, ok_b ? b + r * ldb + at + piece * 4 : b, ok_b);
+    copy16(stage + place, ok_a ? a + r * lda + at + piece * PIECE : a, ok_a);
+    copy16(stage + TILE * SLICE + place, ok_b ? b + r * ldb + at + piece * PIECE : b, ok_b);
   }
   asm volatile("cp.async.commit_group;");
 }
@@ -57,7 +68,7 @@ __device__ __forceinline__ void load_slice(float* stage, const float* a, long ld
 //   GELU   z = sum + bias; out = gelu(z), saved = gelu'(z)
 //   SLOPE  out = sum * saved; partial[row tile, column] = sum of out over the tile's rows
 // A slope lies between -0.13 and 1.13, where a half has the ten bits of mantissa that tf32 leaves of every operand: it is
-// saved as halves where only SLOPE will read it.
+// saved in 16 bits where only SLOPE will read it.
 #define GELU 0
 #define SLOPE 1
 
@@ -76,13 +87,13 @@ __device__ __forceinline__ uint2 to_halves(float4 v) {
 }
 
 template <int KIND>
-__device__ __forceinline__ void product(const float* __restrict__ a, long a_pitch, long a_stride,
-                                        const float* __restrict__ b, long b_pitch, long b_stride,
-                                        float* __restrict__ out, long out_pitch, long out_stride,
+__device__ __forceinline__ void product(const Scalar* __restrict__ a, long a_pitch, long a_stride,
+                                        const Scalar* __restrict__ b, long b_pitch, long b_stride,
+                                        Scalar* __restrict__ out, long out_pitch, long out_stride,
                                         const float* __restrict__ bias, long bias_stride, void* __restrict__ saved,
-                                        int halves, float* __restrict__ partial, int rows, int columns, int depth) {
+                                        int short_slopes, float* __restrict__ partial, int rows, int columns, int depth) {
   extern __shared__ unsigned char raw[];
-  float* shared = (float*)(((unsigned long long)raw + 1023) & ~1023ull);
+  Scalar* shared = (Scalar*)(((unsigned long long)raw + 1023) & ~1023ull);
   const int member = blockIdx.z, row0 = blockIdx.y * TILE, column0 = blockIdx.x * TILE;
   const int tile_rows = rows - row0, tile_columns = columns - column0;
   a += member * a_stride + row0 * a_pitch;
@@ -92,7 +103,7 @@ __device__ __forceinline__ void product(const float* __restrict__ a, long a_pitc
 #pragma unroll
   for (int s = 0; s < STAGES - 1; ++s) {
     if (s < slices)
-      load_slice(shared + s * STAGE_FLOATS, a, a_pitch, tile_rows, b, b_pitch, tile_columns, depth, s * SLICE);
+      load_slice(shared + s * STAGE, a, a_pitch, tile_rows, b, b_pitch, tile_columns, depth, s * SLICE);
     else
       asm volatile("cp.async.commit_group;");
   }
@@ -124,14 +135,14 @@ __device__ __forceinline__ void product(const float* __restrict__ a, long a_pitc
     __syncthreads();
     const int next = s + STAGES - 1;
     if (next < slices)
-      load_slice(shared + (next % STAGES) * STAGE_FLOATS, a, a_pitch, tile_rows, b, b_pitch, tile_columns, depth, next * SLICE);
+      load_slice(shared + (next % STAGES) * STAGE, a, a_pitch, tile_rows, b, b_pitch, tile_columns, depth, next * SLICE);
     else
       asm volatile("cp.async.commit_group;");
-    const float* stage = shared + (s % STAGES) * STAGE_FLOATS;
+    const Scalar* stage = shared + (s % STAGES) * STAGE;
     const unsigned long long left = descriptor(stage + group * 64 * SLICE), right = descriptor(stage + TILE * SLICE);
     asm volatile("wgmma.fence.sync.aligned;");
 #pragma unroll
-    for (int k = 0; k < SLICE / 8; ++k) multiply(d, left + 2 * k, right + 2 * k, s | k);
+    for (int k = 0; k < 4; ++k) multiply(d, left + 2 * k, right + 2 * k, s | k);
     asm volatile("wgmma.commit_group.sync.aligned;");
   }
 #pragma unroll
@@ -142,7 +153,7 @@ __device__ __forceinline__ void product(const float* __restrict__ a, long a_pitc
 
   // The tile goes through shared memory, so that a warp then handles whole rows with 16-byte accesses.
   __syncthreads();
-  float* tile = shared;  // [128 rows][PITCH]
+  float* tile = (float*)shared;  // [128 rows][PITCH]
   {
     float* mine = tile + (warp * 16 + (lane >> 2)) * PITCH + (lane & 3) * 2;
 #pragma unroll
@@ -165,14 +176,14 @@ __device__ __forceinline__ void product(const float* __restrict__ a, long a_pitc
       v.y = gelu_with_slope(v.y + shift.y, slope.y);
       v.z = gelu_with_slope(v.z + shift.z, slope.z);
       v.w = gelu_with_slope(v.w + shift.w, slope.w);
-      if (saved && halves) *(uint2*)((unsigned short*)saved + at) = to_halves(slope);
-      else if (saved) *(float4*)((float*)saved + at) = slope;
+      if (saved && short_slopes) *(uint2*)((unsigned short*)saved + at) = to_halves(slope);
+      else if (saved) store_four((Scalar*)saved + at, slope);
     } else {
       const float4 slope = from_halves(slopes[i]);
       v.x *= slope.x; v.y *= slope.y; v.z *= slope.z; v.w *= slope.w;
       sums.x += v.x; sums.y += v.y; sums.z += v.z; sums.w += v.w;
     }
-    *(float4*)(out + at) = v;
+    store_four(out + at, v);
   }
   if (KIND == SLOPE && partial) {
     __syncthreads();
@@ -188,11 +199,11 @@ __device__ __forceinline__ void product(const float* __restrict__ a, long a_pitc
 }
 
 #define PRODUCT_ARGUMENTS                                                                                                \
-  const float *a, long a_pitch, long a_stride, const float *b, long b_pitch, long b_stride, float *out, long out_pitch, \
-      long out_stride, const float *bias, long bias_stride, void *saved, int halves, float *partial, int rows,           \
+  const Scalar *a, long a_pitch, long a_stride, const Scalar *b, long b_pitch, long b_stride, Scalar *out, long out_pitch, \
+      long out_stride, const float *bias, long bias_stride, void *saved, int short_slopes, float *partial, int rows,       \
       int columns, int depth
 #define PRODUCT_PASS                                                                                                    \
-  a, a_pitch, a_stride, b, b_pitch, b_stride, out, out_pitch, out_stride, bias, bias_stride, saved, halves, partial, rows, \
+  a, a_pitch, a_stride, b, b_pitch, b_stride, out, out_pitch, out_stride, bias, bias_stride, saved, short_slopes, partial, rows, \
       columns, depth
 
 extern "C" __global__ void __launch_bounds__(256, 2) product_gelu(PRODUCT_ARGUMENTS) { product<GELU>(PRODUCT_PASS); }

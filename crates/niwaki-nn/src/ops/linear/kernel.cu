@@ -20,6 +20,22 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
+// The same rounded to bf16.
+extern "C" __global__ void __launch_bounds__(256)
+    transpose_halves(const float* from, long from_stride, Half* to, long to_stride, int rows, int columns) {
+  __shared__ float tile[32][33];
+  from += blockIdx.z * from_stride;
+  to += blockIdx.z * to_stride;
+  const int x = threadIdx.x & 31, y = threadIdx.x >> 5, r0 = blockIdx.y * 32, c0 = blockIdx.x * 32;
+#pragma unroll
+  for (int i = 0; i < 32; i += 8)
+    if (r0 + y + i < rows && c0 + x < columns) tile[y + i][x] = from[(long)(r0 + y + i) * columns + c0 + x];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 32; i += 8)
+    if (c0 + y + i < columns && r0 + x < rows) store(to + (long)(c0 + y + i) * rows + r0 + x, tile[x][y + i]);
+}
+
 // Rows of a member's matrix, `pitch` apart and members `stride` apart, packed and rounded to bf16.
 extern "C" __global__ void to_bf16(const float* from, long stride, long pitch, unsigned short* to, int rows_per_member,
                                    int rows, int width) {
@@ -42,9 +58,9 @@ extern "C" __global__ void to_bf16_fours(const float* from, long stride, long pi
 // A product with few outputs (a head), N of them at most: the member's weights [in, out] in shared memory, a warp per
 // row, 64 rows of one member per block.
 template <int N>
-__device__ __forceinline__ void narrow_forward(const float* x, long x_pitch, const float* weight, const float* bias,
+__device__ __forceinline__ void narrow_forward(const ARRAY* x, long x_pitch, const float* weight, const float* bias,
                                                long stride, float* out, long out_pitch, int rows_per_member, int in,
-                                               int outs) {
+                                               int outs, int half) {
   extern __shared__ float w[];  // [in][N]
   const int member = blockIdx.y, lane = threadIdx.x & 31;
   const int first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
@@ -61,7 +77,7 @@ __device__ __forceinline__ void narrow_forward(const float* x, long x_pitch, con
     for (int n = 0; n < N; ++n) sum[n] = 0.f;
 #pragma unroll 4
     for (int k = lane; k < in; k += 32) {
-      const float a = x[row * x_pitch + k];
+      const float a = TAKE(x, row * x_pitch + k, half);
 #pragma unroll
       for (int n = 0; n < N; n += 4) {
         const float4 v = *(const float4*)(w + k * N + n);
@@ -80,8 +96,9 @@ __device__ __forceinline__ void narrow_forward(const float* x, long x_pitch, con
 // Its backward pass in one reading of x and dz: dx (+)= dz . W^T, and partials [member, block, in * outs + outs] of dW
 // and of the bias gradient. dz of the block's 64 rows in shared memory, a thread per column of x.
 template <int N>
-__device__ __forceinline__ void narrow_backward(const float* x, const float* dz, const float* weight, long stride,
-                                                float* dx, int add, float* partial, int rows_per_member, int in, int outs) {
+__device__ __forceinline__ void narrow_backward(const ARRAY* x, const float* dz, const float* weight, long stride,
+                                                ARRAY* dx, int add, float* partial, int rows_per_member, int in, int outs,
+                                                int half) {
   __shared__ float d[64][N];
   const int member = blockIdx.y, first = blockIdx.x * 64, count = min(64, rows_per_member - first);
   const long row0 = (long)member * rows_per_member + first;
@@ -100,14 +117,14 @@ __device__ __forceinline__ void narrow_backward(const float* x, const float* dz,
     }
 #pragma unroll 8
     for (int r = 0; r < count; ++r) {
-      const float a = x[(row0 + r) * in + k];
+      const float a = TAKE(x, (row0 + r) * in + k, half);
       float sum = 0.f;
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         sum = fmaf(d[r][n], w[n], sum);
         g[n] = fmaf(a, d[r][n], g[n]);
       }
-      if (dx) put(dx + (row0 + r) * in + k, sum, add);
+      if (dx) PUT(dx, (row0 + r) * in + k, sum, add, half);
     }
 #pragma unroll
     for (int n = 0; n < N; ++n)
@@ -122,14 +139,14 @@ __device__ __forceinline__ void narrow_backward(const float* x, const float* dz,
 
 #define NARROW(N)                                                                                                        \
   extern "C" __global__ void __launch_bounds__(256) narrow_forward_##N(                                                 \
-      const float* x, long x_pitch, const float* weight, const float* bias, long stride, float* out, long out_pitch,    \
-      int rows_per_member, int in, int outs) {                                                                          \
-    narrow_forward<N>(x, x_pitch, weight, bias, stride, out, out_pitch, rows_per_member, in, outs);                     \
+      const ARRAY* x, long x_pitch, const float* weight, const float* bias, long stride, float* out, long out_pitch,    \
+      int rows_per_member, int in, int outs, int half) {                                                                \
+    narrow_forward<N>(x, x_pitch, weight, bias, stride, out, out_pitch, rows_per_member, in, outs, half);               \
   }                                                                                                                     \
   extern "C" __global__ void __launch_bounds__(128) narrow_backward_##N(                                                \
-      const float* x, const float* dz, const float* weight, long stride, float* dx, int add, float* partial,            \
-      int rows_per_member, int in, int outs) {                                                                          \
-    narrow_backward<N>(x, dz, weight, stride, dx, add, partial, rows_per_member, in, outs);                             \
+      const ARRAY* x, const float* dz, const float* weight, long stride, ARRAY* dx, int add, float* partial,            \
+      int rows_per_member, int in, int outs, int half) {                                                                \
+    narrow_backward<N>(x, dz, weight, stride, dx, add, partial, rows_per_member, in, outs, half);                       \
   }
 
 NARROW(4)

@@ -1,9 +1,9 @@
 //! `layer_norm` and `rms_norm` on CUDA: one kernel each way, and one that adds up the sums for gain and bias.
 
 use super::{LayerNorm, RmsNorm};
-use crate::cuda::check::{Case, ROWS, grown};
+use crate::cuda::check::{Case, ROWS, followed, grown};
 use crate::cuda::kernels::{File, Unit};
-use crate::cuda::lower::{Lowering, Partial, Program, ROWS_PER_SUM, SCALAR};
+use crate::cuda::lower::{Lowering, Once, Partial, Program, ROWS_PER_SUM, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Value};
 use crate::layout::Param;
@@ -11,11 +11,11 @@ use crate::ops::OnCuda;
 use crate::plan::{Backward, Write};
 use crate::{Error, Init, Result};
 
-/// Norms: accesses per lane, floats per access.
+/// Norms: accesses per lane, scalars per access, whether operand and result are in halves.
 const KERNELS: &File = &File {
     name: "norm",
     source: &[include_str!("kernel.cu")],
-    constants: &["NORM_V", "NORM_P"],
+    constants: &["NORM_V", "NORM_P", "NORM_X", "NORM_Y"],
     kernels: &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
 };
 
@@ -34,11 +34,12 @@ fn rows_per_block(rows_per_member: usize) -> usize {
     if rows_per_member < 2048 { 16 } else { ROWS_PER_SUM }
 }
 
-/// The kernel file for a width.
-fn unit(op: &'static str, width: usize) -> Result<Unit> {
+/// The kernel file for a width, and for operand and result in halves.
+fn unit(op: &'static str, width: usize, halves: [bool; 2]) -> Result<Unit> {
     let reason = || format!("rows of {width} do not fit a warp's registers on this device, at most 1024 do");
-    let sizes = sizes(width).ok_or_else(|| Error::Unsupported { op, reason: reason() })?;
-    Ok(Unit::sized(KERNELS, &sizes))
+    let [accesses, scalars] = sizes(width).ok_or_else(|| Error::Unsupported { op, reason: reason() })?;
+    let [x, y] = halves.map(u8::from);
+    Ok(Unit::sized(KERNELS, &[accesses, scalars, x, y]))
 }
 
 /// A norm's operands: `bias` is there for LayerNorm only.
@@ -89,7 +90,7 @@ impl Lowering<'_> {
             x.width,
             norm.epsilon as f32,
         ];
-        let kernel = (unit(norm.name(), x.width)?, "norm_forward_rows");
+        let kernel = (unit(norm.name(), x.width, [x.half, y.half])?, "norm_forward_rows");
         self.launch(norm.name(), kernel, (x.rows.div_ceil(8), 1, 1), 256, 0, arguments)
     }
 
@@ -109,8 +110,10 @@ impl Lowering<'_> {
             (Some(_), true) => self.bias_behind(norm.input),
             _ => None,
         };
-        // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone.
-        let partial = self.scratch(self.addresses.members * blocks * 3 * x.width);
+        // Gain, bias and the cotangent's own sums lie side by side; what is not asked for is left alone. They are added up aside,
+        // so they have a place of their own.
+        let count = self.addresses.members * blocks * 3 * x.width;
+        let (partial, _) = self.once(Once::Sums(step.op), count * SCALAR);
         let dx = match step.writes[0] {
             Some(_) => Some(self.cotangent(norm.input)?),
             None => None,
@@ -130,11 +133,14 @@ impl Lowering<'_> {
             x.rows_per_member,
             x.width,
         ];
-        let kernel = (unit(norm.name(), x.width)?, "norm_backward_rows");
+        let halves = [x.half, self.is_half(norm.output)];
+        let kernel = (unit(norm.name(), x.width, halves)?, "norm_backward_rows");
         let shared = (8 * x.width * SCALAR) as u32;
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
         let columns = if norm.bias.is_some() { 2 * x.width } else { x.width };
+        self.aside =
+            [Some(norm.gain), norm.bias, behind].into_iter().flatten().all(|param| self.is_alone(param));
         let sums = Partial { blocks, pitch: 3 * x.width, columns };
         self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
         if let Some(bias) = behind {
@@ -143,6 +149,7 @@ impl Lowering<'_> {
             self.gather_partials(label, third, sums, (bias, x.width), None)?;
             self.totalled[norm.input.position()] = true;
         }
+        self.aside = false;
         Ok(())
     }
 }
@@ -156,6 +163,13 @@ fn program(g: &mut Graph, width: usize, layer: bool) -> Result<Vec<Value>> {
     Ok(vec![both])
 }
 
+/// In bf16 one norm from halves to halves, and one from halves to what the caller sees.
+fn inside(g: &mut Graph, width: usize, layer: bool) -> Result<Vec<Value>> {
+    let both = program(g, width, layer)?[0];
+    let gain = g.param("last", &[width], Init::Ones)?;
+    Ok(vec![followed(g, both)?, g.rms_norm(both, gain, 1e-5)?])
+}
+
 impl OnCuda for LayerNorm {
     const CASES: &'static [Case] = &[
         ("layer_norm 128", |g| program(g, 128, true)),
@@ -163,10 +177,17 @@ impl OnCuda for LayerNorm {
         ("layer_norm 37", |g| program(g, 37, true)),
         ("layer_norm 900", |g| program(g, 900, true)),
         ("layer_norm 1000 + 3", |g| program(g, 1003, true)),
+        ("layer_norm 128, inside", |g| inside(g, 128, true)),
+        ("layer_norm 200, inside", |g| inside(g, 200, true)),
     ];
 
+    fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+        vec![vec![self.input], vec![self.output]]
+    }
+
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
-        Ok(vec![unit("layer_norm", program.graph.shape(self.input).width)?])
+        let halves = [program.is_half(self.input), program.is_half(self.output)];
+        Ok(vec![unit("layer_norm", program.graph.shape(self.input).width, halves)?])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -183,10 +204,16 @@ impl OnCuda for RmsNorm {
         ("rms_norm 64", |g| program(g, 64, false)),
         ("rms_norm 33", |g| program(g, 33, false)),
         ("rms_norm 576", |g| program(g, 576, false)),
+        ("rms_norm 576, inside", |g| inside(g, 576, false)),
     ];
 
+    fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+        vec![vec![self.input], vec![self.output]]
+    }
+
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
-        Ok(vec![unit("rms_norm", program.graph.shape(self.input).width)?])
+        let halves = [program.is_half(self.input), program.is_half(self.output)];
+        Ok(vec![unit("rms_norm", program.graph.shape(self.input).width, halves)?])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {

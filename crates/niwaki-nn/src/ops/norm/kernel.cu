@@ -1,38 +1,42 @@
 // LayerNorm and RMSNorm, a warp per row with the row in registers: P floats per access, V accesses per lane.
-// Statistics saved per row: (mean, s) for LayerNorm, s for RMSNorm.
+// Statistics saved per row: (mean, s) for LayerNorm, s for RMSNorm. The operand and its cotangent are stored as X, the result and its
+// cotangent as Y.
+
+typedef Choose<NORM_X>::Scalar X;
+typedef Choose<NORM_Y>::Scalar Y;
 
 template <int V, int P>
 struct Row {
   float v[V * P];
-  __device__ __forceinline__ void load(const float* row, int width) {
+  template <typename T> __device__ __forceinline__ void load(const T* row, int width) {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const int c = (lane + 32 * i) * P;
       if (P == 4) {
-        const float4 x = c < width ? *(const float4*)(row + c) : make_float4(0.f, 0.f, 0.f, 0.f);
+        const float4 x = c < width ? stored_four(row + c) : make_float4(0.f, 0.f, 0.f, 0.f);
         v[i * P] = x.x; v[i * P + 1 % P] = x.y; v[i * P + 2 % P] = x.z; v[i * P + 3 % P] = x.w;
       } else {
-        v[i] = c < width ? row[c] : 0.f;
+        v[i] = c < width ? stored(row[c]) : 0.f;
       }
     }
   }
-  __device__ __forceinline__ void store(float* row, int width) const {
+  template <typename T> __device__ __forceinline__ void put(T* row, int width) const {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const int c = (lane + 32 * i) * P;
       if (c >= width) continue;
       if (P == 4)
-        *(float4*)(row + c) = make_float4(v[i * P], v[i * P + 1 % P], v[i * P + 2 % P], v[i * P + 3 % P]);
+        store_four(row + c, make_float4(v[i * P], v[i * P + 1 % P], v[i * P + 2 % P], v[i * P + 3 % P]));
       else
-        row[c] = v[i];
+        store(row + c, v[i]);
     }
   }
 };
 
 template <int V, int P>
-__device__ __forceinline__ void norm_forward(const float* x, long x_pitch, float* out, long out_pitch, float* stats,
+__device__ __forceinline__ void norm_forward(const X* x, long x_pitch, Y* out, long out_pitch, float* stats,
                                              long stats_pitch, const float* gain, const float* bias, long stride,
                                              int rows, int rows_per_member, int width, float epsilon) {
   const int r = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
@@ -59,7 +63,7 @@ __device__ __forceinline__ void norm_forward(const float* x, long x_pitch, float
   const float s = rsqrtf(warp_sum(square) * share + epsilon);
 #pragma unroll
   for (int i = 0; i < V * P; ++i) a.v[i] = a.v[i] * s * g.v[i] + (bias ? b.v[i] : 0.f);
-  a.store(out + r * out_pitch, width);
+  a.put(out + r * out_pitch, width);
   if (stats && lane == 0) {
     if (bias) *(float2*)(stats + r * stats_pitch) = make_float2(mean, s);
     else stats[r * stats_pitch] = s;
@@ -70,8 +74,8 @@ __device__ __forceinline__ void norm_forward(const float* x, long x_pitch, float
 // [member, block, 3, width] (RMSNorm: no second third). With `whole` this is the last part of dx: its own column sums,
 // the bias gradient of what made x, are the last third.
 template <int V, int P>
-__device__ __forceinline__ void norm_backward(const float* dy, const float* x, const float* stats, const float* gain,
-                                              long stride, float* dx, int add, float* partial, int layer_norm,
+__device__ __forceinline__ void norm_backward(const Y* dy, const X* x, const float* stats, const float* gain,
+                                              long stride, X* dx, int add, float* partial, int layer_norm,
                                               int whole, int per_block, int rows_per_member, int width) {
   extern __shared__ float scratch[];  // [8 warps][width]
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, member = blockIdx.y;
@@ -115,14 +119,14 @@ __device__ __forceinline__ void norm_backward(const float* dy, const float* x, c
       d.v[i] = s * (d.v[i] - m1 - a.v[i] * m2) + (add ? old.v[i] : 0.f);
       dsum.v[i] += d.v[i];
     }
-    if (dx) d.store(dx + row * width, width);
+    if (dx) d.put(dx + row * width, width);
   }
   partial += ((long)member * gridDim.x + blockIdx.x) * 3 * width;
   for (int third = 0; third < 3; ++third) {
     if ((third == 1 && !layer_norm) || (third == 2 && !whole)) continue;
-    if (third == 0) dgain.store(scratch + warp * width, width);
-    if (third == 1) dbias.store(scratch + warp * width, width);
-    if (third == 2) dsum.store(scratch + warp * width, width);
+    if (third == 0) dgain.put(scratch + warp * width, width);
+    if (third == 1) dbias.put(scratch + warp * width, width);
+    if (third == 2) dsum.put(scratch + warp * width, width);
     __syncthreads();
     for (int c = threadIdx.x; c < width; c += 256) {
       float sum = 0.f;
@@ -134,9 +138,9 @@ __device__ __forceinline__ void norm_backward(const float* dy, const float* x, c
   }
 }
 
-// The engine compiles this file once for each pair (V, P) = (NORM_V, NORM_P) that its program needs.
+// The engine compiles this file once for each (V, P, X, Y) that its program needs.
 extern "C" __global__ void __launch_bounds__(256)
-    norm_forward_rows(const float* x, long x_pitch, float* out, long out_pitch, float* stats, long stats_pitch,
+    norm_forward_rows(const X* x, long x_pitch, Y* out, long out_pitch, float* stats, long stats_pitch,
                       const float* gain, const float* bias, long stride, int rows, int rows_per_member, int width,
                       float epsilon) {
   norm_forward<NORM_V, NORM_P>(x, x_pitch, out, out_pitch, stats, stats_pitch, gain, bias, stride, rows,
@@ -144,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    norm_backward_rows(const float* dy, const float* x, const float* stats, const float* gain, long stride, float* dx,
+    norm_backward_rows(const Y* dy, const X* x, const float* stats, const float* gain, long stride, X* dx,
                        int add, float* partial, int layer_norm, int whole, int per_block, int rows_per_member, int width) {
   norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, whole, per_block,
                                 rows_per_member, width);

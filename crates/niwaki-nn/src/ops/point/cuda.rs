@@ -51,6 +51,10 @@ impl OnCuda for PointAt {
         ("point, queries made, more rows than that", |g| program_made(g, 1100, 6, (16, 2), 5, true)),
     ];
 
+    fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+        Vec::new()
+    }
+
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         Ok(vec![unit(program.graph, program.outputs, self, program.precision)?])
     }

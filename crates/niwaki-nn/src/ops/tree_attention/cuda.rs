@@ -2,7 +2,7 @@
 
 use super::{AttendTree, TreeAttention};
 use crate::cuda::Precision;
-use crate::cuda::check::{Case, grown};
+use crate::cuda::check::{Case, followed, grown};
 use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
@@ -11,9 +11,12 @@ use crate::ops::OnCuda;
 use crate::plan::Backward;
 use crate::{Error, Result};
 
+/// Who sees whom.
+const WAYS: &str = include_str!("ways.cu");
+
 const KERNELS: &File = &File {
     name: "tree-attention",
-    source: &[PRODUCTS, TENSOR, include_str!("kernel.cu")],
+    source: &[PRODUCTS, TENSOR, WAYS, include_str!("kernel.cu")],
     constants: TENSOR_CONSTANTS,
     kernels: &[
         ("tree_ways", 0),
@@ -24,10 +27,17 @@ const KERNELS: &File = &File {
     ],
 };
 
+const HALVES_KERNELS: &File = &File {
+    name: "tree-attention-halves",
+    source: &[WAYS, include_str!("halves.cu")],
+    constants: &["TREE_DEPTH"],
+    kernels: &[("tree_ways", 0), ("tree_forward", 0), ("tree_backward", 0), ("tree_gather", 0)],
+};
+
 const ROW_KERNELS: &File = &File {
     name: "tree-attention-row",
     source: &[include_str!("row.cu")],
-    constants: &["TREE_PIECES"],
+    constants: &["TREE_PIECES", "TREE_HALVES"],
     kernels: &[("tree_row", 0)],
 };
 
@@ -48,41 +58,76 @@ const fn stages(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
 }
 
+/// The same where all is in halves: rows are eight longer.
+fn stages_of_halves(head_width: usize) -> u32 {
+    (2 * 2 * TILE * (head_width + 8) * SCALAR / 2) as u32
+}
+
+/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
+/// multiprocessor, where there are so few.
+fn parts(multiprocessors: usize, blocks: usize, tiles: usize) -> usize {
+    let sets = 2 * multiprocessors / blocks.max(1);
+    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2).clamp(1, 8))
+}
+
 /// The kernels of all rows.
-fn unit(head_width: usize, precision: Precision) -> Unit {
+fn unit(head_width: usize, precision: Precision, half: bool) -> Unit {
+    if half {
+        return Unit::sized(HALVES_KERNELS, &[head_width as u8]);
+    }
     Unit::sized(KERNELS, &[1, head_width as u8, TILE as u8, u8::from(precision == Precision::F32)])
 }
 
 /// The kernel of one row.
-fn row_unit(head_width: usize) -> Unit {
-    Unit::sized(ROW_KERNELS, &[head_width.div_ceil(8) as u8])
+fn row_unit(head_width: usize, half: bool) -> Unit {
+    Unit::sized(ROW_KERNELS, &[head_width.div_ceil(8) as u8, u8::from(half)])
 }
 
 impl OnCuda for AttendTree {
     const CASES: &'static [Case] = &[
         ("tree attention, any parents", |g| {
             let parent = g.indices("parent", 11, 11);
-            program(g, parent, 11, (6, 2, 12))
+            program(g, parent, 11, (6, 2, 12), 3)
         }),
-        // A prompt of 40 rows and three continuations of 9.
         ("tree attention, shared prompt", |g| {
-            let branch = |row: i32| if row >= 40 && (row - 40) % 9 == 0 { 39 } else { row - 1 };
-            let parents: Vec<i32> = (0..67).map(branch).collect();
-            let parent = g.constant(&parents);
-            program(g, parent, 67, (3, 1, 64))
+            let parent = prompt(g);
+            program(g, parent, 67, (3, 1, 64), 3)
         }),
         // More rows below a key than are searched at once, and ways up that are longer than what is found at once.
         ("tree attention, many rows", |g| {
-            let branch = |row: i32| if row >= 300 && (row - 300) % 7 == 0 { 299 - row % 3 } else { row - 1 };
-            let parents: Vec<i32> = (0..1400).map(branch).collect();
-            let parent = g.constant(&parents);
-            program(g, parent, 1400, (2, 1, 8))
+            let parent = many(g);
+            program(g, parent, 1400, (2, 1, 8), 3)
         }),
         ("tree attention, wide heads", |g| {
             let parent = g.constant(&[-1, 0, 1, 1, 3, 0, 5]);
-            program(g, parent, 7, (2, 2, 128))
+            program(g, parent, 7, (2, 2, 128), 3)
+        }),
+        // The same with columns that halves can have.
+        ("tree attention, any parents, inside", |g| {
+            let parent = g.indices("parent", 43, 43);
+            inside(g, parent, 43, (6, 2, 16))
+        }),
+        ("tree attention, shared prompt, inside", |g| {
+            let parent = prompt(g);
+            inside(g, parent, 67, (3, 1, 64))
+        }),
+        ("tree attention, many rows, inside", |g| {
+            let parent = many(g);
+            inside(g, parent, 1400, (2, 1, 16))
+        }),
+        ("tree attention, wide heads, inside", |g| {
+            let parent = prompt(g);
+            inside(g, parent, 67, (2, 2, 128))
         }),
     ];
+
+    fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
+        let TreeAttention { query, key, value, head_width, .. } = self.attention;
+        let columns = [query, key, value];
+        // Rows of a head start on 16 bytes, and products take 16 columns at a time.
+        let able = head_width.is_multiple_of(16) && columns.iter().all(|of| of.start.is_multiple_of(8));
+        if able { vec![columns.iter().map(|of| of.value).chain([self.output]).collect()] } else { Vec::new() }
+    }
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         let width = self.attention.head_width;
@@ -90,11 +135,12 @@ impl OnCuda for AttendTree {
             let reason = format!("heads of {width} columns; on this device at most {WIDEST}");
             return Err(Error::Unsupported { op: "tree_attention", reason });
         }
-        Ok(vec![unit(width, program.precision), row_unit(width)])
+        let half = program.is_half(self.output);
+        Ok(vec![unit(width, program.precision, half), row_unit(width, half)])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
-        let (a, rows) = (&self.attention, to.shape(self.output).rows);
+        let (a, rows, half) = (&self.attention, to.shape(self.output).rows, to.is_half(self.output));
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
         let (out, width, scale) = (to.base(self.output)?, to.shape(self.output).width, a.scale as f32);
@@ -110,10 +156,10 @@ impl OnCuda for AttendTree {
                 .with(to.items())
                 .with(scale);
             let grid = ((to.items() * a.heads).div_ceil(4), 1, 1);
-            let kernel = (row_unit(a.head_width), "tree_row");
+            let kernel = (row_unit(a.head_width, half), "tree_row");
             return to.launch("tree attention", kernel, grid, BLOCK, 0, arguments);
         }
-        let ways = to.ways(a, rows)?;
+        let ways = to.ways(a, rows, half)?;
         let arguments = all
             .with(to.saved(at))
             .with(ways.rows)
@@ -123,12 +169,13 @@ impl OnCuda for AttendTree {
             .with(rows)
             .with(scale);
         let grid = (rows.div_ceil(MANY), a.heads, to.items());
-        let kernel = (unit(a.head_width, to.tools.precision), "tree_forward");
-        to.launch("tree attention", kernel, grid, BLOCK, stages(a.head_width), arguments)
+        let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
+        let shared = if half { stages_of_halves(a.head_width) } else { stages(a.head_width) };
+        to.launch("tree attention", kernel, grid, BLOCK, shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
-        let (a, rows) = (&self.attention, to.shape(self.output).rows);
+        let (a, rows, half) = (&self.attention, to.shape(self.output).rows, to.is_half(self.output));
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
         let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
@@ -138,13 +185,45 @@ impl OnCuda for AttendTree {
         let targets = to.column_targets("tree attention", &operands, &step.writes)?;
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
-        let ways = to.ways(a, rows)?;
+        let ways = to.ways(a, rows, half)?;
+        let (unit, scale) = (unit(a.head_width, to.tools.precision, half), a.scale as f32);
+        let grid = (rows.div_ceil(MANY), a.heads, items);
+        if half {
+            let wanted = at(1).is_some() || at(2).is_some();
+            let parts = parts(to.tools.multiprocessors, grid.0 * grid.1 * grid.2, rows.div_ceil(TILE));
+            let parts = if wanted { parts } else { 0 };
+            let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
+            let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
+                .with(ways.rows)
+                .with(ways.seen)
+                .with(ways.seeing)
+                .with(at(0))
+                .with(add(0))
+                .with(sums)
+                .with(parts)
+                .with(a.heads)
+                .with(a.key_heads)
+                .with(rows)
+                .with(scale);
+            let (shared, grid) = (stages_of_halves(a.head_width), (grid.0 * (1 + parts), grid.1, grid.2));
+            to.launch("tree attention'", (unit, "tree_backward"), grid, BLOCK, shared, arguments)?;
+            if !wanted {
+                return Ok(());
+            }
+            let count = items * rows * 2 * narrow / 4;
+            let arguments = arguments![sums, at(1), k, at(2), v, add(1), add(2)]
+                .with(parts)
+                .with(a.heads)
+                .with(a.key_heads)
+                .with(rows)
+                .with(count);
+            let grid = (count.div_ceil(256), 1, 1);
+            return to.launch("tree attention'", (unit, "tree_gather"), grid, 256, 0, arguments);
+        }
         // Means first, then the parts of each query head in the cotangents of keys and values.
         let count = items * a.heads * rows;
         let means = to.scratch(count * (1 + 2 * a.head_width));
         let parts = means + (count * SCALAR) as u64;
-        let (unit, scale) = (unit(a.head_width, to.tools.precision), a.scale as f32);
-        let grid = (rows.div_ceil(MANY), a.heads, items);
         let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
             .with(ways.rows)
             .with(ways.seen)
@@ -191,7 +270,7 @@ struct Ways {
 
 impl Lowering<'_> {
     /// Found once for all ops of a tape that share their parents.
-    fn ways(&mut self, a: &TreeAttention, rows: usize) -> Result<Ways> {
+    fn ways(&mut self, a: &TreeAttention, rows: usize, half: bool) -> Result<Ways> {
         let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(MANY));
         let halves = words.div_ceil(32);
         let (of_rows, of_blocks) = (count * words * SCALAR, self.items() * blocks * halves * SCALAR);
@@ -202,21 +281,39 @@ impl Lowering<'_> {
             self.tape.zero("tree attention", at, bytes);
             let arguments =
                 arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
-            let kernel = (unit(a.head_width, self.tools.precision), "tree_ways");
+            let kernel = (unit(a.head_width, self.tools.precision, half), "tree_ways");
             self.launch("tree attention", kernel, (count.div_ceil(128), 1, 1), 128, 0, arguments)?;
         }
         Ok(Ways { rows: at, seen, seeing })
     }
 }
 
-fn program(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
+/// A prompt of 40 rows and three continuations of 9.
+fn prompt(g: &mut Graph) -> Index {
+    let branch = |row: i32| if row >= 40 && (row - 40) % 9 == 0 { 39 } else { row - 1 };
+    g.constant(&(0..67).map(branch).collect::<Vec<i32>>())
+}
+
+fn many(g: &mut Graph) -> Index {
+    let branch = |row: i32| if row >= 300 && (row - 300) % 7 == 0 { 299 - row % 3 } else { row - 1 };
+    g.constant(&(0..1400).map(branch).collect::<Vec<i32>>())
+}
+
+/// With so many columns between queries and keys that nobody reads.
+fn program(
+    g: &mut Graph,
+    parent: Index,
+    rows: usize,
+    sizes: (usize, usize, usize),
+    gap: usize,
+) -> Result<Vec<Value>> {
     let (heads, key_heads, head_width) = sizes;
     let (wide, narrow) = (heads * head_width, key_heads * head_width);
-    let mixed = grown(g, "x", rows, wide + 2 * narrow + 3)?;
+    let mixed = grown(g, "x", rows, wide + 2 * narrow + gap)?;
     let out = g.tree_attention(TreeAttention {
         query: Columns { value: mixed, start: 0 },
-        key: Columns { value: mixed, start: wide + 3 },
-        value: Columns { value: mixed, start: wide + narrow + 3 },
+        key: Columns { value: mixed, start: wide + gap },
+        value: Columns { value: mixed, start: wide + narrow + gap },
         heads,
         key_heads,
         head_width,
@@ -224,4 +321,23 @@ fn program(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usiz
         parent,
     })?;
     Ok(vec![out])
+}
+
+fn inside(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
+    let out = program(g, parent, rows, sizes, 8)?[0];
+    Ok(vec![followed(g, out)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_blocks_are_cut_into_parts() {
+        // 63 blocks of 13 tiles on 132 multiprocessors: 264 / 63 = 4. Eight times as many need no parts, and four tiles have two.
+        assert_eq!(
+            [parts(132, 63, 13), parts(132, 504, 13), parts(132, 9, 4), parts(132, 1, 1)],
+            [4, 1, 2, 1]
+        );
+    }
 }

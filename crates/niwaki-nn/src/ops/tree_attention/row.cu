@@ -1,6 +1,8 @@
 // Attention of one row of every item to itself and its ancestors, whose keys and values lie there from earlier steps. Eight
 // lanes share a key, so that a warp meets four keys at once; of the columns of a head lane `i` of the eight has i, i + 8, ...,
-// TREE_PIECES of them, a constant of the file.
+// TREE_PIECES of them, a constant of the file. TREE_HALVES: whether all is stored in halves.
+
+typedef Choose<TREE_HALVES>::Scalar Scalar;
 
 #define PIECES TREE_PIECES
 // Rows of a way up that are found at once.
@@ -30,11 +32,11 @@ __device__ __forceinline__ int walk(const int* parent, int& row, int* way) {
 }
 
 // This lane's columns of a head, zero beyond its end.
-__device__ __forceinline__ void take_head(const float* from, int width, float (&to)[PIECES]) {
+__device__ __forceinline__ void take_head(const Scalar* from, int width, float (&to)[PIECES]) {
 #pragma unroll
   for (int i = 0; i < PIECES; ++i) {
     const int c = threadIdx.x % 8 + 8 * i;
-    to[i] = c < width ? from[c] : 0.f;
+    to[i] = c < width ? stored(from[c]) : 0.f;
   }
 }
 
@@ -55,7 +57,7 @@ __device__ __forceinline__ float sum_keys(float x) {
 
 // A warp per item and query head.
 extern "C" __global__ void __launch_bounds__(128) tree_row(
-    const float* query, long q_pitch, const float* key, long k_pitch, const float* value, long v_pitch, float* out,
+    const Scalar* query, long q_pitch, const Scalar* key, long k_pitch, const Scalar* value, long v_pitch, Scalar* out,
     long out_pitch, const int* parent, int heads, int key_heads, int width, int rows, int row, int items, float scale) {
   __shared__ int ways[4][WAY];
   const long unit = ((long)blockIdx.x * blockDim.x + threadIdx.x) >> 5;
@@ -92,6 +94,6 @@ extern "C" __global__ void __launch_bounds__(128) tree_row(
   for (int i = 0; i < PIECES; ++i) {
     const float x = sum_keys(sum[i] * share) / total;
     const int c = lane % 8 + 8 * i;
-    if (which == i % 4 && c < width) out[(base + row) * out_pitch + head * width + c] = x;
+    if (which == i % 4 && c < width) store(out + (base + row) * out_pitch + head * width + c, x);
   }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Skip the comparisons.
     #[arg(long)]
     skip_checks: bool,
-    /// Compare in this precision alone.
+    /// Time in this precision instead of tf32, and compare in it alone.
     #[arg(long, value_enum)]
     precision: Option<Precision>,
 }
@@ -40,7 +40,7 @@ mod with_cuda {
     use anyhow::{Result, bail};
     use clap::ValueEnum;
     use niwaki_exact::Reward;
-    use niwaki_nn::cuda::{Cuda, Options, check};
+    use niwaki_nn::cuda::{Cuda, check};
     use niwaki_nn::{Engine, Optimiser, Span, initialise};
     use niwaki_policies::{CausalShape, Draw, Extras, Rollout, TokenPolicy};
     use niwaki_stream::Key;
@@ -61,7 +61,9 @@ mod with_cuda {
                 bail!("--members and --lanes must be at least 1");
             }
             let policy = CausalShape::testbed(4, HORIZON).policy(Extras::default())?;
-            let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &Options::default())?;
+            let precision = self.precision.unwrap_or(Precision::Tf32);
+            let options = crate::device::options(precision);
+            let mut engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &options)?;
             say_format!("{}", engine.device_name());
             self.load(&policy, &mut engine)?;
             if let Some(notice) = engine.notice() {
@@ -73,13 +75,14 @@ mod with_cuda {
                 start.elapsed().as_secs_f64(),
                 engine.compiled()
             );
-            self.time(&mut engine)?;
+            self.time(&mut engine, precision)?;
             self.profile(&policy, &mut engine)?;
             pointer::time(POINTERS)?;
             let limits = engine.limits()?;
             say_format!(
-                "device limit: {:.0} TFLOP/s (an 8192³ tf32 product), {:.2} TB/s (a 1 GiB copy)",
+                "device limit: {:.0} TFLOP/s (an 8192³ {} product), {:.2} TB/s (a 1 GiB copy)",
                 limits.product / 1e12,
+                crate::device::name(precision),
                 limits.copy / 1e12
             );
             let steady = self.soak(&mut engine)?;
@@ -112,7 +115,7 @@ mod with_cuda {
             Ok(engine.step(&Optimiser::normalised_sgd(), &vec![1e-4; self.members])?)
         }
 
-        fn time(&self, engine: &mut Cuda) -> Result<()> {
+        fn time(&self, engine: &mut Cuda, precision: Precision) -> Result<()> {
             let mut times = Vec::new();
             for repeat in 0..55 {
                 let start = Instant::now();
@@ -123,9 +126,10 @@ mod with_cuda {
             }
             times.sort_by(f64::total_cmp);
             say_format!(
-                "update step, {} members × {} lanes × {HORIZON} steps, tf32: median {:.3} ms, least {:.3}, 90% below {:.3}, of {}",
+                "update step, {} members × {} lanes × {HORIZON} steps, {}: median {:.3} ms, least {:.3}, 90% below {:.3}, of {}",
                 self.members,
                 self.lanes,
+                crate::device::name(precision),
                 times[times.len() / 2],
                 times[0],
                 times[times.len() * 9 / 10],

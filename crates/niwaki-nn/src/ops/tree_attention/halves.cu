@@ -1,0 +1,440 @@
+// The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. Its backward pass is one
+// launch: blocks for the queries' cotangents, and beside them blocks for the keys' and values', which share out the queries between
+// them where there are too few blocks to fill the device. Sums have one order: same bits every time. Constant: TREE_DEPTH, the columns
+// of a head, a multiple of 16.
+
+#define D TREE_DEPTH
+#define PITCH (D + 8)      // of a tile's rows: eight of them start in different banks
+#define STEPS (D / 16)     // of sixteen columns
+#define COLUMNS (D / 8)    // of eight columns
+#define TILES (WORD / 8)   // of eight rows of a tile
+#define STAGE (2 * WORD * PITCH * 2)  // bytes
+
+__device__ __forceinline__ unsigned two_halves(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+
+__device__ __forceinline__ float low_half(unsigned both) { return __uint_as_float(both << 16); }
+__device__ __forceinline__ float high_half(unsigned both) { return __uint_as_float(both & 0xffff0000u); }
+
+// Over the four lanes that share a row.
+__device__ __forceinline__ float row_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+
+__device__ __forceinline__ float row_sum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+
+// Four 8 x 8 matrices of shared memory, eight rows of 16 bytes each; lane 8 i + r names row r of matrix i. Lane 4 g + t gets
+// entries 2 t and 2 t + 1 of row g.
+__device__ __forceinline__ void read_matrices(unsigned (&x)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(row));
+}
+
+// The same transposed.
+__device__ __forceinline__ void read_transposed(unsigned (&x)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(row));
+}
+
+// c += a b, [16, 8] += [16, 16] [16, 8]. Lane 4 g + t holds the sums of rows g and g + 8, columns 2 t and 2 t + 1.
+__device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+template <int N> __device__ __forceinline__ void clear(float (&c)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) c[n][i] = 0.f;
+}
+
+// c = rows m^T, m a tile in shared memory.
+__device__ __forceinline__ void compare(const unsigned (&rows)[STEPS][4], unsigned m, float (&c)[TILES][4]) {
+  const int lane = threadIdx.x % 32;
+  m += ((lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8) * 2;
+  clear(c);
+#pragma unroll
+  for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+    for (int n = 0; n < TILES; n += 2) {
+      unsigned b[4];
+      read_matrices(b, m + (8 * n * PITCH + 16 * k) * 2);
+      multiply(c[n], rows[k], b[0], b[1]);
+      multiply(c[n + 1], rows[k], b[2], b[3]);
+    }
+}
+
+// c += left m, m a tile in shared memory.
+__device__ __forceinline__ void combine_rows(float (&c)[COLUMNS][4], const float (&left)[TILES][4], unsigned m) {
+  const int lane = threadIdx.x % 32;
+  m += ((lane / 8 % 2 * 8 + lane % 8) * PITCH + lane / 16 * 8) * 2;
+#pragma unroll
+  for (int k = 0; k < TILES; k += 2) {
+    const unsigned a[4] = {two_halves(left[k][0], left[k][1]), two_halves(left[k][2], left[k][3]),
+                           two_halves(left[k + 1][0], left[k + 1][1]), two_halves(left[k + 1][2], left[k + 1][3])};
+#pragma unroll
+    for (int n = 0; n < COLUMNS; n += 2) {
+      unsigned b[4];
+      read_transposed(b, m + (8 * k * PITCH + 8 * n) * 2);
+      multiply(c[n], a, b[0], b[1]);
+      multiply(c[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// A head's columns of this lane's two rows, as left operands.
+__device__ __forceinline__ void take_rows(const Half* from, long pitch, const int (&row)[2], unsigned (&to)[STEPS][4]) {
+#pragma unroll
+  for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      to[k][j] = *(const unsigned*)(from + row[j % 2] * pitch + 16 * k + j / 2 * 8 + 2 * (threadIdx.x % 4));
+}
+
+__device__ __forceinline__ void put_rows(const float (&from)[COLUMNS][4], Half* to, long pitch, const int (&row)[2],
+                                         const bool (&there)[2], int add) {
+#pragma unroll
+  for (int n = 0; n < COLUMNS; ++n)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (!there[i]) continue;
+      unsigned* place = (unsigned*)(to + row[i] * pitch + 8 * n + 2 * (threadIdx.x % 4));
+      float x = from[n][2 * i], y = from[n][2 * i + 1];
+      if (add) {
+        const unsigned old = *place;
+        x += low_half(old);
+        y += high_half(old);
+      }
+      *place = two_halves(x, y);
+    }
+}
+
+// Two tiles of two matrices: the one that is worked on and the next one.
+struct Stages {
+  const Half *left, *right;
+  long left_pitch, right_pitch;
+  unsigned room;  // [2][left, right][WORD, PITCH]
+  int rows;
+
+  // Starts to copy a head's columns of a tile of rows; zero behind the last of `count`, of which there is at least one.
+  static __device__ __forceinline__ void fetch_rows(const Half* from, long pitch, int count, unsigned to) {
+#pragma unroll
+    for (int i = threadIdx.x; i < WORD * COLUMNS; i += 128) {
+      const int s = i / COLUMNS, c = i % COLUMNS * 8;
+      const bool there = s < count;
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + (s * PITCH + c) * 2),
+                   "l"(from + (there ? s * pitch + c : 0)), "r"(there ? 16 : 0));
+    }
+  }
+
+  // One group, empty where there is no such tile.
+  __device__ __forceinline__ void fetch(int tile, int which) const {
+    const int start = tile * WORD;
+    if (start < rows) {
+      fetch_rows(left + start * left_pitch, left_pitch, rows - start, room + which * STAGE);
+      fetch_rows(right + start * right_pitch, right_pitch, rows - start, room + which * STAGE + STAGE / 2);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  }
+
+  // Waits until all threads have all groups but the last.
+  __device__ __forceinline__ void await() const {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    __syncthreads();
+  }
+};
+
+// Whether the bit of a sum's column is set.
+__device__ __forceinline__ bool sees(unsigned bits, int n, int j) {
+  return bits >> (8 * n + 2 * (threadIdx.x % 4) + j % 2) & 1;
+}
+
+// The rows of a block, of which this lane has two, and the tiles that concern them.
+struct Block {
+  int head, key_head, words, row[2];
+  bool there[2];
+  long item, base;
+  const unsigned* todo;
+
+  __device__ __forceinline__ Block(int block, int blocks, const unsigned* tiles_of, int heads, int key_heads, int rows)
+      : head(blockIdx.y), key_head(head / (heads / key_heads)), words((rows + WORD - 1) / WORD), item(blockIdx.z),
+        base(item * rows), todo(tiles_of + (item * blocks + block) * ((words + 31) / 32)) {
+    const int first = block * MANY + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      there[i] = first + 8 * i < rows;
+      row[i] = min(first + 8 * i, rows - 1);
+    }
+  }
+
+  // Which rows of a tile this lane's two rows see.
+  __device__ __forceinline__ void look(const unsigned* ways, int tile, unsigned (&seen)[2]) const {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) seen[i] = there[i] && tile < words ? ways[(base + row[i]) * words + tile] : 0;
+  }
+};
+
+#define TREE_OPERANDS                                                                                                   \
+  const Half *query, long q_pitch, const Half *key, long k_pitch, const Half *value, long v_pitch
+
+// Block: MANY rows of a head of an item. saved = log of the sum [item, heads, rows].
+extern "C" __global__ void __launch_bounds__(128)
+    tree_forward(TREE_OPERANDS, Half* out, long out_pitch, float* saved, const unsigned* ways, const unsigned* seen_tiles,
+                 int heads, int key_heads, int rows, float scale) {
+  extern __shared__ __align__(16) unsigned char room[];
+  const Block b(blockIdx.x, gridDim.x, seen_tiles, heads, key_heads, rows);
+  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
+                        (unsigned)__cvta_generic_to_shared(room), rows};
+  int tile = next_tile(b.todo, 0, b.words);
+  tiles.fetch(tile, 0);
+  unsigned seen[2], later[2], q[STEPS][4];
+  b.look(ways, tile, seen);
+  float sum[COLUMNS][4], top[2] = {-3.0e38f, -3.0e38f}, total[2] = {0.f, 0.f};
+  take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
+  clear(sum);
+  for (int which = 0; tile < b.words; which ^= 1) {
+    tile = next_tile(b.todo, tile + 1, b.words);
+    tiles.fetch(tile, which ^ 1);
+    b.look(ways, tile, later);
+    tiles.await();
+    if (__any_sync(~0u, seen[0] | seen[1])) {
+      float p[TILES][4];
+      compare(q, tiles.room + which * STAGE, p);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float high = top[i], part = 0.f;
+#pragma unroll
+        for (int n = 0; n < TILES; ++n)
+#pragma unroll
+          for (int j = 2 * i; j < 2 * i + 2; ++j) {
+            p[n][j] *= scale;
+            high = fmaxf(high, sees(seen[i], n, j) ? p[n][j] : -3.0e38f);
+          }
+        high = row_max(high);
+        const float shrink = __expf(top[i] - high);
+        top[i] = high;
+#pragma unroll
+        for (int n = 0; n < TILES; ++n)
+#pragma unroll
+          for (int j = 2 * i; j < 2 * i + 2; ++j) {
+            p[n][j] = sees(seen[i], n, j) ? __expf(p[n][j] - high) : 0.f;
+            part += p[n][j];
+          }
+        total[i] = fmaf(total[i], shrink, row_sum(part));
+#pragma unroll
+        for (int n = 0; n < COLUMNS; ++n)
+#pragma unroll
+          for (int j = 2 * i; j < 2 * i + 2; ++j) sum[n][j] *= shrink;
+      }
+      combine_rows(sum, p, tiles.room + which * STAGE + STAGE / 2);
+    }
+    __syncthreads();
+    seen[0] = later[0];
+    seen[1] = later[1];
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS; ++n)
+#pragma unroll
+      for (int j = 2 * i; j < 2 * i + 2; ++j) sum[n][j] /= total[i];
+    if (saved && b.there[i] && threadIdx.x % 4 == 0)
+      saved[(b.item * heads + b.head) * rows + b.row[i]] = top[i] + logf(total[i]);
+  }
+  put_rows(sum, out + b.base * out_pitch + b.head * D, out_pitch, b.row, b.there, 0);
+}
+
+// The cotangent of a block's queries.
+__device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch,
+                                             const float* saved, const unsigned* ways, Half* dquery, int add, int heads,
+                                             int rows, float scale, const Block& b, unsigned room) {
+  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
+                        room, rows};
+  int tile = next_tile(b.todo, 0, b.words);
+  tiles.fetch(tile, 0);
+  unsigned seen[2], later[2], q[STEPS][4], d[STEPS][4];
+  b.look(ways, tile, seen);
+  float dq[COLUMNS][4], mean[2] = {0.f, 0.f}, lse[2];
+  take_rows(out + b.base * out_pitch + b.head * D, out_pitch, b.row, q);
+  take_rows(dout + b.base * out_pitch + b.head * D, out_pitch, b.row, d);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int k = 0; k < STEPS; ++k)
+#pragma unroll
+      for (int j = i; j < 4; j += 2) {
+        mean[i] = fmaf(low_half(q[k][j]), low_half(d[k][j]), mean[i]);
+        mean[i] = fmaf(high_half(q[k][j]), high_half(d[k][j]), mean[i]);
+      }
+    mean[i] = row_sum(mean[i]);
+    lse[i] = saved[(b.item * heads + b.head) * rows + b.row[i]];
+  }
+  take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
+  clear(dq);
+  for (int which = 0; tile < b.words; which ^= 1) {
+    tile = next_tile(b.todo, tile + 1, b.words);
+    tiles.fetch(tile, which ^ 1);
+    b.look(ways, tile, later);
+    tiles.await();
+    if (__any_sync(~0u, seen[0] | seen[1])) {
+      float p[TILES][4], dp[TILES][4];
+      compare(q, room + which * STAGE, p);
+      compare(d, room + which * STAGE + STAGE / 2, dp);
+#pragma unroll
+      for (int n = 0; n < TILES; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float weight = sees(seen[j / 2], n, j) ? __expf(fmaf(scale, p[n][j], -lse[j / 2])) : 0.f;
+          dp[n][j] = scale * weight * (dp[n][j] - mean[j / 2]);
+        }
+      combine_rows(dq, dp, room + which * STAGE);
+    }
+    __syncthreads();
+    seen[0] = later[0];
+    seen[1] = later[1];
+  }
+  put_rows(dq, dquery + b.base * q_pitch + b.head * D, q_pitch, b.row, b.there, add);
+}
+
+__device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float* to, const Block& b) {
+#pragma unroll
+  for (int n = 0; n < COLUMNS; ++n)
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      if (b.there[i])
+        *(float2*)(to + (long)b.row[i] * 2 * D + 8 * n + 2 * (threadIdx.x % 4)) = make_float2(from[n][2 * i], from[n][2 * i + 1]);
+}
+
+// The set tile from `tile` on that `skipped` of them come before.
+__device__ __forceinline__ int skip_tiles(const unsigned* bits, int tile, int tiles, int skipped) {
+  tile = next_tile(bits, tile, tiles);
+  for (; skipped > 0 && tile < tiles; --skipped) tile = next_tile(bits, tile + 1, tiles);
+  return tile;
+}
+
+// A part of the cotangents of a block's keys and values: from every `parts`th of the tiles of queries that see them, the `part`th
+// first. To [rows, 2, D]. Rows of sums are keys here, columns are queries.
+__device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved,
+                                          const unsigned* ways, float* to, int part, int parts, int block, int heads, int rows,
+                                          float scale, const Block& b, unsigned room) {
+  __shared__ float numbers[2][WORD];  // log of the sum and mean
+  __shared__ unsigned bits[2][WORD];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const long first = b.base * out_pitch + b.head * D;
+  const Stages tiles = {query + b.base * q_pitch + b.head * D, dout + first, q_pitch, out_pitch, room, rows};
+  // Four threads share a query of a tile: they take its mean together, and the first keeps it, the second the log of the sum, the
+  // others a word of bits each.
+  const int asked = threadIdx.x / 4, word = 2 * block + t % 2;
+  float number = 0.f;
+  unsigned bit = 0;
+  const auto bring = [&](int tile) {
+    const int r = tile * WORD + asked;
+    float mean = 0.f;
+    if (r < rows) {
+      const Half *a = out + first + r * out_pitch + t * (D / 4), *c = dout + first + r * out_pitch + t * (D / 4);
+#pragma unroll
+      for (int i = 0; i < D / 4; i += 4) {
+        const float4 x = stored_four(a + i), y = stored_four(c + i);
+        mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
+        mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
+      }
+    }
+    number = row_sum(mean);
+    bit = 0;
+    if (r >= rows) return;
+    if (t == 1) number = saved[(b.item * heads + b.head) * rows + r];
+    if (t >= 2 && word < b.words) bit = ways[(b.base + r) * b.words + word];
+  };
+  int tile = skip_tiles(b.todo, 0, b.words, part);
+  tiles.fetch(tile, 0);
+  bring(tile);
+  unsigned k[STEPS][4], v[STEPS][4];
+  float dk[COLUMNS][4], dv[COLUMNS][4];
+  take_rows(key + b.base * k_pitch + b.key_head * D, k_pitch, b.row, k);
+  take_rows(value + b.base * v_pitch + b.key_head * D, v_pitch, b.row, v);
+  clear(dk);
+  clear(dv);
+  for (int which = 0; tile < b.words; which ^= 1) {
+    if (t == 0) numbers[1][asked] = number;
+    if (t == 1) numbers[0][asked] = number;
+    if (t >= 2) bits[t - 2][asked] = bit;
+    tile = skip_tiles(b.todo, tile + 1, b.words, parts - 1);
+    tiles.fetch(tile, which ^ 1);
+    bring(tile);
+    tiles.await();
+    if (__any_sync(~0u, bits[warp / 2][lane] >> warp % 2 * 16 & 0xffff)) {
+      const unsigned queries = room + which * STAGE, slopes = queries + STAGE / 2;
+      float p[TILES][4], ds[TILES][4];
+      compare(k, queries, p);
+      compare(v, slopes, ds);
+#pragma unroll
+      for (int n = 0; n < TILES; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const int c = 8 * n + 2 * t + j % 2;
+          const bool seen = bits[warp / 2][c] >> (warp % 2 * 16 + g + 8 * (j / 2)) & 1;
+          p[n][j] = seen ? __expf(fmaf(scale, p[n][j], -numbers[0][c])) : 0.f;
+          ds[n][j] = seen ? scale * p[n][j] * (ds[n][j] - numbers[1][c]) : 0.f;
+        }
+      combine_rows(dv, p, slopes);
+      combine_rows(dk, ds, queries);
+    }
+    __syncthreads();
+  }
+  put_part(dk, to, b);
+  put_part(dv, to + D, b);
+}
+
+// Of `1 + parts` sets of blocks the first takes queries, if their cotangent is wanted, the others share out the keys' and values'
+// work: sums [item, heads, parts, rows, 2, D].
+extern "C" __global__ void __launch_bounds__(128)
+    tree_backward(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved, const unsigned* ways,
+                  const unsigned* seen_tiles, const unsigned* seeing_tiles, Half* dquery, int add, float* sums, int parts,
+                  int heads, int key_heads, int rows, float scale) {
+  extern __shared__ __align__(16) unsigned char room[];
+  const unsigned shared = (unsigned)__cvta_generic_to_shared(room);
+  const int blocks = gridDim.x / (1 + parts), block = blockIdx.x % blocks, set = blockIdx.x / blocks;
+  if (set == 0) {
+    if (!dquery) return;
+    const Block b(block, blocks, seen_tiles, heads, key_heads, rows);
+    pull_queries(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, dquery, add, heads, rows,
+                 scale, b, shared);
+    return;
+  }
+  const Block b(block, blocks, seeing_tiles, heads, key_heads, rows);
+  float* to = sums + ((b.item * heads + b.head) * parts + set - 1) * rows * 2 * D;
+  pull_keys(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, to, set - 1, parts, block, heads,
+            rows, scale, b, shared);
+}
+
+// Adds up the parts of the query heads that share a key head; a thread per (item, row, key head, key or value, four columns).
+extern "C" __global__ void tree_gather(const float* sums, Half* dkey, long k_pitch, Half* dvalue, long v_pitch, int add_k,
+                                       int add_v, int parts, int heads, int key_heads, int rows, long count) {
+  const long at = (long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (at >= count) return;
+  const int c = at % (D / 4) * 4, of = at / (D / 4) % 2, key_head = at / (D / 2) % key_heads, share = heads / key_heads;
+  const long row = at / (D / 2) / key_heads, item = row / rows;
+  Half* to = of ? dvalue : dkey;
+  if (!to) return;
+  to += row * (of ? v_pitch : k_pitch) + key_head * D + c;
+  float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
+  if (of ? add_v : add_k) sum = stored_four(to);
+  const float* from = sums + (((item * heads + key_head * share) * parts * rows + row % rows) * 2 + of) * D + c;
+#pragma unroll 4
+  for (int h = 0; h < share * parts; ++h, from += (long)rows * 2 * D) {
+    const float4 x = *(const float4*)from;
+    sum.x += x.x; sum.y += x.y; sum.z += x.z; sum.w += x.w;
+  }
+  store_four(to, sum);
+}
