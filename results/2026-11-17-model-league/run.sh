@@ -5,11 +5,11 @@
 #     NIWAKI   the command, built with the feature cuda
 #     MODEL    SmolLM2-135M-Instruct.Q4_1.gguf
 #     OUT      folder for what is to be brought back: log.txt, study.tgz, cell-1.tgz, cell-3.tgz, cell-4.tgz
-#     SECONDS  after which training is stopped, 240 where absent
+#     SECONDS  after which training is stopped, 200 where absent
 #     SEEDS    per arm and cell, 4 where absent
 #     DEVICE   cuda where absent
 set -uo pipefail
-niwaki=$(realpath "$1") model=$(realpath "$2") seconds=${4:-240} seeds=${5:-4} device=${6:-cuda}
+niwaki=$(realpath "$1") model=$(realpath "$2") seconds=${4:-200} seeds=${5:-4} device=${6:-cuda}
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$3"
 out=$(realpath "$3")
@@ -19,11 +19,12 @@ precision=()
 [ "$device" = cuda ] && precision=(--precision bf16)
 
 {
-  echo "$("$niwaki" --version), $device, $seeds seeds, $(sha256sum "$model" | cut -c1-12)"
+  echo "$("$niwaki" --version), $device, $seeds seeds, model $([ -f "$model" ] && sha256sum "$model" | cut -c1-12)"
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 } > "$log" 2>&1
 began=$SECONDS
-timeout -k 5 "$seconds" "$niwaki" reproduce "$here/runs.toml" --model "$model" --seeds "$seeds" --members 12 --device "$device" "${precision[@]}" \
+# Four members to a program: each is done before a minute is over, after which it would save gigabytes.
+timeout -k 5 "$seconds" "$niwaki" reproduce "$here/runs.toml" --model "$model" --seeds "$seeds" --members 4 --device "$device" "${precision[@]}" \
   --out "$runs" --no-progress >> "$log" 2>&1
 status=$?
 echo "training ended with $status after $((SECONDS - began)) s" | tee -a "$log"
