@@ -1,40 +1,92 @@
-"""Turns league.csv into the tables of the README: the drift of PPO's runs, means over seeds.
+"""Turns league.csv and curves.csv into the tables of the README.
 
     python summarise.py
 """
 
 import csv
 from pathlib import Path
+from statistics import mean, median
 
-SPANS = [("iterations 1-3", range(1, 4)), ("iterations 1-9", range(1, 10))]
+HERE = Path(__file__).parent
+SPANS = [(1, 3), (1, 9)]
+# The losses shown by iteration.
+SHOWN = ["ppo", "tempered:0.1", "tempered:0.25", "full"]
 
 
-def mean(rows, name):
-    return sum(float(row[name]) for row in rows) / len(rows)
+def read(name):
+    with open(HERE / name) as file:
+        return list(csv.DictReader(file))
+
+
+def short(number):
+    return f"{number:.3f}" if number < 1000 else f"{number:.1e}"
+
+
+def spans(rows, cell, losses):
+    """The drift of PPO's runs: means over seeds and iterations."""
+    for first, last in SPANS:
+        own = [row for row in rows if row["arm"] == "ppo" and row["cell"] == cell and first <= int(row["iteration"]) <= last]
+        last = max(int(row["iteration"]) for row in own)
+        of = lambda name: mean(float(row[name]) for row in own)
+        print(f"{cell}, PPO's runs, iterations {first}-{last}, {len({row['seed'] for row in own})} runs: σ²T {of('sigma2_horizon'):.2f}, mean KL {of('mean_kl'):.3f}, dose Σ|b| {of('dose'):.3f}\n")
+        print("| loss | mean abs. bias | MSE | MSE over PPO's: mean, median | cosine | lowest cosine | ESS | best MSE in |")
+        print("|---|---|---|---|---|---|---|---|")
+        pairs = {}
+        for row in own:
+            pairs.setdefault((row["seed"], row["iteration"]), {})[row["loss"]] = float(row["mse"])
+        best = [min(found, key=found.get) for found in pairs.values()]
+        for loss in losses:
+            its = [{name: float(row[name]) for name in ("bias", "mse", "cosine", "ess")} for row in own if row["loss"] == loss]
+            ratios = [found[loss] / found["ppo"] for found in pairs.values()]
+            cells = [loss, f"{mean(abs(row['bias']) for row in its):.4f}", short(mean(row["mse"] for row in its)), f"{short(mean(ratios))}, {short(median(ratios))}",
+                     f"{mean(row['cosine'] for row in its):.3f}", f"{min(row['cosine'] for row in its):.3f}", f"{mean(row['ess'] for row in its):.3f}",
+                     f"{best.count(loss)} of {len(pairs)}"]
+            print("|", " | ".join(cells), "|")
+        print()
+
+
+def along(rows, curves, cell, arm):
+    """Iteration by iteration, medians over seeds."""
+    own = [row for row in rows if row["arm"] == arm and row["cell"] == cell]
+    print(f"{cell}, the drift of {arm}'s runs, medians over seeds\n")
+    print("| iteration | η | σ²T |", " | ".join(f"{what} {loss}" for what in ("abs. bias,", "variance,", "cosine,") for loss in SHOWN if (what, loss) != ("abs. bias,", "full")), "|")
+    print("|---|---|---|" + "---|" * (3 * len(SHOWN) - 1))
+    for iteration in sorted({int(row["iteration"]) for row in own}):
+        here = [row for row in own if int(row["iteration"]) == iteration]
+        middle = lambda name, loss: median(abs(float(row[name])) if name == "bias" else float(row[name]) for row in here if row["loss"] == loss)
+        eta = median(float(row["eta"]) for row in curves if row["arm"] == arm and row["cell"] == cell and int(row["iteration"]) == iteration)
+        cells = [f"{iteration}", f"{eta:.3f}", f"{middle('sigma2_horizon', 'ppo'):.2f}"]
+        cells += [f"{middle('bias', loss):.4f}" for loss in SHOWN if loss != "full"]
+        cells += [short(middle("variance", loss)) for loss in SHOWN]
+        cells += [f"{middle('cosine', loss):.2f}" for loss in SHOWN]
+        print("|", " | ".join(cells), "|")
+    print()
+
+
+def directions(rows):
+    """In how many pairs of policies the tempered loss points nearer to the exact gradient than PPO's does."""
+    print("| cell | runs | iterations | PPO's loss: cosine | tempered 0.1: cosine | nearer in | nearer in iteration 1, 2, 3 |")
+    print("|---|---|---|---|---|---|---|")
+    for cell in dict.fromkeys(row["cell"] for row in rows):
+        for arm in dict.fromkeys(row["arm"] for row in rows):
+            cosines = {}
+            for row in rows:
+                if (row["arm"], row["cell"]) == (arm, cell) and row["loss"] in ("ppo", "tempered:0.1"):
+                    cosines.setdefault((int(row["iteration"]), row["seed"]), {})[row["loss"]] = float(row["cosine"])
+            nearer = lambda of: f"{sum(found['tempered:0.1'] > found['ppo'] for found in of)} of {len(of)}"
+            early = [found for (iteration, _), found in cosines.items() if iteration <= 3]
+            singly = ", ".join(nearer([found for (at, _), found in cosines.items() if at == iteration]) for iteration in (1, 2, 3))
+            print("|", " | ".join([cell, arm, "1-3", *(f"{mean(found[loss] for found in early):.3f}" for loss in ("ppo", "tempered:0.1")), nearer(early), singly]), "|")
+    print()
 
 
 def main():
-    with open(Path(__file__).parent / "league.csv") as file:
-        rows = [row for row in csv.DictReader(file) if row["arm"] == "ppo"]
-    losses = list(dict.fromkeys(row["loss"] for row in rows))
+    rows, curves = read("league.csv"), read("curves.csv")
+    directions(rows)
     for cell in dict.fromkeys(row["cell"] for row in rows):
-        for name, span in SPANS:
-            own = [row for row in rows if row["cell"] == cell and int(row["iteration"]) in span]
-            runs = {row["seed"] for row in own}
-            print(f"{cell}, {name}, {len(runs)} runs: σ²T {mean(own, 'sigma2_horizon'):.2f}, mean KL {mean(own, 'mean_kl'):.3f}, dose Σ|b| {mean(own, 'dose'):.3f}\n")
-            print("| loss | mean abs. bias | MSE | MSE over PPO's | cosine | lowest cosine | ESS | best MSE in |")
-            print("|---|---|---|---|---|---|---|---|")
-            pairs = {}
-            for row in own:
-                pairs.setdefault((row["seed"], row["iteration"]), {})[row["loss"]] = float(row["mse"])
-            best = [min(found, key=found.get) for found in pairs.values()]
-            for loss in losses:
-                of = [row for row in own if row["loss"] == loss]
-                bias = sum(abs(float(row["bias"])) for row in of) / len(of)
-                ratio = sum(found[loss] / found["ppo"] for found in pairs.values()) / len(pairs)
-                least = min(float(row["cosine"]) for row in of)
-                print(f"| {loss} | {bias:.4f} | {mean(of, 'mse'):.4f} | {ratio:.3f} | {mean(of, 'cosine'):.4f} | {least:.3f} | {mean(of, 'ess'):.3f} | {best.count(loss)} of {len(pairs)} |")
-            print()
+        spans(rows, cell, list(dict.fromkeys(row["loss"] for row in rows)))
+        for arm in dict.fromkeys(row["arm"] for row in rows):
+            along(rows, curves, cell, arm)
 
 
 main()
