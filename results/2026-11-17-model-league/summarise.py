@@ -48,17 +48,20 @@ def spans(rows, cell, losses):
 def along(rows, curves, cell, arm):
     """Iteration by iteration, medians over seeds."""
     own = [row for row in rows if row["arm"] == arm and row["cell"] == cell]
-    print(f"{cell}, the drift of {arm}'s runs, medians over seeds\n")
-    print("| iteration | η | σ²T |", " | ".join(f"{what} {loss}" for what in ("abs. bias,", "variance,", "cosine,") for loss in SHOWN if (what, loss) != ("abs. bias,", "full")), "|")
-    print("|---|---|---|" + "---|" * (3 * len(SHOWN) - 1))
+    print(f"{cell}, the drift of {arm}'s runs: medians over seeds, the bias without its sign\n")
+    # Full has no bias, and its cosine is 1.
+    biased = [loss for loss in SHOWN if loss != "full"]
+    heads = [f"{what}: {loss}" for what, losses in (("bias", biased), ("variance", SHOWN), ("cosine", biased)) for loss in losses]
+    print("| iteration | η | σ²T |", " | ".join(heads), "|")
+    print("|---|---|---|" + "---|" * len(heads))
     for iteration in sorted({int(row["iteration"]) for row in own}):
         here = [row for row in own if int(row["iteration"]) == iteration]
         middle = lambda name, loss: median(abs(float(row[name])) if name == "bias" else float(row[name]) for row in here if row["loss"] == loss)
         eta = median(float(row["eta"]) for row in curves if row["arm"] == arm and row["cell"] == cell and int(row["iteration"]) == iteration)
         cells = [f"{iteration}", f"{eta:.3f}", f"{middle('sigma2_horizon', 'ppo'):.2f}"]
-        cells += [f"{middle('bias', loss):.4f}" for loss in SHOWN if loss != "full"]
+        cells += [f"{middle('bias', loss):.4f}" for loss in biased]
         cells += [short(middle("variance", loss)) for loss in SHOWN]
-        cells += [f"{middle('cosine', loss):.2f}" for loss in SHOWN]
+        cells += [f"{middle('cosine', loss):.2f}" for loss in biased]
         print("|", " | ".join(cells), "|")
     print()
 
