@@ -88,4 +88,5 @@ def main():
     print(f"\ncovered: drift {within('drift', 'drift_low', 'drift_high')} of {len(rows)}, Σ b {within('bias', 'bias_low', 'bias_high')} of {len(rows)}")
 
 
-main()
+if __name__ == "__main__":
+    main()
