@@ -118,5 +118,21 @@ def shops():
     table(["shop", "deadline", "seeds", "headroom", "verdicts"], body)
 
 
-for part in (strengths, exact_pairs, sampled_regimes, trainings, shops):
+def models():
+    print("## A language model\n")
+    with open(HERE / "models.csv") as file:
+        rows = list(csv.DictReader(file))
+    body = []
+    for cell, batches in dict.fromkeys((row["cell"], row["batches"]) for row in rows):
+        own = [row for row in rows if (row["cell"], row["batches"]) == (cell, batches)]
+        said = Counter(row["verdict"] for row in own)
+        leads = [float(row["tempered"]) - float(row["ppo"]) for row in own]
+        spread = lambda name: f"{min(float(row[name]) for row in own):.3f} to {max(float(row[name]) for row in own):.3f}"
+        last = "–".join(sorted({str(min(int(row["iterations"]), 8)) for row in own}))
+        body.append([cell, f"first {batches}", spread("headroom"), spread("drift"), "; ".join(f"{verdict} {count}" for verdict, count in said.items()),
+                     f"{sum(leads) / len(leads):+.3f}, {sum(lead > 0 for lead in leads)} of {len(leads)} (iterations 2–{last})"])
+    table(["cell", "batches", "headroom", "drift σ²T", "verdicts", "lead of tempered 0.1 on the same seeds"], body)
+
+
+for part in (strengths, exact_pairs, sampled_regimes, trainings, shops, models):
     part()

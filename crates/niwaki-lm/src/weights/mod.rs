@@ -6,8 +6,10 @@
 //! | `super_blocks.rs` | packings whose blocks of 256 have parts with scales of their own |
 //! | `shards.rs` | safetensors, one file or many |
 //! | `gguf.rs` | GGUF: its table of keys and its tensors |
+//! | `divisors.rs` | what a GGUF file divides the frequencies of positions by, as Llama 3's rule |
 //! | `translate.rs` | a GGUF file as a checkpoint: sizes, names, rows in Hugging Face's order |
 
+mod divisors;
 mod gguf;
 mod packing;
 mod shards;

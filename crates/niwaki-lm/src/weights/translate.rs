@@ -1,6 +1,6 @@
 //! A GGUF file as a checkpoint: its keys as a decoder's sizes, its names and rows in Hugging Face's order.
 
-use super::{Gguf, Place, Source};
+use super::{Gguf, Place, Source, divisors};
 use crate::config::{Architecture, Config, EMBEDDING, HEAD, NORM};
 use crate::{Error, Result};
 use niwaki_files::Digest;
@@ -26,6 +26,27 @@ const PARTS: &[(&str, &str)] = &[
     ("mlp.up_proj", "ffn_up"),
     ("mlp.down_proj", "ffn_down"),
 ];
+
+/// What the frequencies of positions are divided by, where the file says so.
+const DIVISORS: &str = "rope_freqs.weight";
+
+/// How positions turn where a file has divisors.
+fn divided(file: &Gguf, place: &Place, config: &Config) -> Result<Rotary> {
+    let refuse = |reason: &str| Err(Error::tensor(file.path(), DIVISORS, reason));
+    if place.shape != [config.head_width / 2] {
+        let (found, expected) = (&place.shape, [config.head_width / 2]);
+        return refuse(&format!("has shape {found:?}, expected {expected:?}"));
+    }
+    if config.rotary != Rotary::plain(config.rotary.base) {
+        return refuse(
+            "divides frequencies that the file's keys slow already; take the model's Hugging Face folder",
+        );
+    }
+    match divisors::rule(config.rotary.base, &file.scalars(place)) {
+        Some(rotary) => Ok(rotary),
+        None => refuse("its divisors are not those of Llama 3's rule; take the model's Hugging Face folder"),
+    }
+}
 
 /// The GGUF name of a tensor.
 fn translated(name: &str) -> Option<String> {
@@ -69,15 +90,10 @@ impl Translated {
                 return Err(Error::key(&path, &format!("{name}.rope.scaling.type"), reason));
             }
         };
-        if file.place("rope_freqs.weight").is_some() {
-            let reason =
-                "frequencies of the file's own are not read; take the Hugging Face folder of this model";
-            return Err(Error::tensor(&path, "rope_freqs.weight", reason));
-        }
         let embedding = file.place("token_embd.weight").map(|place| place.shape.clone());
         let embedding = embedding.ok_or_else(|| Error::tensor(&path, "token_embd.weight", "is missing"))?;
         let (width, heads) = (count("embedding_length")?, count("attention.head_count")?);
-        let config = Config {
+        let mut config = Config {
             architecture,
             width,
             hidden: count("feed_forward_length")?,
@@ -102,6 +118,9 @@ impl Translated {
                 .map_or_else(Vec::new, |token| vec![token]),
         };
         config.check(&path)?;
+        if let Some(place) = file.place(DIVISORS) {
+            config.rotary = divided(&file, place, &config)?;
+        }
         Ok(Self { file, config })
     }
 

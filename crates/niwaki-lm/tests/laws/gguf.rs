@@ -1,8 +1,9 @@
 //! GGUF files, written here by hand: the same logits as the folder, and what damaged ones are told.
 
-use crate::support::{folder, model, run, text_program, weight};
+use crate::support::{distance, folder, model, run, text_program, weight};
 use niwaki_lm::weights::Packing;
 use niwaki_lm::{Form, Model, Vocabulary};
+use niwaki_nn::Rotary;
 use safetensors::SafeTensors;
 use std::path::Path;
 
@@ -18,7 +19,7 @@ enum Value {
 }
 
 /// Writes a GGUF file; tensors are `(name, shape with the slowest axis first, kind, bytes)`.
-fn write(path: &Path, keys: &[(&str, Value)], tensors: &[(String, Vec<usize>, u32, Vec<u8>)]) {
+fn write(path: &Path, keys: &[(&str, Value)], tensors: &Tensors) {
     let mut out = b"GGUF".to_vec();
     let text = |out: &mut Vec<u8>, text: &str| {
         out.extend((text.len() as u64).to_le_bytes());
@@ -65,27 +66,25 @@ fn write(path: &Path, keys: &[(&str, Value)], tensors: &[(String, Vec<usize>, u3
     std::fs::write(path, out).unwrap();
 }
 
+type Tensors = Vec<(String, Vec<usize>, u32, Vec<u8>)>;
+
 /// The tiny Qwen as GGUF in f32; its architecture may be said to be another.
-fn qwen(
-    path: &Path,
-    architecture: &'static str,
-    change: impl Fn(&mut Vec<(String, Vec<usize>, u32, Vec<u8>)>),
-) {
+fn qwen(path: &Path, architecture: &'static str, change: impl Fn(&mut Tensors)) {
     let model = model("tiny-qwen2");
-    qwen_with(path, architecture, &[], change);
+    converted(&model, path, architecture, &[], change);
     std::fs::write(path.with_file_name("tokenizer.json"), model.text().description()).unwrap();
 }
 
-/// The same with more keys, and no tokenizer.
-fn qwen_with(
+/// A model as GGUF in f32, with more keys and without a tokenizer.
+fn converted(
+    model: &Model,
     path: &Path,
     architecture: &'static str,
     more: &[(&'static str, Value)],
-    change: impl Fn(&mut Vec<(String, Vec<usize>, u32, Vec<u8>)>),
+    change: impl Fn(&mut Tensors),
 ) {
-    let model = model("tiny-qwen2");
     let config = model.config();
-    let (graph, _) = text_program(&model, &TOKENS);
+    let (graph, _) = text_program(model, &TOKENS);
     let vocabulary = Vocabulary::whole(config);
     let flat = model.parameters(graph.layout(), &vocabulary).unwrap();
     let mut tensors = Vec::new();
@@ -131,6 +130,7 @@ fn file_name(name: &str) -> String {
     let parts = [
         ("model.embed_tokens", "token_embd"),
         ("model.norm", "output_norm"),
+        ("lm_head", "output"),
         ("model.layers", "blk"),
         ("input_layernorm", "attn_norm"),
         ("self_attn.q_proj", "attn_q"),
@@ -159,7 +159,7 @@ fn a_gguf_file_has_the_logits_of_its_folder() {
     let read = Model::open(&path).unwrap();
     assert_eq!(logits(&read), expected);
     // With the rows of queries and keys in a Llama's order, and its biases left out of the order: they are zeroed.
-    let still = |tensors: &mut Vec<(String, Vec<usize>, u32, Vec<u8>)>| {
+    let still = |tensors: &mut Tensors| {
         for (name, .., bytes) in tensors {
             if name.ends_with(".bias") {
                 bytes.fill(0);
@@ -186,6 +186,54 @@ fn a_gguf_file_becomes_a_folder() {
     let again = Model::open(&folder).unwrap();
     assert_eq!((again.config().rotary, again.config().tied), (read.config().rotary, true));
     assert_eq!(logits(&again), logits(&read));
+}
+
+/// A Llama 3 as GGUF: `rope_freqs.weight` is all that is left of its `rope_scaling`.
+#[test]
+fn a_llama_with_divisors_has_the_positions_of_its_folder() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("tiny.gguf");
+    let folder = model("tiny-llama");
+    std::fs::write(path.with_file_name("tokenizer.json"), folder.text().description()).unwrap();
+    let (rotary, width) = (folder.config().rotary, folder.config().head_width);
+    let plain = Rotary::plain(rotary.base);
+    let divisors: Vec<f32> =
+        (0..width / 2).map(|i| (plain.frequency(i, width) / rotary.frequency(i, width)) as f32).collect();
+    // One pair is left, one in between, two are slowed whole.
+    assert!(divisors[0] == 1.0 && 1.0 < divisors[1] && divisors[1] < 8.0 && divisors[2..] == [8.0, 8.0]);
+    let file = |more: &[(&'static str, Value)], divisors: &[f32]| {
+        let bytes: Vec<u8> = divisors.iter().flat_map(|x| x.to_le_bytes()).collect();
+        converted(&folder, &path, "llama", more, |tensors| {
+            tensors.push(("rope_freqs.weight".to_owned(), vec![divisors.len()], 0, bytes.clone()));
+        });
+        Model::open(&path)
+    };
+    let read = file(&[], &divisors).unwrap();
+    for i in 0..width / 2 {
+        let (found, expected) = (read.config().rotary.frequency(i, width), rotary.frequency(i, width));
+        assert!((found / expected - 1.0).abs() < 1e-6, "pair {i}: {found} for {expected}");
+    }
+    assert!(distance(&logits(&read), &logits(&folder)) < 1e-5);
+    // Without them positions turn otherwise, and it shows.
+    converted(&folder, &path, "llama", &[], |_| ());
+    assert!(distance(&logits(&Model::open(&path).unwrap()), &logits(&folder)) > 1e-3);
+    let refusal = |more: &[(&'static str, Value)], divisors: &[f32]| {
+        let line = file(more, divisors).unwrap_err().to_string();
+        line.strip_prefix(&format!("{}: tensor 'rope_freqs.weight': ", path.display())).unwrap().to_owned()
+    };
+    assert_eq!(refusal(&[], &divisors[..3]), "has shape [3], expected [4]");
+    assert_eq!(
+        refusal(&[], &[1.0, 8.0, 2.0, 8.0]),
+        "its divisors are not those of Llama 3's rule; take the model's Hugging Face folder"
+    );
+    let linear = [
+        ("llama.rope.scaling.type", Value::Text("linear")),
+        ("llama.rope.scaling.factor", Value::Number(2.0)),
+    ];
+    assert_eq!(
+        refusal(&linear, &divisors),
+        "divides frequencies that the file's keys slow already; take the model's Hugging Face folder"
+    );
 }
 
 /// Random bits of every packing, and the scalars that the `gguf` package reads from them, to the last bit.
@@ -257,7 +305,7 @@ fn keys_that_lie_are_one_line() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("tiny.gguf");
     let refusal = |key: &'static str, value: Value| {
-        qwen_with(&path, "qwen2", &[(key, value)], |_| ());
+        converted(&model("tiny-qwen2"), &path, "qwen2", &[(key, value)], |_| ());
         let line = Model::open(&path).unwrap_err().to_string();
         line.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };

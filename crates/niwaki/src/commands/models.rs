@@ -1,5 +1,6 @@
 //! Pretrained models on a record, and the policies of a run, as the oracle's pairs.
 
+use crate::terminal;
 use anyhow::{Context, ensure};
 use niwaki_correction::Surrogate;
 use niwaki_exact::diagnostics::{Grid, Policies};
@@ -23,12 +24,28 @@ pub(super) fn along(run: &Path, losses: Vec<Surrogate>, memory: u64) -> anyhow::
     );
     let kept = read_policies(run, &Identity::within(run, &spec)?)?;
     ensure!(kept.len() > 1, "{}: no iteration is done yet", run.join(POLICIES).display());
-    let task = spec.check()?.tokens().context("the run's task has no prefixes to enumerate")?;
+    let task = asked(&spec).check()?.tokens().context("the run's task has no prefixes to enumerate")?;
     let process = Process::within(task.vocab(), task.horizon(), memory)?;
     let reward = spec.task.reward.clone().unwrap_or_else(|| spec.task.kind.clone());
     let rewards = vec![(reward, payoff(task.as_ref())?)];
     let policies = Policies::Along(kept.into_iter().map(|table| table.logits).collect());
     Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, memory })
+}
+
+/// The spec as far as the oracle needs it: what the model said is kept, so that a run can be asked about where its model is not.
+fn asked(spec: &Spec) -> Spec {
+    let mut spec = spec.clone();
+    if let Some(model) = spec.policy.model.take_if(|model| !model.exists()) {
+        // It names the record's content and the model's in one.
+        spec.task.digest = None;
+        if let Some(file) = &spec.task.file {
+            let (model, file) = (model.display(), file.display());
+            terminal::warn(&format!(
+                "without the model {model} nobody can tell whether {file} is still the run's record"
+            ));
+        }
+    }
+    spec
 }
 
 /// What the oracle is asked: what the models of `--model` say at all prefixes of a record, under each of its rewards.

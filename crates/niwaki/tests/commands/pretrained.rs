@@ -27,6 +27,35 @@ fn refused(arguments: &[&str], folder: &Path) -> String {
     error
 }
 
+/// Policies are kept on one machine and asked about on another, which has no need of the model.
+#[test]
+fn the_policies_of_a_run_outlive_its_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let task = format!("{FIXTURES}/record.toml");
+    fs::create_dir(home.join("model")).unwrap();
+    for entry in fs::read_dir(format!("{FIXTURES}/tiny-llama")).unwrap() {
+        let file = entry.unwrap();
+        fs::copy(file.path(), home.join("model").join(file.file_name())).unwrap();
+    }
+    let spec = format!(
+        "iterations = 2\n[task]\nkind = \"record\"\nfile = {task:?}\nreward = \"two-branch\"\n[policy]\nkind = \"decoder\"\n\
+         model = \"model\"\n[rollout]\nlanes = 8\n[optimiser]\nkind = \"adam\"\nrate = 0.01\n[dump]\npolicies = true\n"
+    );
+    fs::write(home.join("run.toml"), spec).unwrap();
+    done(&["train", "run.toml", "--out", "run"], home);
+    let ask = ["oracle", "--run", "run"];
+    let before = done(&ask, home);
+    assert!(before.contains("2 iterations"), "{before}");
+    fs::remove_dir_all(home.join("model")).unwrap();
+    let (code, out, error) = niwaki(&ask, home);
+    assert_eq!((code, out), (0, before));
+    assert!(
+        error.contains("whether") && error.contains("record.toml") && error.lines().count() == 1,
+        "{error}"
+    );
+}
+
 #[test]
 fn a_decoder_is_trained_exported_and_asked_about() {
     let folder = tempfile::tempdir().unwrap();
