@@ -5,6 +5,8 @@
 
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
+use rayon::prelude::*;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -100,6 +102,8 @@ pub(crate) struct Device {
     pub(crate) multiprocessors: i32,
     /// Driver version as `major * 1000 + minor * 10`.
     pub(crate) driver_version: i32,
+    /// Made when something is first written.
+    staging: RefCell<Option<Staging>>,
 }
 
 impl Device {
@@ -156,6 +160,7 @@ impl Device {
                 capability,
                 multiprocessors,
                 driver_version,
+                staging: RefCell::default(),
             })
         }
     }
@@ -204,11 +209,16 @@ impl Device {
         Ok(Buffer { at })
     }
 
-    /// Copies host values to `at`, and waits until the host memory may be reused.
-    pub(crate) fn write<T: Copy>(&self, at: u64, values: &[T]) -> Result<()> {
-        // SAFETY: the caller's address is inside one of this device's buffers; the stream is drained before `values` ends.
-        unsafe { result::memcpy_htod_async(at, values, self.stream).named("cuMemcpyHtoD")? };
-        self.synchronize()
+    /// Queues a copy of host values to `at`. They are free again at once: the device reads them from memory of its own.
+    pub(crate) fn write<T: Plain>(&self, at: u64, values: &[T]) -> Result<()> {
+        // SAFETY: plain values have no padding, so that all their bytes are initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+        let mut staging = self.staging.borrow_mut();
+        let staging = match &mut *staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new()?),
+        };
+        staging.write(self, at, bytes)
     }
 
     /// Copies from `at` to host values after all queued work.
@@ -282,6 +292,73 @@ impl Device {
     }
 }
 
+/// Bytes of a part of the staging memory, and how many there are.
+const PART: usize = 8 << 20;
+const PARTS: usize = 4;
+
+/// Bytes from which on a copy is shared among threads.
+const SHARED: usize = 256 << 10;
+
+/// Pinned memory through which host values go to the device: the host fills one part while the device empties others.
+struct Staging {
+    memory: Pinned<u8>,
+    /// When the device is through with each part.
+    emptied: [Event; PARTS],
+    /// The part that is filled, and how much of it is.
+    part: usize,
+    filled: usize,
+}
+
+impl Staging {
+    fn new() -> Result<Self> {
+        let emptied = [Event::new()?, Event::new()?, Event::new()?, Event::new()?];
+        Ok(Self { memory: Pinned::new(PARTS * PART)?, emptied, part: 0, filled: 0 })
+    }
+
+    /// Copies bytes into free parts and queues their way to `at`.
+    fn write(&mut self, device: &Device, mut at: u64, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.filled == PART {
+                device.mark(&self.emptied[self.part])?;
+                self.part = (self.part + 1) % PARTS;
+                self.filled = 0;
+                // Never marked, it is over.
+                self.emptied[self.part].wait()?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(PART - self.filled));
+            let begins = self.part * PART + self.filled;
+            let room = &mut self.memory.values_mut()[begins..begins + now.len()];
+            if now.len() < SHARED {
+                room.copy_from_slice(now);
+            } else {
+                let pieces = room.par_chunks_mut(SHARED / 4).zip(now.par_chunks(SHARED / 4));
+                pieces.for_each(|(to, from)| to.copy_from_slice(from));
+            }
+            device.send(at, room)?;
+            // Pieces start on a cache line.
+            self.filled = (self.filled + now.len()).next_multiple_of(64).min(PART);
+            at += now.len() as u64;
+            bytes = later;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers without padding.
+///
+/// # Safety
+/// Every byte of a value is initialised.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: numbers have no padding.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for i32 {}
+// SAFETY: as above.
+unsafe impl Plain for u16 {}
+// SAFETY: as above.
+unsafe impl Plain for u8 {}
+
 /// A place in the queue that the host can wait for.
 pub(crate) struct Event {
     at: sys::CUevent,
@@ -313,6 +390,9 @@ impl Drop for Device {
     fn drop(&mut self) {
         // SAFETY: created in `open`, released once. A failure at exit has nobody left to hear it.
         unsafe {
+            // The device may still be reading it.
+            let _ = result::stream::synchronize(self.stream);
+            drop(self.staging.get_mut().take());
             let _ = result::event::destroy(self.forked);
             let _ = result::event::destroy(self.joined);
             let _ = result::stream::destroy(self.aside);

@@ -2,7 +2,7 @@
 
 use super::blas::{Blas, Precision};
 use super::compile::{Target, cache_folder};
-use super::device::{Buffer, Device};
+use super::device::{Buffer, Device, Plain};
 use super::extension::Library;
 use super::kernels::Kernels;
 use super::lower::{Lowering, Program, SCALAR, Tools, padded};
@@ -216,7 +216,7 @@ impl Cuda {
         Ok(())
     }
 
-    fn load<T: Copy>(&self, name: &str, at: u64, data: &[T], per_item: usize) -> Result<()> {
+    fn load<T: Plain>(&self, name: &str, at: u64, data: &[T], per_item: usize) -> Result<()> {
         check_length(name, self.members * self.items * per_item, data.len())?;
         self.device.write(at, data)
     }
