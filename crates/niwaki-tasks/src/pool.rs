@@ -53,7 +53,7 @@ impl Shop {
     ];
 
     /// The distributions of flexible job shops; an ordinary one has one machine for each operation.
-    pub const FLEXIBLE: [Task; 8] = [
+    pub const FLEXIBLE: [Task; 9] = [
         Task::Sd1Even,
         Task::Sd1,
         Task::Sd1Windows,
@@ -62,6 +62,7 @@ impl Shop {
         Task::Flexible,
         Task::Windows,
         Task::L2d,
+        Task::L2dMixed,
     ];
 
     /// The kind's name, as users type it.

@@ -15,6 +15,19 @@ pub(super) fn l2d(stream: &mut Stream, size: Size) -> Result<JobShop> {
     JobShop::new(size.machines, &routes)
 }
 
+/// L2D's job shops of several sizes, from half of `size` to all of it.
+pub(super) fn l2d_mixed(stream: &mut Stream, size: Size) -> Result<JobShop> {
+    let size = from_half(stream, size);
+    l2d(stream, size)
+}
+
+/// Some size, each part from half of it to all.
+fn from_half(stream: &mut Stream, most: Size) -> Size {
+    let mut some = |most: usize| between(stream, most.div_ceil(2) as u32, most as u32) as usize;
+    let jobs = some(most.jobs);
+    Size { jobs, machines: some(most.machines) }
+}
+
 /// SD1 (Song and others, 2022): 0.8·m to 1.2·m operations per job, each with a mean time of 1 to 20 and a time on each
 /// of its machines within a fifth of that mean.
 pub(super) fn sd1(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
@@ -62,10 +75,12 @@ pub(super) fn song_operation(stream: &mut Stream, machines: usize) -> Vec<crate:
 /// in five each: Song's; those with few machines per operation, and those with many, on all of which an operation takes the same time (as
 /// Hurink's); DANIEL's; ordinary job shops.
 pub(super) fn mixed(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
-    let some =
-        |stream: &mut Stream, most: usize| between(stream, most.div_ceil(2) as u32, most as u32) as usize;
-    let (jobs, m) = (some(stream, size.jobs), some(stream, size.machines));
+    let size = from_half(stream, size);
+    let (jobs, m) = (size.jobs, size.machines);
     let kind = stream.below(5);
+    if kind == 4 {
+        return FlexibleShop::from_job_shop(&l2d(stream, size)?);
+    }
     let (least, most) = lengths(m);
     let same = |stream: &mut Stream, least: usize, most: usize| {
         let (time, count) = (between(stream, 1, 99), between(stream, least as u32, most as u32) as usize);
@@ -73,12 +88,6 @@ pub(super) fn mixed(stream: &mut Stream, size: Size) -> Result<FlexibleShop> {
         machines.map(|machine| crate::Alternative { machine, time }).collect::<Vec<_>>()
     };
     let job = |stream: &mut Stream| -> Vec<Vec<crate::Alternative>> {
-        if kind == 4 {
-            let machines = order(stream, m).into_iter();
-            return machines
-                .map(|machine| vec![crate::Alternative { machine, time: between(stream, 1, 99) }])
-                .collect();
-        }
         let operations = 0..between(stream, least, most);
         operations
             .map(|_| match kind {

@@ -39,6 +39,8 @@ pub enum Task {
     Single,
     /// L2D's job shops.
     L2d,
+    /// Those, of several sizes.
+    L2dMixed,
     /// Song's flexible job shops.
     Sd1,
     /// Song's, on condition that all instances have equally many operations.
@@ -57,7 +59,7 @@ pub enum Task {
 
 impl Task {
     /// All distributions, in the order of the variants: name, default jobs and machines, and what it draws.
-    const TABLE: [(Self, &'static str, usize, usize, &'static str); 17] = [
+    const TABLE: [(Self, &'static str, usize, usize, &'static str); 18] = [
         (Self::EasyFlow, "easy-flow", 12, 3, "flow shop, the middle machine a bottleneck"),
         (Self::HardFlow, "hard-flow", 20, 7, "flow shop, machines 1, 3, 5, … bottlenecks"),
         (Self::JobShop, "job-shop", 8, 5, "job shop with one shared bottleneck"),
@@ -68,6 +70,7 @@ impl Task {
         (Self::TwoOrdersBoth, "two-orders-both", 2, 2, "two orders, both with due dates"),
         (Self::Single, "single", 8, 1, "single machine with due dates that can be met"),
         (Self::L2d, "l2d", 6, 6, "L2D's job shops: times 1 to 99"),
+        (Self::L2dMixed, "l2d-mixed", 20, 15, "those, of sizes from half of that on"),
         (Self::Sd1, "sd1", 10, 5, "Song's flexible job shops"),
         (Self::Sd1Even, "sd1-even", 10, 5, "Song's, all with equally many operations (50 where 10 × 5)"),
         (Self::Sd1Windows, "sd1-windows", 10, 5, "those, with resting windows"),
@@ -183,6 +186,7 @@ pub fn generate(task: Task, size: Size, seed: u64, index: u64) -> Result<Instanc
         Task::TwoOrdersBoth => Instance::Lags(paper::two_orders(stream, true)?),
         Task::Single => Instance::Single(paper::single_machine(stream, size)?),
         Task::L2d => Instance::Job(literature::l2d(stream, size)?),
+        Task::L2dMixed => Instance::Job(literature::l2d_mixed(stream, size)?),
         Task::Sd1 => Instance::Flexible(literature::sd1(stream, size)?),
         Task::Sd1Even => Instance::Flexible(literature::sd1_even(stream, size)?),
         Task::Sd1Windows => {
