@@ -37,20 +37,20 @@ pub struct Limits {
     /// Rounds after which the search of a general shop ends, whatever the clock says.
     pub rounds: Option<u32>,
     /// Raised by whoever wants what has been found so far.
-    stop: Option<&'static AtomicBool>,
+    stop: [Option<&'static AtomicBool>; 2],
 }
 
 impl Limits {
     /// A time and a seed; nobody stops the search early.
     #[must_use]
     pub const fn new(time: Duration, seed: u64) -> Self {
-        Self { time, seed, rounds: None, stop: None }
+        Self { time, seed, rounds: None, stop: [None; 2] }
     }
 
-    /// The same, with a flag that ends the search as if its time were up.
+    /// The same, with a flag that ends the search as if its time were up; the last two that are named count.
     #[must_use]
     pub const fn stopped_by(self, stop: &'static AtomicBool) -> Self {
-        Self { stop: Some(stop), ..self }
+        Self { stop: [self.stop[1], Some(stop)], ..self }
     }
 
     /// The same, for so many rounds of the search of a general shop.
@@ -74,7 +74,7 @@ impl Limits {
     /// Whether somebody has asked for what there is.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.stop.into_iter().flatten().any(|stop| stop.load(Ordering::Relaxed))
     }
 }
 

@@ -34,7 +34,8 @@ pub(crate) struct Args {
     /// Folder written by `niwaki train`, or builtin:flexible for the dispatcher that comes with the program: its policy schedules the shop instead.
     #[arg(long, value_name = "RUN", conflicts_with = "method")]
     policy: Option<PathBuf>,
-    /// Improve the policy's schedule by exact search, within --time in all (job shops, flexible or not).
+    /// Improve the policy's schedule by exact search, within --time in all, beside the search that is made without a policy; the better
+    /// one counts (job shops, flexible or not).
     #[arg(long, requires = "policy")]
     improve: bool,
     #[command(flatten)]

@@ -8,9 +8,12 @@ use crate::output::Piece;
 use crate::terminal;
 use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
+use niwaki_policies::Decoded;
 use niwaki_shop::gantt::Gantt;
 use niwaki_shop::planning::{self, Method, Solved};
-use niwaki_shop::{Bounds, Instance, Limits, formats, optimum};
+use niwaki_shop::{Bounds, Instance, Limits, Optimum, formats, optimum};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 /// Schedules one of the special problems.
@@ -66,11 +69,19 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
     let began = Instant::now();
     let trained = policy::open(folder, args.decode)?;
     let instance = trained.accept(instance).with_context(|| args.file.display().to_string())?;
-    let how = args.decode.decoding(args.seed);
-    let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
-    let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
-    bar.finish_and_clear();
-    let (mut found, decoded) = found?;
+    let decode = || {
+        let how = args.decode.decoding(args.seed);
+        let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
+        let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
+        bar.finish_and_clear();
+        found
+    };
+    let (found, decoded) = if args.improve {
+        let limits = Limits::new(args.time.saturating_sub(began.elapsed()), args.seed).stopped_by(&STOP);
+        improve(&instance, limits, decode)?
+    } else {
+        decode()?
+    };
     let said = format!(
         "policy {}, {} iterations: {} schedules tried, the best by {}",
         folder.display(),
@@ -78,15 +89,44 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
         decoded.tried,
         decoded.way
     );
-    if args.improve {
-        let left = args.time.saturating_sub(began.elapsed());
-        let limits = Limits::new(left, args.seed).stopped_by(&STOP);
-        found = beside_a_bar(Some(left), |bar| {
-            optimum::solve_from(&instance, &found.schedule, limits, &mut |bounds| show(bar, bounds))
-        });
-    }
     let found = planning::judge(&instance, found)?;
     Ok((instance, found, Some(said)))
+}
+
+/// The better of two searches at the same time, on a thread each: one from the policy's schedule, and the one that is made without a
+/// policy. So a policy costs nothing where the search needs none.
+fn improve(
+    instance: &Instance,
+    limits: Limits,
+    decode: impl FnOnce() -> Result<(Optimum, Decoded), niwaki_train::Error>,
+) -> anyhow::Result<(Optimum, Decoded)> {
+    /// Raised by the search that has proven its schedule.
+    static OVER: AtomicBool = AtomicBool::new(false);
+    let done = |found: Optimum| {
+        OVER.fetch_or(found.proven, Ordering::Relaxed);
+        found
+    };
+    let (began, limits) = (Instant::now(), limits.stopped_by(&OVER));
+    thread::scope(|scope| {
+        let alone = scope.spawn(|| done(optimum::solve(instance, limits, &mut |_| {})));
+        let decoded = decode();
+        let left = limits.within(limits.time.saturating_sub(began.elapsed()));
+        let found = decoded.map(|(found, decoded)| {
+            let found = beside_a_bar(Some(left.time), |bar| {
+                done(optimum::solve_from(instance, &found.schedule, left, &mut |bounds| show(bar, bounds)))
+            });
+            (found, decoded)
+        });
+        let alone = alone.join().map_err(|_| anyhow!("the search without the policy failed"))?;
+        let (found, decoded) = found?;
+        Ok((better(found, alone), decoded))
+    })
+}
+
+/// The shorter of two schedules, the first of two alike, with the better of their bounds.
+fn better(one: Optimum, other: Optimum) -> Optimum {
+    let lower = one.lower.max(other.lower);
+    Optimum::new(lower, if other.upper < one.upper { other.schedule } else { one.schedule })
 }
 
 /// Searches, beside a bar where that takes time.
@@ -132,4 +172,35 @@ fn judge(found: &mut Found, instance: &Instance, solved: &Solved, deadline: Opti
     found.fact("proven", score.proven());
     found.lines.push(format!("gap {:.1}%", 100.0 * score.gap()));
     found.fact("gap", score.gap());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use niwaki_shop::generate::{Size, Task, generate};
+    use std::time::Duration;
+
+    #[test]
+    fn a_policy_takes_nothing_from_the_search() {
+        let instance = generate(Task::L2d, Size { jobs: 5, machines: 4 }, 3, 0).unwrap();
+        let limits = Limits::new(Duration::from_secs(5), 1);
+        let known = optimum::solve(&instance, limits, &mut |_| {});
+        assert!(known.proven);
+        // A poor schedule to start from: the rule's.
+        let poor = planning::solve(&instance, "rule:lwkr".parse().unwrap(), limits, &mut |_| {}).unwrap();
+        let began = Instant::now();
+        let decode = || {
+            let (schedule, outcome) = (poor.schedule.clone(), niwaki_tasks::Outcome::default());
+            Ok((Optimum::new(0, schedule.clone()), Decoded { schedule, outcome, way: "rule", tried: 1 }))
+        };
+        let (found, _) = improve(&instance, limits, decode).unwrap();
+        assert_eq!((found.lower, found.upper, found.proven), (known.lower, known.upper, true));
+        assert!(began.elapsed() < Duration::from_secs(5), "what one has proven ends the other");
+        // The shorter one counts, with the better of the bounds.
+        let short = Optimum::new(1, known.schedule.clone());
+        let long = Optimum::new(2, poor.schedule.clone());
+        for both in [better(short.clone(), long.clone()), better(long, short)] {
+            assert_eq!((both.lower, both.upper), (2, known.upper));
+        }
+    }
 }
