@@ -5,7 +5,8 @@
 //! rows are zero. Each of three rounds renews machines, then operations, with ELU:
 //!
 //! - machines attend to the operations at their arcs and to themselves ([`Arcs`]); what they were is added through a matrix;
-//! - operations read `[Σ machines at the arcs, next in the job, previous, itself]` through one layer.
+//! - operations read `[Σ machines at the arcs, next in the job, previous, itself]` through one layer ([`Surround`]: the sum of four, each
+//!   computed once).
 //!
 //! The actor is a perceptron with tanh whose first layer is the sum of three parts (operation, machine, mean of both over the
 //! graph), and whose second one also reads the pair's own numbers. The critic, where there is one, reads the means.
@@ -52,10 +53,7 @@ impl DualShape {
         for round in 0..ROUNDS {
             let name = |part: &str| format!("rounds.{round}.{part}");
             machines = self.renew_machines(graph, &name, inputs, operations, machines)?;
-            let [gathered, after, before] =
-                graph.around(operations, machines, inputs.arcs, inputs.neighbours)?;
-            let all = graph.concat(&[gathered, after, before, operations])?;
-            operations = layer(graph, &name("operations"), all, self.width, Activation::Elu)?;
+            operations = self.renew_operations(graph, &name, inputs, operations, machines)?;
         }
         let GraphSizes { operations: each, machines: on, .. } = self.sizes;
         let means = [
@@ -100,6 +98,28 @@ impl DualShape {
         Ok(graph.activate(sum, Activation::Elu))
     }
 
+    fn renew_operations(
+        self,
+        graph: &mut Graph,
+        name: &dyn Fn(&str) -> String,
+        inputs: &GraphInputs,
+        operations: Value,
+        machines: Value,
+    ) -> Result<Value> {
+        let (width, own, on) = (self.width, graph.shape(operations).width, graph.shape(machines).width);
+        let init = Init::Linear { fan_in: on + 3 * own };
+        let mut weight = |part: &str, shape: [usize; 2]| graph.param(&name(part), &shape, init);
+        let (itself, beside) =
+            (weight("operations.weight", [own, width])?, weight("beside.weight", [own, 2 * width])?);
+        let reach = weight("reach.weight", [on, width])?;
+        let bias = graph.param(&name("operations.bias"), &[width], init)?;
+        let own = graph.linear(operations, itself, Some(bias), Activation::None)?;
+        let beside = graph.linear(operations, beside, None, Activation::None)?;
+        let machines = graph.linear(machines, reach, None, Activation::None)?;
+        let sum = graph.surround(own, beside, machines, inputs.arcs, inputs.neighbours)?;
+        Ok(graph.activate(sum, Activation::Elu))
+    }
+
     /// The logits of every pair.
     fn act(
         self,
@@ -121,7 +141,7 @@ impl DualShape {
             part("machine", machines, None)?,
             part("state", state, Some(bias))?,
         ];
-        let pairs = graph.pairs(parts[0], parts[1], parts[2], inputs.next)?;
+        let pairs = graph.pairs(parts[0], parts[1], parts[2], inputs.next, inputs.open)?;
         let own = [Some(pairs), inputs.pairs].into_iter().flatten().collect::<Vec<_>>();
         let own = graph.concat(&own)?;
         let inner = layer(graph, "actor.1", own, hidden, Activation::Tanh)?;

@@ -140,7 +140,7 @@ impl HgnnShape {
             part("machine", machines, None)?,
             part("state", state, Some(bias))?,
         ];
-        let pairs = graph.pairs(parts[0], parts[1], parts[2], inputs.next)?;
+        let pairs = graph.pairs(parts[0], parts[1], parts[2], inputs.next, inputs.open)?;
         let inner = layer(graph, "actor.1", pairs, hidden, Activation::Tanh)?;
         let logits = layer(graph, "actor.2", inner, 1, Activation::None)?;
         let Shape { rows: states, .. } = graph.shape(state);

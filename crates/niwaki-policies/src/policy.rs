@@ -161,7 +161,7 @@ pub trait Policy: Sized + Sync {
     fn load_part<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
-        scratch: &Self::Scratch<E>,
+        scratch: &mut Self::Scratch<E>,
         task: &Self::View,
         rollout: &Rollout,
         lanes: &[Vec<usize>],

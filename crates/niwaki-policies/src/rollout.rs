@@ -169,6 +169,9 @@ pub struct Rollout {
     pub actions: Vec<i32>,
     /// Their log-probabilities as sampling saw them, `[member, lane, step]`; empty where the device chose.
     pub log_prob: Vec<f32>,
+    /// Before each step, the makespan that was to be expected, over the instance's optimum: `[member, lane, step]`; empty where
+    /// nobody estimates it.
+    pub estimated: Vec<f32>,
     /// What the trajectories earned, `[member, lane]`.
     pub reward: Vec<f64>,
     /// How schedules turned out, `[member, lane]`; empty where the actions say all.
@@ -205,6 +208,7 @@ impl Rollout {
             choices: self.choices,
             actions: self.shape.pick(lanes, &self.actions),
             log_prob: self.shape.pick(lanes, &self.log_prob),
+            estimated: self.shape.pick(lanes, &self.estimated),
             ..Self::default()
         };
         for (member, lanes) in lanes.iter().enumerate() {
@@ -250,12 +254,15 @@ impl Rollout {
             self.actions = drawn;
             return false;
         }
-        let sampled = std::mem::take(&mut self.log_prob);
         let size = lanes * horizon;
         for (member, drawn) in drawn.chunks_exact(size.max(1)).enumerate() {
             self.actions.extend(self.shape.pack(member, 0..lanes, drawn));
-            let sampled = sampled.get(member * size..(member + 1) * size).unwrap_or_default();
-            self.log_prob.extend(self.shape.pack(member, 0..lanes, sampled));
+        }
+        for numbers in [&mut self.log_prob, &mut self.estimated] {
+            let drawn = std::mem::take(numbers);
+            for (member, drawn) in drawn.chunks_exact(size.max(1)).enumerate() {
+                numbers.extend(self.shape.pack(member, 0..lanes, drawn));
+            }
         }
         true
     }

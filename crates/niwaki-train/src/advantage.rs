@@ -1,6 +1,7 @@
 //! How trajectories are judged: an advantage for every step, and what a critic should have said.
 //!
-//! Rewards are terminal and undiscounted, so the return-to-go of every step is the trajectory's reward.
+//! Rewards are terminal and undiscounted, so the return-to-go of every step is the trajectory's reward. Shaped by estimates, it is
+//! that less what was to be expected at the step: the sum of what the steps from there on did to the estimate.
 
 use crate::spec::{AdvantageKind, AdvantageSpec};
 use niwaki_policies::RolloutShape;
@@ -29,6 +30,8 @@ pub struct AdvantageInputs<'a> {
     pub exact: Option<&'a [f64]>,
     /// The critic's estimates `[lane, step]`; empty without one.
     pub value: &'a [f64],
+    /// The reward to be expected before each step, `[lane, step]`, where returns are shaped by it.
+    pub expected: Option<&'a [f64]>,
 }
 
 /// Estimates the advantages of one member's batch.
@@ -60,12 +63,11 @@ pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages
             judged.advantage.extend(along(groups.collect()));
         }
         (AdvantageKind::Critic, _) => {
-            let standard = spec.standard_returns.then(|| centred(reward, true));
-            let reward = standard.as_deref().unwrap_or(reward);
+            let returns = returns(spec, inputs);
             let mut start = 0;
-            for (&reward, length) in reward.iter().zip(shape.lengths(member, 0..shape.lanes())) {
-                let value = &inputs.value[start..start + length];
-                generalised(reward, value, spec.lambda, &mut judged);
+            for length in shape.lengths(member, 0..shape.lanes()) {
+                let steps = start..start + length;
+                generalised(&returns[steps.clone()], &inputs.value[steps], spec.lambda, &mut judged);
                 start += length;
             }
             if spec.standardise {
@@ -74,6 +76,24 @@ pub fn estimate(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Advantages
         }
     }
     judged
+}
+
+/// What a critic should say of every step if it knew how the trajectory goes on, `[lane, step]`.
+fn returns(spec: &AdvantageSpec, inputs: AdvantageInputs<'_>) -> Vec<f64> {
+    let AdvantageInputs { reward, shape, member, expected, .. } = inputs;
+    let along = |reward: &[f64]| -> Vec<f64> {
+        let lanes = reward.iter().zip(shape.lengths(member, 0..shape.lanes()));
+        lanes.flat_map(|(&reward, length)| std::iter::repeat_n(reward, length)).collect()
+    };
+    let Some(expected) = expected else {
+        return if spec.standard_returns { along(&centred(reward, true)) } else { along(reward) };
+    };
+    let mut returns = along(reward);
+    returns.iter_mut().zip(expected).for_each(|(to_go, expected)| *to_go -= expected);
+    if spec.standard_returns {
+        standardise(&mut returns);
+    }
+    returns
 }
 
 /// One for the best reward, the first of several.
@@ -103,14 +123,14 @@ fn standardise(values: &mut [f64]) {
     }
 }
 
-/// Generalised advantage estimation of one trajectory with a terminal reward and no discount:
-/// `δ_t = V_{t+1} − V_t` (the reward stands for the last `V_{t+1}`), `A_t = δ_t + λ A_{t+1}`, target `A_t + V_t`.
-fn generalised(reward: f64, value: &[f64], lambda: f64, judged: &mut Advantages) {
+/// Generalised advantage estimation of one trajectory from its returns-to-go `G`, without discount: `δ_t = r_t + V_{t+1} − V_t` with
+/// `r_t = G_t − G_{t+1}`, nothing behind the last step, `A_t = δ_t + λ A_{t+1}`, target `A_t + V_t`.
+fn generalised(returns: &[f64], value: &[f64], lambda: f64, judged: &mut Advantages) {
     let start = judged.advantage.len();
     judged.advantage.resize(start + value.len(), 0.0);
     let mut later = 0.0;
     for step in (0..value.len()).rev() {
-        let next = value.get(step + 1).copied().unwrap_or(reward);
+        let next = value.get(step + 1).map_or(returns[step], |next| returns[step] - returns[step + 1] + next);
         later = next - value[step] + lambda * later;
         judged.advantage[start + step] = later;
     }
@@ -129,7 +149,8 @@ mod tests {
         reward: &[f64],
         value: &[f64],
     ) -> Advantages {
-        let inputs = AdvantageInputs { reward, shape, member: 0, group: 2, exact: None, value };
+        let inputs =
+            AdvantageInputs { reward, shape, member: 0, group: 2, exact: None, value, expected: None };
         estimate(&AdvantageSpec { kind, standardise, lambda: 0.5, ..AdvantageSpec::default() }, inputs)
     }
 
@@ -179,6 +200,28 @@ mod tests {
     }
 
     #[test]
+    fn shaped_returns_are_what_is_still_to_come() {
+        // Minus 1.0 and minus 1.1 were to be expected, minus 1.3 came: to go are −0.3 and −0.2, of which the first step did −0.1. With
+        // λ = 0.5: δ₁ = −0.2 − 0.4, A₁ = −0.6; δ₀ = −0.1 + 0.4 − 0.2 = 0.1, A₀ = 0.1 − 0.3.
+        let shape = RolloutShape::uniform(1, 1, 2);
+        let inputs = AdvantageInputs {
+            reward: &[-1.3],
+            shape: &shape,
+            member: 0,
+            group: 1,
+            exact: None,
+            value: &[0.2, 0.4],
+            expected: Some(&[-1.0, -1.1]),
+        };
+        let kind = AdvantageKind::Critic;
+        let spec = AdvantageSpec { kind, lambda: 0.5, shaped: true, ..AdvantageSpec::default() };
+        let judged = estimate(&spec, inputs);
+        for (came, expected) in judged.advantage.iter().chain(&judged.target).zip([-0.2, -0.6, 0.0, -0.2]) {
+            assert!((came - expected).abs() < 1e-15, "{came} {expected}");
+        }
+    }
+
+    #[test]
     fn a_critic_of_standard_returns() {
         // Rewards 1 and 0 over the batch: ±0.5 / √0.5 = ±√0.5. With λ = 1 targets are those at every step.
         let (shape, value) = (RolloutShape::uniform(1, 2, 2), [0.2, 0.4, 0.0, 0.1]);
@@ -189,6 +232,7 @@ mod tests {
             group: 1,
             exact: None,
             value: &value,
+            expected: None,
         };
         let kind = AdvantageKind::Critic;
         let spec = AdvantageSpec { kind, lambda: 1.0, standard_returns: true, ..AdvantageSpec::default() };

@@ -8,6 +8,7 @@ use crate::player::{
 use crate::policy::{graph_policy, pointer_shape, record_policy, token_policy, writer_policy};
 use crate::record::Record;
 use crate::spec::{Played, PolicyKind, Recipe, ShopView};
+use crate::trained::TrainedGraph;
 use crate::trainer::{LastBatch, Trainer};
 use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::Policy;
@@ -157,6 +158,10 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
                 }
                 ShopView::Graph(task) => {
                     let policy = graph_policy(spec, task.sizes(), first.critic())?;
+                    let policy = match &spec.policy.start {
+                        Some(start) => TrainedGraph::open(start)?.start(policy)?,
+                        None => policy,
+                    };
                     neural(policy, GraphEnvironment { task, payments, group, hold }, recipes, device)
                 }
             }

@@ -245,10 +245,15 @@ impl<P: Player> Trainer<P> {
             let exact =
                 if kind == AdvantageKind::Exact { player.exact_advantage(member, rollout) } else { None };
             let value = if kind == AdvantageKind::Critic { player.scores(member).value } else { &[] };
-            (exact, value.iter().map(|value| value.to_f64()).collect::<Vec<f64>>())
+            // What is paid is minus the makespan over the optimum.
+            let expected = recipes[member].spec.advantage.shaped.then(|| {
+                let steps = &rollout.estimated[rollout.shape.member(member)];
+                steps.iter().map(|&estimated| -f64::from(estimated)).collect::<Vec<f64>>()
+            });
+            (exact, value.iter().map(|value| value.to_f64()).collect::<Vec<f64>>(), expected)
         });
         let known: Vec<_> = known.collect();
-        let estimated = known.par_iter().enumerate().map(|(member, (exact, value))| {
+        let estimated = known.par_iter().enumerate().map(|(member, (exact, value, expected))| {
             let spec = &recipes[member].spec;
             let inputs = AdvantageInputs {
                 reward: rollout.reward_of(member),
@@ -257,6 +262,7 @@ impl<P: Player> Trainer<P> {
                 group: spec.rollout.group,
                 exact: exact.as_deref(),
                 value,
+                expected: expected.as_deref(),
             };
             estimate(&spec.advantage, inputs)
         });

@@ -8,8 +8,8 @@ use crate::plan::Backward;
 use crate::{Error, Result};
 
 /// Bits of `neighbours`.
-const BEFORE: i32 = 1;
-const AFTER: i32 = 2;
+pub(super) const BEFORE: i32 = 1;
+pub(super) const AFTER: i32 = 2;
 
 /// Three values around each operation `o` of every state of an item: `gathered[o] = Σ_m machines[m]` over its arcs,
 /// `after[o] = operations[o + 1]` and `before[o] = operations[o − 1]`, each zero where there is none.
@@ -116,7 +116,7 @@ impl Operation for Around {
 }
 
 /// The row after a row, or before it, where its bits say that there is one and it is one of the same state.
-fn beside(row: usize, bits: i32, which: i32, operations: usize) -> Option<usize> {
+pub(super) fn beside(row: usize, bits: i32, which: i32, operations: usize) -> Option<usize> {
     let place = row % operations;
     let there = bits >= 0 && bits & which != 0;
     match which {

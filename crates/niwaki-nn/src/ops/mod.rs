@@ -32,6 +32,7 @@ mod reshape;
 mod rope;
 mod scale;
 mod score;
+mod surround;
 mod swiglu;
 mod tree_attention;
 
@@ -56,6 +57,7 @@ pub use reshape::Reshape;
 pub use rope::{Rope, Rotary};
 pub use scale::Scale;
 pub use score::Score;
+pub use surround::Surround;
 pub use swiglu::Swiglu;
 pub use tree_attention::{AttendTree, TreeAttention};
 #[cfg(feature = "cuda")]
@@ -293,6 +295,7 @@ ops! {
     tree_attention: TreeAttention(AttendTree),
     arcs: Arcs(AttendArcs),
     around: Around(Around),
+    surround: Surround(Surround),
     pairs: Pairs(Pairs),
     reshape: Reshape(Reshape),
 }

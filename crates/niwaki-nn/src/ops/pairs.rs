@@ -3,14 +3,14 @@
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::cpu::kernels::add_scaled;
 use crate::cpu::{Block, Real};
-use crate::graph::{Graph, Index, Shape, Value, expect};
+use crate::graph::{Graph, Index, Mask, Shape, Value, expect};
 use crate::plan::Backward;
 use crate::{Error, Result};
 use niwaki_simd::vectorised;
 
 /// `output[s, j, m] = tanh(operations[s, next[s, j]] + machines[s, m] + state[s])` for every state `s` of an item, job `j`
 /// and machine `m`; rows of the result are pairs `j · machines + m`, state after state. The operation's part is zero where
-/// `next < 0`.
+/// `next < 0`, and all of a pair that is not open.
 ///
 /// A linear layer on `[operation, machine, state]` is the sum of three on the parts, each computed once. Backward, with
 /// `dz = d output · (1 − output²)`: each part gets the sum of `dz` over the pairs that it stands in. Saved: nothing.
@@ -24,6 +24,8 @@ pub struct Pairs {
     pub state: Value,
     /// Each job's next operation among those of its state, `[states · jobs]`.
     pub next: Index,
+    /// Which pairs are open, `[states, jobs · machines]`.
+    pub open: Mask,
     /// `[states · jobs · machines, width]`.
     pub output: Value,
 }
@@ -42,8 +44,16 @@ impl Graph {
     /// Adds [`Pairs`].
     ///
     /// # Errors
-    /// If the parts differ in width, are not equally many for each state, or jobs may have operations that are not there.
-    pub fn pairs(&mut self, operations: Value, machines: Value, state: Value, next: Index) -> Result<Value> {
+    /// If the parts differ in width, are not equally many for each state, jobs may have operations that are not there, or the
+    /// mask is not of the pairs.
+    pub fn pairs(
+        &mut self,
+        operations: Value,
+        machines: Value,
+        state: Value,
+        next: Index,
+        open: Mask,
+    ) -> Result<Value> {
         let Shape { rows: states, width } = self.shape(state);
         let jobs = self.index_rows(next);
         for (what, rows) in [
@@ -59,8 +69,10 @@ impl Graph {
         expect("pairs", "operations' width", width, self.shape(operations).width)?;
         expect("pairs", "machines' width", width, self.shape(machines).width)?;
         self.bounded("pairs", next, self.shape(operations).rows / states)?;
-        let output = self.value(jobs * self.shape(machines).rows / states, width);
-        self.push(Pairs { operations, machines, state, next, output });
+        let pairs = jobs * self.shape(machines).rows / states;
+        self.masked("pairs", open, Shape { rows: states, width: pairs / states })?;
+        let output = self.value(pairs, width);
+        self.push(Pairs { operations, machines, state, next, open, output });
         Ok(output)
     }
 }
@@ -84,7 +96,8 @@ impl Operation for Pairs {
     }
 
     fn reads(&self) -> Reads {
-        Reads { index: Some(self.next), ..Reads::values([self.operations, self.machines, self.state]) }
+        let values = Reads::values([self.operations, self.machines, self.state]);
+        Reads { index: Some(self.next), mask: Some(self.open), ..values }
     }
 
     fn writes(&self) -> Vec<Value> {
@@ -115,11 +128,15 @@ impl OnCpu for Pairs {
 
     fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
         let Sizes { states, operations, machines, jobs, width } = self.sizes(block.graph);
-        let next = block.index(self.next);
+        let (next, open) = (block.index(self.next), block.mask(self.open));
         let (of, on) = (block.value(self.operations), block.value(self.machines));
         let within = block.value(self.state);
         let out = block.result(self.output);
         for (pair, out) in out.chunks_exact_mut(width).enumerate() {
+            if open[pair] == 0 {
+                out.fill(F::ZERO);
+                continue;
+            }
             let (row, machine) = (pair / machines, pair % machines);
             let state = row / jobs;
             let operation = usize::try_from(next(row)).ok();
@@ -132,12 +149,12 @@ impl OnCpu for Pairs {
 
     fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
         let Sizes { operations, machines, jobs, width, .. } = self.sizes(block.graph);
-        let next = block.index(self.next);
+        let (next, open) = (block.index(self.next), block.mask(self.open));
         let (y, d) = (block.value(self.output), block.cotangent(self.output));
         slope(d, y);
         for (place, part) in [self.operations, self.machines, self.state].into_iter().enumerate() {
             let Some(into) = block.zeroed(part, &step.writes, place) else { continue };
-            for (pair, d) in d.chunks_exact(width).enumerate() {
+            for (pair, d) in d.chunks_exact(width).enumerate().filter(|(pair, _)| open[*pair] != 0) {
                 let (row, machine) = (pair / machines, pair % machines);
                 let state = row / jobs;
                 let to = match place {
@@ -203,11 +220,11 @@ mod cuda {
             let operations = grown(g, "operations", 15, 20)?;
             let machines = grown(g, "machines", 6, 20)?;
             let state = grown(g, "state", 3, 20)?;
-            let next = g.indices("next", 12, 5);
-            let pairs = g.pairs(operations, machines, state, next)?;
+            let (next, open) = (g.indices("next", 12, 5), g.mask("open", 3, 8));
+            let pairs = g.pairs(operations, machines, state, next, open)?;
             // One value in two parts: cotangents must add up.
-            let none = g.indices("other", 3, 1);
-            Ok(vec![pairs, g.pairs(state, state, state, none)?, machines])
+            let (none, one) = (g.indices("other", 3, 1), g.mask("one", 3, 1));
+            Ok(vec![pairs, g.pairs(state, state, state, none, one)?, machines])
         })];
 
         fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
@@ -226,6 +243,7 @@ mod cuda {
                 to.base(self.machines)?,
                 to.base(self.state)?,
                 to.integers(self.next),
+                to.mask(Some(self.open)),
                 to.base(self.output)?,
                 operations,
                 machines,
@@ -246,6 +264,7 @@ mod cuda {
                     to.base(self.output)?,
                     to.cotangent(self.output)?,
                     to.integers(self.next),
+                    to.mask(Some(self.open)),
                     to.cotangent(part)?,
                     write == Write::Add,
                     operations,
@@ -269,15 +288,17 @@ impl super::Law for Pairs {
         let (operations, machines) =
             (leaf(&mut graph, "operations", 6, 3), leaf(&mut graph, "machines", 4, 3));
         let state = leaf(&mut graph, "state", 2, 3);
-        let next = graph.indices("next", 4, 3);
-        let pairs = graph.pairs(operations, machines, state, next).unwrap();
-        let other = graph.indices("other", 2, 1);
-        let same = graph.pairs(state, state, state, other).unwrap();
+        let (next, open) = (graph.indices("next", 4, 3), graph.mask("open", 2, 4));
+        let pairs = graph.pairs(operations, machines, state, next, open).unwrap();
+        let (other, one) = (graph.indices("other", 2, 1), graph.mask("one", 2, 1));
+        let same = graph.pairs(state, state, state, other, one).unwrap();
         check("pairs", &graph, &[pairs, same, machines]);
         let odd = graph.indices("odd", 3, 3);
-        assert!(graph.pairs(operations, machines, state, odd).is_err(), "three jobs in two states");
+        assert!(graph.pairs(operations, machines, state, odd, open).is_err(), "three jobs in two states");
         let beyond = graph.indices("beyond", 4, 4);
-        assert!(graph.pairs(operations, machines, state, beyond).is_err(), "three operations each, not four");
+        let refused = graph.pairs(operations, machines, state, beyond, open).is_err();
+        assert!(refused, "three operations each, not four");
+        assert!(graph.pairs(operations, machines, state, next, one).is_err(), "four pairs, not one");
     }
 }
 
@@ -288,20 +309,21 @@ mod tests {
 
     #[test]
     fn two_jobs_on_one_machine() {
-        // One state: operations 1, 2, 3; machine 10; state 100. Job 0 comes to operation 2, job 1 to none.
+        // One state of three operations and one machine. Job 0 comes to the last operation, job 1 to none, and job 2 is not open.
         let mut graph = Graph::new();
         let [operations, machines, state] =
             [("o", 3), ("m", 1), ("s", 1)].map(|(name, rows)| graph.scalars(name, rows, 1));
-        let next = graph.indices("next", 2, 3);
-        let pairs = graph.pairs(operations, machines, state, next).unwrap();
+        let (next, open) = (graph.indices("next", 3, 3), graph.mask("open", 1, 3));
+        let pairs = graph.pairs(operations, machines, state, next, open).unwrap();
         let mut engine = Cpu::<f64>::new(&graph, &[pairs], 1);
         engine.set_items(1).unwrap();
         engine.load_scalars(operations, &[0.1, 0.2, 0.3]).unwrap();
         engine.load_scalars(machines, &[0.5]).unwrap();
         engine.load_scalars(state, &[-0.6]).unwrap();
-        engine.load_indices(next, &[2, -1]).unwrap();
+        engine.load_indices(next, &[2, -1, 0]).unwrap();
+        engine.load_mask(open, &[1, 1, 0]).unwrap();
         engine.forward().unwrap();
-        let expected = [0.2_f64.tanh(), (-0.1_f64).tanh()];
+        let expected = [0.2_f64.tanh(), (-0.1_f64).tanh(), 0.0];
         assert!(
             engine.output(0, 0).iter().zip(expected).all(|(came, expected)| (came - expected).abs() < 1e-15)
         );

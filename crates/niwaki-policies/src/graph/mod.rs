@@ -11,10 +11,12 @@ use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Engine, Graph, Index, Mask, Value, log_softmax};
+use niwaki_nn::{Engine, Graph, Index, Mask, Value, initialise, log_softmax};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 use states::States;
+use std::ops::Range;
+use std::sync::Arc;
 
 pub(crate) use states::Shown;
 
@@ -34,12 +36,12 @@ pub(crate) struct GraphInputs {
     /// Which operations and machines count, `[states · operations, 1]` and `[states · machines, 1]`.
     pub(crate) own_operations: Mask,
     pub(crate) own_machines: Mask,
-    /// Which neighbours an operation has in its job, `[states · operations]`.
+    /// Which neighbours an operation has in its job, negative for one that does not count: `[states · operations]`.
     pub(crate) neighbours: Index,
     /// Each job's next operation, `[states · jobs]`.
     pub(crate) next: Index,
     /// Which pairs are open, `[states, pairs]`.
-    open: Mask,
+    pub(crate) open: Mask,
 }
 
 impl GraphInputs {
@@ -111,6 +113,8 @@ pub struct GraphPolicy {
     step_logits: Value,
     widths: Widths,
     show: Show,
+    /// Where in the parameters what a member starts from stands; the rest is drawn.
+    start: Arc<[(Range<usize>, Vec<f32>)]>,
 }
 
 impl GraphPolicy {
@@ -131,18 +135,32 @@ impl GraphPolicy {
         let step_inputs = GraphInputs::declare(&mut step, sizes, widths, 1);
         let step_logits = network(&mut step, &step_inputs)?.logits;
         let heads = Heads { log_prob, entropy, logits: None, value };
-        Ok(Self { sizes, graph, inputs, actions, heads, step, step_inputs, step_logits, widths, show })
+        let start = Arc::from([]);
+        Ok(Self { sizes, graph, inputs, actions, heads, step, step_inputs, step_logits, widths, show, start })
+    }
+
+    /// The same policy, whose members start from these parameters; those not named are drawn.
+    ///
+    /// # Panics
+    /// If a range is not inside the parameters, or not as long as what stands in it.
+    #[must_use]
+    pub fn starting_from(self, known: Vec<(Range<usize>, Vec<f32>)>) -> Self {
+        let length = self.graph.layout().len();
+        let fits =
+            |(range, values): &(Range<usize>, Vec<f32>)| range.end <= length && range.len() == values.len();
+        assert!(known.iter().all(fits), "parameters to start from");
+        Self { start: known.into(), ..self }
     }
 
     /// Loads trajectories with what was seen in them.
-    fn load_seen<'a, E: Engine<Scalar = f32>>(
+    fn load_seen<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
-        seen: impl ExactSizeIterator<Item = &'a States> + Clone,
+        seen: &States,
         actions: &[i32],
     ) -> niwaki_nn::Result<()> {
-        engine.set_items(seen.len() / engine.members())?;
-        self.inputs.load(engine, &States::joined(seen))?;
+        engine.set_items(actions.len() / self.horizon() / engine.members())?;
+        self.inputs.load(engine, seen)?;
         engine.load_indices(self.actions, actions)
     }
 
@@ -161,17 +179,16 @@ impl GraphPolicy {
         Ok(step)
     }
 
-    /// What the network says of every lane's next step; what they show is kept behind what they showed before, where that is
-    /// kept.
+    /// What the network says of every lane's next step, with what they show now.
     fn look_ahead<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Ahead<'a>, Error> {
-        let GraphScratch { engine, seen, now, .. } = scratch;
+        let GraphScratch { engine, now, .. } = scratch;
         let Some(engine) = engine else { return Err(Error::Unready) };
-        self.look(task, building, now, seen);
+        self.look(task, building, now);
         self.step_inputs.load(engine, now)?;
         engine.forward()?;
         let engine = &*engine;
@@ -186,7 +203,6 @@ impl GraphPolicy {
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Vec<f32>, Error> {
-        scratch.seen.clear();
         let (ahead, pairs) = (self.look_ahead(scratch, task, building)?, self.sizes.pairs());
         let mut log_probs = vec![f32::NEG_INFINITY; ahead.open.len()];
         let lanes = log_probs.chunks_exact_mut(pairs).zip(ahead.logits).zip(ahead.open.chunks_exact(pairs));
@@ -196,12 +212,11 @@ impl GraphPolicy {
         Ok(log_probs)
     }
 
-    /// What every lane shows before its next step; kept in `seen` behind what it showed before, unless that is empty.
-    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States, seen: &mut [States]) {
+    /// What every lane shows before its next step.
+    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States) {
         let mut shown = now.each(lanes.count(), self.sizes, self.widths);
         let each = shown.par_iter_mut().enumerate().with_min_len(8);
         each.for_each(|(lane, shown)| self.show_lane(task, lanes, lane, shown));
-        seen.par_iter_mut().zip(&shown).with_min_len(8).for_each(|(seen, shown)| seen.push(shown));
     }
 
     /// What a lane shows; a complete one shows nothing.
@@ -231,17 +246,21 @@ struct Ahead<'a> {
 #[derive(Debug)]
 pub struct GraphScratch<E> {
     engine: Option<E>,
-    /// `[member, lane]`; empty where nobody asked for it.
-    seen: Vec<States>,
-    /// What was chosen in them, −1 behind an end: `[member, lane, horizon]`.
+    /// `[member, lane, horizon]`, as are the actions, which are −1 behind an end.
+    seen: States,
     actions: Vec<i32>,
+    /// Whether somebody asked for what was seen.
+    kept: bool,
     /// One state of every trajectory.
     now: States,
+    /// Some of the trajectories.
+    part: States,
 }
 
 impl<E> Default for GraphScratch<E> {
     fn default() -> Self {
-        Self { engine: None, seen: Vec::new(), actions: Vec::new(), now: States::default() }
+        let (seen, now, part) = (States::default(), States::default(), States::default());
+        Self { engine: None, seen, actions: Vec::new(), kept: false, now, part }
     }
 }
 
@@ -265,6 +284,14 @@ impl Policy for GraphPolicy {
         self.sizes.operations
     }
 
+    fn initial_parameters(&self, seed: u64) -> Vec<f32> {
+        let mut drawn = initialise(self.graph.layout(), seed);
+        for (range, values) in &*self.start {
+            drawn[range.clone()].copy_from_slice(values);
+        }
+        drawn
+    }
+
     fn single(&self) -> Result<Self, Error> {
         Ok(self.clone())
     }
@@ -285,20 +312,18 @@ impl Policy for GraphPolicy {
             check_members("uniforms", all * horizon, uniforms.len())?;
         }
         self.begin(scratch, make, lanes)?.copy_parameters(engine)?;
-        let GraphScratch { seen, actions, .. } = &mut *scratch;
         let mut building = task.begin(instances)?;
-        seen.resize_with(if score { all } else { 0 }, States::default);
-        seen.iter_mut().for_each(States::clear);
-        actions.clear();
-        actions.resize(all * horizon, -1);
-        let mut log_prob = vec![0.0; all * horizon];
+        scratch.kept = score;
+        scratch.actions.clear();
+        scratch.actions.resize(all * horizon, -1);
+        let (mut log_prob, mut estimated) = (vec![0.0; all * horizon], vec![0.0; all * horizon]);
         // Where nobody asks what was seen, nothing is looked at once all are complete.
         let steps = if score { horizon } else { building.longest() };
         for step in 0..steps {
             let logits = self.look_ahead(scratch, task, &building)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
-                    return (-1, 0.0);
+                    return (-1, 0.0, 0.0);
                 }
                 log_probs.resize(pairs, 0.0);
                 log_softmax(logits, Some(open), log_probs);
@@ -306,23 +331,30 @@ impl Policy for GraphPolicy {
                     Draw::Sampled(uniforms) => by_chance(log_probs, uniforms[lane * horizon + step]),
                     Draw::Greedy => likeliest(log_probs),
                 };
-                (action as i32, log_probs[action])
+                let optimum = task.numbers().bounds[building.instance(lane)].upper.max(1);
+                let estimated = building.estimate(lane) / f64::from(optimum);
+                (action as i32, log_probs[action], estimated as f32)
             };
             let states = logits.logits.par_iter().zip(logits.open.par_chunks(pairs)).enumerate();
-            let chosen: Vec<(i32, f32)> = states.with_min_len(64).map_init(Vec::new, choose).collect();
-            let GraphScratch { actions, .. } = &mut *scratch;
-            for (lane, &(action, log)) in chosen.iter().enumerate() {
+            let chosen: Vec<(i32, f32, f32)> = states.with_min_len(64).map_init(Vec::new, choose).collect();
+            let GraphScratch { actions, seen, now, .. } = &mut *scratch;
+            if score {
+                seen.keep(now, all, step, horizon);
+            }
+            for (lane, &(action, log, ahead)) in chosen.iter().enumerate() {
                 actions[lane * horizon + step] = action;
                 log_prob[lane * horizon + step] = log;
+                estimated[lane * horizon + step] = ahead;
             }
-            building.choose(&chosen.iter().map(|(action, _)| *action).collect::<Vec<_>>())?;
+            building.choose(&chosen.iter().map(|(action, ..)| *action).collect::<Vec<_>>())?;
         }
         if score {
-            self.load_seen(engine, scratch.seen.iter(), &scratch.actions)?;
+            self.load_seen(engine, &scratch.seen, &scratch.actions)?;
         }
         rollout.choices = pairs;
         rollout.actions.clone_from(&scratch.actions);
         rollout.log_prob = log_prob;
+        rollout.estimated = estimated;
         rollout.cut(lanes, horizon, None);
         rollout.outcome.clear();
         rollout.outcome.extend((0..all).map(|lane| building.outcome(lane)));
@@ -334,16 +366,14 @@ impl Policy for GraphPolicy {
     fn load_part<E: Engine<Scalar = f32>>(
         &self,
         engine: &mut E,
-        scratch: &GraphScratch<E>,
+        scratch: &mut GraphScratch<E>,
         task: &GraphTask,
         rollout: &Rollout,
         lanes: &[Vec<usize>],
     ) -> Result<(), Error> {
         let (each, horizon) = (rollout.shape.lanes(), self.horizon());
-        let kept = scratch.seen.len() == rollout.shape.members() * each
-            && *scratch.actions == *rollout.padded_actions()
-            && scratch.seen.iter().all(|seen| seen.next.len() == horizon * self.sizes.jobs);
-        if !kept {
+        let GraphScratch { seen, actions, kept, part, .. } = scratch;
+        if !*kept || *actions != *rollout.padded_actions() {
             return self.load(engine, task, &rollout.part(lanes));
         }
         let chosen = lanes
@@ -351,12 +381,13 @@ impl Policy for GraphPolicy {
             .enumerate()
             .flat_map(|(member, lanes)| lanes.iter().map(move |lane| member * each + lane));
         let chosen: Vec<usize> = chosen.collect();
-        let actions: Vec<i32> = chosen
-            .iter()
-            .flat_map(|lane| &scratch.actions[lane * horizon..(lane + 1) * horizon])
-            .copied()
-            .collect();
-        Ok(self.load_seen(engine, chosen.iter().map(|&lane| &scratch.seen[lane]), &actions)?)
+        let chosen_actions: Vec<i32> =
+            chosen.iter().flat_map(|lane| &actions[lane * horizon..(lane + 1) * horizon]).copied().collect();
+        if chosen.iter().copied().eq(0..rollout.instances.len()) {
+            return Ok(self.load_seen(engine, seen, &chosen_actions)?);
+        }
+        part.take(seen, rollout.instances.len(), &chosen);
+        Ok(self.load_seen(engine, part, &chosen_actions)?)
     }
 
     fn load<E: Engine<Scalar = f32>>(
@@ -368,12 +399,13 @@ impl Policy for GraphPolicy {
         let (actions, horizon) = (rollout.padded_actions(), self.horizon());
         let mut building = task.begin(&rollout.instances)?;
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;
-        let (mut now, mut seen) = (States::default(), vec![States::default(); rollout.instances.len()]);
+        let (mut now, mut seen) = (States::default(), States::default());
         for step in 0..horizon {
-            self.look(task, &building, &mut now, &mut seen);
+            self.look(task, &building, &mut now);
+            seen.keep(&now, rollout.instances.len(), step, horizon);
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;
         }
-        Ok(self.load_seen(engine, seen.iter(), &actions)?)
+        Ok(self.load_seen(engine, &seen, &actions)?)
     }
 }

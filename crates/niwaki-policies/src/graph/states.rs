@@ -2,6 +2,7 @@
 
 use super::Widths;
 use niwaki_tasks::GraphSizes;
+use rayon::prelude::*;
 
 /// One state as a network reads it, with the rows of the largest shop: all of it zero until a policy fills it.
 pub(crate) struct Shown<'a> {
@@ -42,15 +43,6 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Forgets all states and keeps their room.
-    pub(super) fn clear(&mut self) {
-        let Self { operations, machines, times, pairs, arcs, own_operations, .. } = self;
-        [operations, machines, times, pairs].into_iter().for_each(Vec::clear);
-        let Self { own_machines, neighbours, next, open, .. } = self;
-        [arcs, own_operations, own_machines, open].into_iter().for_each(Vec::clear);
-        [neighbours, next].into_iter().for_each(Vec::clear);
-    }
-
     /// Room for so many states, and each of them; what they were stays.
     pub(super) fn each(&mut self, states: usize, sizes: GraphSizes, widths: Widths) -> Vec<Shown<'_>> {
         fn cut<T: Copy + Default>(
@@ -90,38 +82,62 @@ impl States {
         std::iter::from_fn(one).collect()
     }
 
-    /// Appends one state.
-    pub(super) fn push(&mut self, shown: &Shown<'_>) {
-        self.operations.extend_from_slice(shown.operations);
-        self.machines.extend_from_slice(shown.machines);
-        self.times.extend_from_slice(shown.times);
-        self.pairs.extend_from_slice(shown.pairs);
-        self.arcs.extend_from_slice(shown.arcs);
-        self.own_operations.extend_from_slice(shown.own_operations);
-        self.own_machines.extend_from_slice(shown.own_machines);
-        self.neighbours.extend_from_slice(shown.neighbours);
-        self.next.extend_from_slice(shown.next);
-        self.open.extend_from_slice(shown.open);
+    /// Keeps one state of each of so many trajectories, `[trajectory]`, as their step of so many: `[trajectory, step]`.
+    pub(super) fn keep(&mut self, now: &Self, trajectories: usize, step: usize, steps: usize) {
+        struct Keep(usize, usize, usize);
+        impl Copying for Keep {
+            fn copy<T: Copy + Default + Send + Sync>(&self, to: &mut Vec<T>, from: &[T]) {
+                let Self(trajectories, step, steps) = *self;
+                let size = from.len() / trajectories.max(1);
+                to.resize(from.len() * steps, T::default());
+                if size > 0 {
+                    let all = to.par_chunks_exact_mut(steps * size).zip(from.par_chunks_exact(size));
+                    let each = all.with_min_len(ALONE.div_ceil(size));
+                    each.for_each(|(to, from)| to[step * size..(step + 1) * size].copy_from_slice(from));
+                }
+            }
+        }
+        self.copy_from(now, &Keep(trajectories, step, steps));
     }
 
-    /// All states of some trajectories, one after the other.
-    pub(super) fn joined<'a>(from: impl Iterator<Item = &'a Self> + Clone) -> Self {
-        fn join<'a, T: Copy + 'a>(from: impl Iterator<Item = &'a Vec<T>>) -> Vec<T> {
-            from.flatten().copied().collect()
+    /// Becomes the states of some trajectories out of so many.
+    pub(super) fn take(&mut self, all: &Self, of: usize, chosen: &[usize]) {
+        struct Take<'a>(usize, &'a [usize]);
+        impl Copying for Take<'_> {
+            fn copy<T: Copy + Default + Send + Sync>(&self, to: &mut Vec<T>, from: &[T]) {
+                let Self(of, chosen) = *self;
+                let size = from.len() / of.max(1);
+                to.resize(chosen.len() * size, T::default());
+                if size > 0 {
+                    let each = to.par_chunks_exact_mut(size).zip(chosen).with_min_len(ALONE.div_ceil(size));
+                    each.for_each(|(to, &at)| to.copy_from_slice(&from[at * size..(at + 1) * size]));
+                }
+            }
         }
-        Self {
-            operations: join(from.clone().map(|one| &one.operations)),
-            machines: join(from.clone().map(|one| &one.machines)),
-            times: join(from.clone().map(|one| &one.times)),
-            pairs: join(from.clone().map(|one| &one.pairs)),
-            arcs: join(from.clone().map(|one| &one.arcs)),
-            own_operations: join(from.clone().map(|one| &one.own_operations)),
-            own_machines: join(from.clone().map(|one| &one.own_machines)),
-            neighbours: join(from.clone().map(|one| &one.neighbours)),
-            next: join(from.clone().map(|one| &one.next)),
-            open: join(from.map(|one| &one.open)),
-        }
+        self.copy_from(all, &Take(of, chosen));
     }
+
+    /// Copies field by field.
+    fn copy_from(&mut self, from: &Self, copying: &impl Copying) {
+        copying.copy(&mut self.operations, &from.operations);
+        copying.copy(&mut self.machines, &from.machines);
+        copying.copy(&mut self.times, &from.times);
+        copying.copy(&mut self.pairs, &from.pairs);
+        copying.copy(&mut self.arcs, &from.arcs);
+        copying.copy(&mut self.own_operations, &from.own_operations);
+        copying.copy(&mut self.own_machines, &from.own_machines);
+        copying.copy(&mut self.neighbours, &from.neighbours);
+        copying.copy(&mut self.next, &from.next);
+        copying.copy(&mut self.open, &from.open);
+    }
+}
+
+/// Numbers from which on a copy is shared among threads.
+const ALONE: usize = 1 << 14;
+
+/// A way to fill a field of any type from another.
+trait Copying {
+    fn copy<T: Copy + Default + Send + Sync>(&self, to: &mut Vec<T>, from: &[T]);
 }
 
 impl Shown<'_> {
@@ -133,7 +149,7 @@ impl Shown<'_> {
         [&mut *self.arcs, self.own_operations, self.own_machines, self.open]
             .into_iter()
             .for_each(|all| all.fill(0));
-        self.neighbours.fill(0);
+        self.neighbours.fill(-1);
         self.next.fill(-1);
     }
 }

@@ -64,11 +64,11 @@ fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those
         rollout.reward = vec![0.0; 4];
         for lanes in [[vec![2]], [vec![3, 0]], [vec![0, 1, 2, 3]]] {
             let part = rollout.part(&lanes);
-            policy.load_part(&mut engine, &scratch, &task, &rollout, &lanes).unwrap();
+            policy.load_part(&mut engine, &mut scratch, &task, &rollout, &lanes).unwrap();
             assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "kept: {lanes:?}");
             // What was drawn in between is not taken for it.
-            let other = GraphScratch::default();
-            policy.load_part(&mut engine, &other, &task, &rollout, &lanes).unwrap();
+            let mut other = GraphScratch::default();
+            policy.load_part(&mut engine, &mut other, &task, &rollout, &lanes).unwrap();
             assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "played again: {lanes:?}");
         }
     }

@@ -15,7 +15,8 @@ const ARCS: usize = 1;
 pub const TIME: usize = 2;
 /// Operations of its job that are not placed.
 pub const LEFT: usize = 3;
-const COMPLETION: usize = 4;
+/// When its job would end.
+pub(super) const COMPLETION: usize = 4;
 /// Its start.
 pub const START: usize = 5;
 const REST: usize = 6;

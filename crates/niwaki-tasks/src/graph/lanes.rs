@@ -1,23 +1,106 @@
 //! Shops under construction: what a lane shows, what is open, what was chosen.
 
-use super::features::{Features, MACHINE, Placement};
+use super::features::{COMPLETION, Features, MACHINE, Placement};
 use super::task::GraphSizes;
 use crate::{Error, Outcome};
 use niwaki_shop::construct::{FlexibleLanes, JobOrder, Lanes, Order};
 use niwaki_shop::{FlexibleShop, Schedule};
+use rayon::prelude::*;
 use std::sync::Arc;
+
+/// Lanes that are built together: one thread takes their steps.
+const TOGETHER: usize = 32;
 
 /// Graphs under construction.
 #[derive(Clone, Debug)]
 pub struct GraphLanes {
     shops: Arc<[FlexibleShop]>,
     sizes: GraphSizes,
+    /// `[lane]`
+    instances: Vec<u32>,
+    /// `[lane / TOGETHER]`
+    crews: Vec<Crew>,
+}
+
+/// Some lanes, with the tables of their own shops alone: a pool may hold many thousands.
+#[derive(Clone, Debug)]
+struct Crew {
     lanes: FlexibleLanes,
     /// Whether an action of the lanes is a pair, or a job for the machine that decides.
     pairs: bool,
-    /// `[lane]`, as are the features.
-    instances: Vec<u32>,
+    /// `[lane]`
     features: Vec<Features>,
+}
+
+impl Crew {
+    fn new(
+        shops: &[FlexibleShop],
+        sizes: GraphSizes,
+        order: JobOrder,
+        instances: &[u32],
+    ) -> Result<Self, Error> {
+        let mut own: Vec<u32> = instances.to_vec();
+        own.sort_unstable();
+        own.dedup();
+        let shop = |&instance: &u32| shops.get(instance as usize).cloned();
+        let pool: Vec<FlexibleShop> = own.iter().map_while(shop).collect();
+        if pool.len() < own.len() {
+            let (instance, count) = (own[pool.len()], shops.len());
+            return Err(niwaki_shop::Error::Choice(format!(
+                "lanes: expected an instance below {count}, got {instance}"
+            ))
+            .into());
+        }
+        let mut lanes = match order {
+            JobOrder::NonDelay(order) => FlexibleLanes::new(&pool, instances.len(), order)?,
+            JobOrder::Active => FlexibleLanes::active(&pool, instances.len())?,
+            JobOrder::Machine | JobOrder::List => return Err(Error::GraphOrder),
+        };
+        let places = instances.iter().map(|instance| own.partition_point(|own| own < instance) as u32);
+        lanes.reset(&places.collect::<Vec<_>>())?;
+        let empty =
+            |&instance: &u32| Features::new(&shops[instance as usize], sizes.features, sizes.machines);
+        let pairs = order == JobOrder::NonDelay(Order::Free);
+        Ok(Self { lanes, pairs, features: instances.iter().map(empty).collect() })
+    }
+
+    /// The open pairs of a lane as jobs and machines.
+    fn open(&self, lane: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (machines, machine) = (self.lanes.sizes().1, self.lanes.machine(lane) as usize);
+        let words = self.lanes.legal(lane).iter().enumerate();
+        let actions = words.flat_map(|(word, &bits)| Bits(bits).map(move |bit| 64 * word + bit));
+        let pairs = self.pairs;
+        actions
+            .map(move |action| if pairs { (action / machines, action % machines) } else { (action, machine) })
+    }
+
+    /// Whether a pair is open.
+    fn is_open(&self, lane: usize, (job, machine): (usize, usize)) -> bool {
+        self.open(lane).any(|open| open == (job, machine))
+    }
+
+    /// Takes an open pair in one lane.
+    fn take(&mut self, shop: &FlexibleShop, lane: usize, (job, machine): (usize, usize)) {
+        let start = self.lanes.ready(lane)[job].max(self.lanes.free(lane)[machine]);
+        let index = self.lanes.next(lane)[job] as usize;
+        self.features[lane].place(shop, Placement { job, index, machine, start });
+        let action = if self.pairs { job * self.lanes.sizes().1 + machine } else { job };
+        self.lanes.act(lane, action as u32);
+    }
+}
+
+/// The places of a word's bits, rising.
+#[derive(Clone, Copy, Debug)]
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let bit = (self.0 != 0).then(|| self.0.trailing_zeros() as usize);
+        self.0 &= self.0.wrapping_sub(1);
+        bit
+    }
 }
 
 impl GraphLanes {
@@ -27,17 +110,19 @@ impl GraphLanes {
         order: JobOrder,
         instances: &[u32],
     ) -> Result<Self, Error> {
-        let mut lanes = match order {
-            JobOrder::NonDelay(order) => FlexibleLanes::new(&shops, instances.len(), order)?,
-            JobOrder::Active => FlexibleLanes::active(&shops, instances.len())?,
-            JobOrder::Machine | JobOrder::List => return Err(Error::GraphOrder),
-        };
-        lanes.reset(instances)?;
-        let empty =
-            |&instance: &u32| Features::new(&shops[instance as usize], sizes.features, sizes.machines);
-        let features = instances.iter().map(empty).collect();
-        let pairs = order == JobOrder::NonDelay(Order::Free);
-        Ok(Self { shops, sizes, lanes, pairs, instances: instances.to_vec(), features })
+        let crew = |instances: &[u32]| Crew::new(&shops, sizes, order, instances);
+        let crews = instances.par_chunks(TOGETHER).map(crew).collect::<Result<_, _>>()?;
+        Ok(Self { crews, sizes, instances: instances.to_vec(), shops })
+    }
+
+    /// The crew of a lane, and its number there.
+    fn crew(&self, lane: usize) -> (&Crew, usize) {
+        (&self.crews[lane / TOGETHER], lane % TOGETHER)
+    }
+
+    fn features(&self, lane: usize) -> &Features {
+        let (crew, lane) = self.crew(lane);
+        &crew.features[lane]
     }
 
     /// Lanes.
@@ -64,28 +149,31 @@ impl GraphLanes {
         &self.shops[self.instance(lane)]
     }
 
-    /// When each job's next operation could start as far as the job goes: `[job]`, with what a larger shop has behind.
+    /// When each job's next operation could start as far as the job goes: `[job]`, with what a larger shop may have behind.
     #[must_use]
     pub fn ready(&self, lane: usize) -> &[u32] {
-        self.lanes.ready(lane)
+        let (crew, lane) = self.crew(lane);
+        crew.lanes.ready(lane)
     }
 
-    /// When each machine is free: `[machine]`, with what a larger shop has behind.
+    /// When each machine is free: `[machine]`, with what a larger shop may have behind.
     #[must_use]
     pub fn free(&self, lane: usize) -> &[u32] {
-        self.lanes.free(lane)
+        let (crew, lane) = self.crew(lane);
+        crew.lanes.free(lane)
     }
 
     /// Whether a lane's schedule is complete.
     #[must_use]
     pub fn done(&self, lane: usize) -> bool {
-        self.lanes.done(lane)
+        let (crew, lane) = self.crew(lane);
+        crew.lanes.done(lane)
     }
 
     /// The features of a lane's own operations: `[operation, feature]`.
     #[must_use]
     pub fn operations(&self, lane: usize) -> &[f64] {
-        &self.features[lane].operations
+        &self.features(lane).operations
     }
 
     /// The times of a lane's arcs, 0 where there is none; rows are its own operations, columns the machines of the
@@ -94,44 +182,37 @@ impl GraphLanes {
     /// Shapes: `[operation, machine]`
     #[must_use]
     pub fn arcs(&self, lane: usize) -> &[f64] {
-        &self.features[lane].arcs
+        &self.features(lane).arcs
     }
 
     /// Which arcs there are, 1 or 0, since one may have no length: as [`GraphLanes::arcs`].
     #[must_use]
     pub fn able(&self, lane: usize) -> &[u8] {
-        &self.features[lane].able
+        &self.features(lane).able
     }
 
     /// The features of a lane's own machines: `[machine]`.
     pub fn machines(&self, lane: usize) -> impl Iterator<Item = [f64; MACHINE]> + Clone + '_ {
-        let (features, clock) = (&self.features[lane], f64::from(self.lanes.clock(lane)));
+        let (crew, lane) = self.crew(lane);
+        let (features, clock) = (&crew.features[lane], f64::from(crew.lanes.clock(lane)));
         let machine = move |((&reach, &work), &free): ((&u32, &u64), &u32)| {
             let busy = if clock > 0.0 { (work as f64).min(clock) / clock } else { 0.0 };
             [f64::from(reach), f64::from(free), busy]
         };
-        features.reach.iter().zip(&features.work).zip(self.lanes.free(lane)).map(machine)
+        features.reach.iter().zip(&features.work).zip(crew.lanes.free(lane)).map(machine)
     }
 
-    /// Each job's next operation among the lane's own, `None` for a finished job or one that the shop does not have:
-    /// `[job]`.
+    /// Each job's next operation among the lane's own, `None` for a finished job: `[job]`, of the lane's own jobs.
     pub fn next(&self, lane: usize) -> impl Iterator<Item = Option<usize>> + '_ {
-        let shop = self.shop(lane);
-        let next = move |(job, &done): (usize, &u32)| {
-            let route = if job < shop.jobs() { shop.job(job) } else { 0..0 };
-            route.clone().nth(done as usize)
-        };
-        self.lanes.next(lane).iter().enumerate().map(next)
+        let (shop, (crew, lane)) = (self.shop(lane), self.crew(lane));
+        let next = move |(job, &done): (usize, &u32)| shop.job(job).nth(done as usize);
+        crew.lanes.next(lane).iter().take(shop.jobs()).enumerate().map(next)
     }
 
     /// The pairs that a lane may choose, in rising order; none once it is complete.
     pub fn open(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
-        let (machines, machine) = (self.sizes.machines, self.lanes.machine(lane) as usize);
-        let words = self.lanes.legal(lane).iter().enumerate();
-        let bits = words.flat_map(|(word, &bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| 64 * word + bit)
-        });
-        bits.map(move |action| if self.pairs { action } else { action * machines + machine })
+        let (crew, lane) = self.crew(lane);
+        crew.open(lane).map(|(job, machine)| job * self.sizes.machines + machine)
     }
 
     /// Takes one pair in every lane that is not complete; the others pass over theirs. Nothing moves where one is closed.
@@ -143,39 +224,49 @@ impl GraphLanes {
         if pairs.len() != lanes {
             return Err(Error::Choices { expected: lanes, came: pairs.len() });
         }
-        for (lane, &pair) in pairs.iter().enumerate().filter(|(lane, _)| !self.lanes.done(*lane)) {
-            if !self.open(lane).any(|open| open as i32 == pair) {
-                return Err(Error::Closed { lane, choice: pair });
-            }
+        let machines = self.sizes.machines as i32;
+        let of = |pair: i32| (pair.div_euclid(machines) as usize, pair.rem_euclid(machines) as usize);
+        let closed = |(first, (crew, pairs)): (usize, (&Crew, &[i32]))| {
+            let open = |&(lane, &pair): &(usize, &i32)| crew.lanes.done(lane) || crew.is_open(lane, of(pair));
+            let closed = pairs.iter().enumerate().find(|lane| !open(lane));
+            closed.map(|(lane, &choice)| Error::Closed { lane: first * TOGETHER + lane, choice })
+        };
+        let crews = self.crews.par_iter().zip(pairs.par_chunks(TOGETHER));
+        if let Some(closed) = crews.enumerate().find_map_first(closed) {
+            return Err(closed);
         }
-        for (lane, &pair) in pairs.iter().enumerate() {
-            if !self.lanes.done(lane) {
-                self.take(lane, pair as usize);
+        let instances = self.instances.par_chunks(TOGETHER);
+        let crews = self.crews.par_iter_mut().zip(pairs.par_chunks(TOGETHER)).zip(instances);
+        crews.for_each(|((crew, pairs), instances)| {
+            for (lane, (&pair, &instance)) in pairs.iter().zip(instances).enumerate() {
+                if !crew.lanes.done(lane) {
+                    crew.take(&self.shops[instance as usize], lane, of(pair));
+                }
             }
-        }
+        });
         Ok(())
     }
 
-    /// Takes an open pair in one lane.
-    fn take(&mut self, lane: usize, pair: usize) {
-        let (job, machine) = (pair / self.sizes.machines, pair % self.sizes.machines);
-        let start = self.lanes.ready(lane)[job].max(self.lanes.free(lane)[machine]);
-        let index = self.lanes.next(lane)[job] as usize;
-        let shop = &self.shops[self.instances[lane] as usize];
-        self.features[lane].place(shop, Placement { job, index, machine, start });
-        self.lanes.act(lane, if self.pairs { pair } else { job } as u32);
+    /// When the last job would end if what is left took its mean times, one operation right after the other (Song and others,
+    /// 2022); of a complete lane its makespan.
+    #[must_use]
+    pub fn estimate(&self, lane: usize) -> f64 {
+        let rows = self.operations(lane).chunks_exact(self.sizes.features);
+        rows.map(|row| row[COMPLETION]).fold(0.0, f64::max)
     }
 
     /// How a complete lane turned out.
     #[must_use]
     pub fn outcome(&self, lane: usize) -> Outcome {
-        Outcome { makespan: self.lanes.makespan(lane), late: 0, violation: self.lanes.violation(lane) }
+        let (crew, lane) = self.crew(lane);
+        Outcome { makespan: crew.lanes.makespan(lane), late: 0, violation: crew.lanes.violation(lane) }
     }
 
     /// What a lane has scheduled so far.
     #[must_use]
     pub fn schedule(&self, lane: usize) -> Schedule {
-        self.lanes.schedule(lane)
+        let (crew, lane) = self.crew(lane);
+        crew.lanes.schedule(lane)
     }
 }
 
@@ -231,6 +322,8 @@ mod tests {
         }
         assert!(lanes.choose(&[]).is_err());
 
+        assert_eq!(lanes.estimate(0), 6.0);
+
         // Job 1 on machine 0, from 0 to 1. Now only machine 1 is idle, and only job 0 waits: it is forced.
         lanes.choose(&[2]).unwrap();
         operations[2] = [1.0, 1.0, 1.0, 1.0, 4.0, 0.0];
@@ -262,6 +355,7 @@ mod tests {
         lanes.choose(&[1]).unwrap();
         assert!(lanes.done(0) && lanes.open(0).next().is_none() && lanes.choose(&[-1]).is_ok());
         assert_eq!((lanes.outcome(0).makespan, lanes.schedule(0).makespan()), (7, 7));
+        assert_eq!(lanes.estimate(0), 7.0);
     }
 
     #[test]

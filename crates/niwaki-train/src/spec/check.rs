@@ -156,9 +156,11 @@ impl Spec {
             }
         }
         let (lanes, advantage) = (self.rollout.lanes, &self.advantage);
-        for (key, asked) in
-            [("advantage.standard_returns", advantage.standard_returns), ("advantage.fresh", advantage.fresh)]
-        {
+        for (key, asked) in [
+            ("advantage.standard_returns", advantage.standard_returns),
+            ("advantage.fresh", advantage.fresh),
+            ("advantage.shaped", advantage.shaped),
+        ] {
             if asked && advantage.kind != AdvantageKind::Critic {
                 return Err(refuse(key, "only advantage.kind = 'critic' knows it; leave it out".to_owned()));
             }
@@ -166,6 +168,10 @@ impl Spec {
         if advantage.fresh && (advantage.lambda != 1.0 || advantage.standardise) {
             let reason = "it is the return minus the estimate: set advantage.lambda = 1 and leave out advantage.standardise";
             return Err(refuse("advantage.fresh", reason.to_owned()));
+        }
+        if advantage.shaped && self.task.reward.as_deref() != Some("makespan") {
+            let reason = "estimates are of makespans; set task.reward = 'makespan', or leave it out";
+            return Err(refuse("advantage.shaped", reason.to_owned()));
         }
         if matches!(self.advantage.kind, AdvantageKind::Group | AdvantageKind::Best)
             && (!lanes.is_multiple_of(self.rollout.group) || self.rollout.group < 2)

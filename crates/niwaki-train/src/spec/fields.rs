@@ -167,6 +167,16 @@ pub(super) const FIELDS: &[Field] = &[
         "The pretrained model: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.",
     ),
     field(
+        "policy.start",
+        GRAPHS,
+        "What it starts from: the folder of a run or of an exported policy, or builtin:NAME; drawn where absent.",
+    ),
+    field(
+        "policy.digest",
+        GRAPHS,
+        "Content of those weights in 16 digits; filled in, and refused where it has changed.",
+    ),
+    field(
         "policy.temperature",
         |kinds| DECODER(kinds) && TEXTS(kinds),
         "What logits are divided by; 1 where absent.",
@@ -197,6 +207,11 @@ pub(super) const FIELDS: &[Field] = &[
         "Whether a critic learns returns that are standardised over the batch.",
     ),
     field("advantage.fresh", ALL, "Whether a critic's advantages follow its estimates from step to step."),
+    field(
+        "advantage.shaped",
+        GRAPHS,
+        "Whether each step is paid for what it does to the estimated makespan, and not the last one for all; needs a critic.",
+    ),
     field(
         "update.correction",
         ALL,

@@ -183,6 +183,12 @@ pub struct PolicySpec {
     /// The pretrained model of a `decoder`: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
+    /// What a graph network starts from: the folder of a run or of an exported policy, beside the spec or in the working directory, or one that comes with the program (`builtin:NAME`); drawn if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<PathBuf>,
+    /// Content of the weights in `start` in 16 digits; filled in, and refused where it has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     /// What the logits of a `decoder` that writes text are divided by; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -202,6 +208,8 @@ impl Default for PolicySpec {
             hidden: None,
             glimpse: None,
             model: None,
+            start: None,
+            digest: None,
             temperature: None,
             prime: None,
         }
@@ -269,12 +277,15 @@ pub struct AdvantageSpec {
     /// Whether a critic's advantages follow its estimates from step to step: return minus the estimate of the pass at hand.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fresh: bool,
+    /// Whether each step of a graph network is paid for what it does to the estimated makespan (Song's reward), and not the last one for all; needs a critic and `task.reward = "makespan"`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shaped: bool,
 }
 
 impl Default for AdvantageSpec {
     fn default() -> Self {
         let kind = AdvantageKind::Returns;
-        Self { kind, standardise: false, lambda: 0.95, standard_returns: false, fresh: false }
+        Self { kind, standardise: false, lambda: 0.95, standard_returns: false, fresh: false, shaped: false }
     }
 }
 

@@ -131,6 +131,9 @@ impl Spec {
         if named.task.digest.is_some() {
             (named.task.folder, named.task.file, named.policy.model) = (None, None, None);
         }
+        if named.policy.digest.is_some() {
+            named.policy.start = None;
+        }
         Ok(Digest::of(named.to_toml()?).to_string())
     }
 }

@@ -3,15 +3,17 @@
 use super::check::refuse;
 use super::size::check_instances;
 use super::task::{RECORD, TEXT};
-use super::{Played, Recipe, Spec};
+use super::{AdvantageKind, Played, Recipe, Spec};
 use crate::Error;
+use crate::policy::graph_policy;
+use crate::trained::TrainedGraph;
 use niwaki_shop::Bounds;
 use niwaki_shop::Instance;
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Size;
 use niwaki_tasks::{
-    Construction, Generator, GraphTask, InstanceFolder, Numbers, OptimaProgress, Payment, Reading, Shop,
-    ShopPool, Source, construct,
+    Construction, Generator, GraphSizes, GraphTask, InstanceFolder, Numbers, OptimaProgress, Payment,
+    Reading, Shop, ShopPool, Source, construct,
 };
 use niwaki_words::nearest;
 use std::path::Path;
@@ -127,7 +129,8 @@ impl Spec {
     #[must_use]
     pub fn beside(mut self, file: &Path) -> Self {
         let Some(home) = file.parent() else { return self };
-        for named in [&mut self.task.folder, &mut self.task.file, &mut self.policy.model] {
+        let Self { task, policy, .. } = &mut self;
+        for named in [&mut task.folder, &mut task.file, &mut policy.model, &mut policy.start] {
             if let Some(beside) = named.as_ref().map(|path| home.join(path)).filter(|path| path.exists()) {
                 *named = Some(beside);
             }
@@ -261,7 +264,36 @@ impl Spec {
         if [RECORD, TEXT].contains(&self.task.kind.as_str()) {
             spec.task.digest = Some(self.record_digest()?);
         }
+        spec.policy.digest = self.start_digest()?;
         Ok(spec)
+    }
+
+    /// The content of the weights that a graph network starts from, which are held against it; none where it starts anew.
+    fn start_digest(&self) -> Result<Option<String>, Error> {
+        let Some(start) = &self.policy.start else {
+            return match &self.policy.digest {
+                Some(_) => {
+                    Err(refuse("policy.digest", "it belongs to policy.start; leave it out".to_owned()))
+                }
+                None => Ok(None),
+            };
+        };
+        let trained = TrainedGraph::open(start).map_err(|error| refuse("policy.start", error.to_string()))?;
+        // Sizes of shops do not matter to weights.
+        let any = GraphSizes { jobs: 1, machines: 1, operations: 1, features: trained.features() };
+        let critic = self.advantage.kind == AdvantageKind::Critic;
+        trained.start(graph_policy(self, any, critic)?)?;
+        let digest = trained.digest();
+        match self.policy.digest.as_deref().filter(|&said| said != digest) {
+            None => Ok(Some(digest)),
+            Some(said) => {
+                let reason = format!(
+                    "the weights in {} are now those of {digest}, not of {said}; put them back, or leave it out for a new run",
+                    start.display()
+                );
+                Err(refuse("policy.digest", reason))
+            }
+        }
     }
 
     /// What a schedule is paid for.

@@ -3,18 +3,20 @@
 //! Its parameters know no sizes: it schedules flexible and ordinary job shops of any number of jobs and machines, in the order of
 //! its training, on any device.
 
-use super::saved::{Saved, checked};
+use super::saved::{Saved, TrainedPolicy, checked};
 use crate::Error;
 use crate::cohort::Device;
 use crate::policy::graph_policy;
 use crate::spec::{AdvantageKind, PolicyKind, Spec};
+use niwaki_files::Digest;
 use niwaki_nn::{Cpu, Graph, Value};
-use niwaki_policies::{Decoded, Decoding, Policy, dispatch};
+use niwaki_policies::{Decoded, Decoding, GraphPolicy, Policy, dispatch};
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Task;
 use niwaki_shop::{Bounds, FlexibleShop, Instance, Optimum};
 use niwaki_tasks::graph::OPERATION;
 use niwaki_tasks::{GraphSizes, GraphTask, Shop};
+use std::path::Path;
 
 /// The most arcs, operations times machines, of a shop that is scheduled: its states would not fit.
 const MOST_ARCS: usize = 1 << 18;
@@ -49,6 +51,56 @@ impl TrainedGraph {
         })?;
         let order = spec.reading()?.order;
         Ok(Self { spec: saved.spec, order, features, parameters, iteration })
+    }
+
+    /// The graph network of a folder, or one that comes with the program.
+    pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
+        match TrainedPolicy::open(folder)? {
+            TrainedPolicy::Graphs(trained) => Ok(*trained),
+            _ => Err(Error::OtherRun {
+                path: folder.to_owned(),
+                reason: "its policy reads no graphs; expected one of kind 'hgnn' or 'dual'".to_owned(),
+            }),
+        }
+    }
+
+    /// Numbers that describe an operation to it.
+    pub(crate) const fn features(&self) -> usize {
+        self.features
+    }
+
+    /// What its weights are, in 16 digits.
+    pub(crate) fn digest(&self) -> String {
+        Digest::of(self.parameters.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())
+            .to_string()
+    }
+
+    /// A policy of the same kind and widths that starts from these weights; a critic that these do without is drawn.
+    ///
+    /// # Errors
+    /// If a tensor is missing here or has another shape.
+    pub(crate) fn start(&self, policy: GraphPolicy) -> Result<GraphPolicy, Error> {
+        let any = GraphSizes { jobs: 1, machines: 1, operations: 1, features: self.features };
+        let own = graph_policy(&self.spec, any, critic(&self.spec))?;
+        let mut known = Vec::new();
+        for wanted in policy.graph().layout().slices() {
+            let here = own.graph().layout().slices().iter().find(|slice| slice.name == wanted.name);
+            match here {
+                Some(here) if here.shape == wanted.shape => {
+                    known.push((wanted.range(), self.parameters[here.range()].to_vec()));
+                }
+                None if wanted.name.starts_with("critic.") => {}
+                _ => {
+                    let came = here.map_or("none".to_owned(), |here| format!("{:?}", here.shape));
+                    let reason = format!(
+                        "'{}' is {:?} in this policy and {came} in what it starts from; give both the same kind, width and hidden",
+                        wanted.name, wanted.shape
+                    );
+                    return Err(Error::Senseless { key: "policy.start", reason });
+                }
+            }
+        }
+        Ok(policy.starting_from(known))
     }
 
     /// Iterations of training behind it.

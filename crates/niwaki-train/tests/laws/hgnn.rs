@@ -151,3 +151,48 @@ fn job_shops_are_drawn_for_graphs_too() {
     let (greedy, gap) = (last.greedy.unwrap(), last.gap.unwrap());
     assert!(gap >= 0.0 && (greedy + 1.0 + gap).abs() < 1e-12, "{greedy} {gap}");
 }
+
+#[test]
+fn a_network_goes_on_from_trained_weights() {
+    let settings: Vec<&str> =
+        super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline")).collect();
+    let from = |start: &str, more: &[&str]| {
+        let start = format!("policy.start={start}");
+        let own = ["policy.width=64", "policy.hidden=128", "task.reward=makespan", "evaluate.initial=true"];
+        super::recipe(&[&settings[..], &own, &[&start], more].concat())
+    };
+    let first = |recipe: &niwaki_train::Recipe| curve(recipe)[0].initial.unwrap();
+    let shipped = from("builtin:flexible", &["advantage.kind=group"]);
+    // The content of the weights is part of the run, their place is not.
+    assert_eq!(shipped.spec.policy.digest.as_ref().unwrap().len(), 16);
+    let (gap, again) =
+        (first(&shipped), first(&from("builtin:flexible", &["advantage.kind=group", "seed=7"])));
+    assert_eq!(gap.gap, again.gap, "no seed has a say in what is not drawn");
+    // A critic that the weights do without is drawn; the schedules are the same.
+    let judged = ["advantage.kind=critic", "advantage.shaped=true", "advantage.lambda=0.9"];
+    let judged = from("builtin:flexible", &judged);
+    assert_eq!(first(&judged).gap, gap.gap);
+    assert!(
+        curve(&judged).iter().all(|record| record.batch_reward < -0.9),
+        "minus the makespan over the optimum"
+    );
+
+    let refusal = |change: &dyn Fn(&mut niwaki_train::Spec)| {
+        let mut spec = shipped.spec.clone();
+        change(&mut spec);
+        spec.check().unwrap_err().to_string()
+    };
+    let narrow = refusal(&|spec| spec.policy.width = Some(32));
+    assert!(
+        narrow.starts_with("policy.start: '") && narrow.contains("give both the same kind, width"),
+        "{narrow}"
+    );
+    let other = refusal(&|spec| spec.policy.digest = Some("0123456789abcdef".to_owned()));
+    assert!(other.starts_with("policy.digest: the weights in builtin:flexible are now those of "), "{other}");
+    let none = refusal(&|spec| spec.policy.start = Some("nowhere".into()));
+    assert!(none.starts_with("policy.start: nowhere/spec.toml: "), "{none}");
+    let alone = refusal(&|spec| spec.policy.start = None);
+    assert_eq!(alone, "policy.digest: it belongs to policy.start; leave it out");
+    let shaped = refusal(&|spec| spec.advantage.shaped = true);
+    assert_eq!(shaped, "advantage.shaped: only advantage.kind = 'critic' knows it; leave it out");
+}

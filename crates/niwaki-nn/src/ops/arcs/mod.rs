@@ -218,23 +218,35 @@ fn weigh<F: Real>(
     let width = state.target.len();
     let own = dot(state.target, &state.machines[machine * width..(machine + 1) * width]);
     let last = scores.len();
+    let there = |o: usize| state.present[o * machines + machine] != 0;
+    // The arcs that there are come first, one after the other.
+    let mut count = 0;
     let mut highest = leaky(own + own);
-    for (o, &score) in scores.iter().enumerate() {
-        let arc = o * machines + machine;
-        slopes[o] = score + state.times[arc] * along + own;
-        if state.present[arc] != 0 {
-            highest = larger(highest, leaky(slopes[o]));
+    for o in (0..last).filter(|&o| there(o)) {
+        slopes[count] = scores[o] + state.times[o * machines + machine] * along + own;
+        highest = larger(highest, leaky(slopes[count]));
+        count += 1;
+    }
+    slopes[count] = own + own;
+    for (weight, &slope) in weights[..=count].iter_mut().zip(&*slopes) {
+        *weight = (leaky(slope) - highest).exponential();
+    }
+    let mut total = F::ZERO;
+    weights[..=count].iter().for_each(|&weight| total += weight);
+    for (weight, slope) in weights[..=count].iter_mut().zip(slopes.iter_mut()) {
+        *weight = *weight / total;
+        *slope = if *slope > F::ZERO { F::ONE } else { F::from_f64(SLOPE) };
+    }
+    // Then each goes to its place, from the last one on, so that none is overwritten.
+    (weights[last], slopes[last]) = (weights[count], slopes[count]);
+    for o in (0..last).rev() {
+        if there(o) {
+            count -= 1;
+            (weights[o], slopes[o]) = (weights[count], slopes[count]);
+        } else {
+            weights[o] = F::ZERO;
         }
     }
-    slopes[last] = own + own;
-    let mut total = F::ZERO;
-    for (o, (weight, slope)) in weights.iter_mut().zip(slopes.iter_mut()).enumerate() {
-        let there = o == last || state.present[o * machines + machine] != 0;
-        *weight = if there { (leaky(*slope) - highest).exponential() } else { F::ZERO };
-        *slope = if *slope > F::ZERO { F::ONE } else { F::from_f64(SLOPE) };
-        total += *weight;
-    }
-    weights.iter_mut().for_each(|weight| *weight = *weight / total);
 }
 
 vectorised! {
@@ -244,8 +256,10 @@ vectorised! {
         let (scores, rest) = scratch.split_at_mut(operations);
         let (weights, rest) = rest.split_at_mut(operations + 1);
         let slopes = &mut rest[..operations + 1];
-        for (score, row) in scores.iter_mut().zip(state.operations.chunks_exact(width)) {
-            *score = dot(state.source, row);
+        let rows = state.operations.chunks_exact(width).zip(state.present.chunks_exact(machines));
+        for (score, (row, arcs)) in scores.iter_mut().zip(rows) {
+            // Nobody asks for the score of an operation without arcs: it is over.
+            *score = if arcs.iter().any(|&arc| arc != 0) { dot(state.source, row) } else { F::ZERO };
         }
         let along = dot(state.source, state.along);
         for (machine, out) in out.chunks_exact_mut(width).enumerate() {
@@ -253,8 +267,10 @@ vectorised! {
             out.fill(F::ZERO);
             let mut time = F::ZERO;
             for (o, row) in state.operations.chunks_exact(width).enumerate() {
-                add_scaled(out, weights[o], row);
-                time += weights[o] * state.times[o * machines + machine];
+                if weights[o] != F::ZERO {
+                    add_scaled(out, weights[o], row);
+                    time += weights[o] * state.times[o * machines + machine];
+                }
             }
             add_scaled(out, time, state.along);
             add_scaled(out, weights[operations], &state.machines[machine * width..(machine + 1) * width]);
