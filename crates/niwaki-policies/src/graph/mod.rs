@@ -179,16 +179,18 @@ impl GraphPolicy {
         Ok(step)
     }
 
-    /// What the network says of every lane's next step, with what they show now.
+    /// What the network says of every lane's next step, with what they show now; where nobody keeps that, a lane that has only one way
+    /// to go shows nothing else.
     fn look_ahead<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
         task: &GraphTask,
         building: &GraphLanes,
+        kept: bool,
     ) -> Result<Ahead<'a>, Error> {
         let GraphScratch { engine, now, .. } = scratch;
         let Some(engine) = engine else { return Err(Error::Unready) };
-        self.look(task, building, now);
+        self.look(task, building, now, kept);
         self.step_inputs.load(engine, now)?;
         engine.forward()?;
         let engine = &*engine;
@@ -203,7 +205,7 @@ impl GraphPolicy {
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Vec<f32>, Error> {
-        let (ahead, pairs) = (self.look_ahead(scratch, task, building)?, self.sizes.pairs());
+        let (ahead, pairs) = (self.look_ahead(scratch, task, building, false)?, self.sizes.pairs());
         let mut log_probs = vec![f32::NEG_INFINITY; ahead.open.len()];
         let lanes = log_probs.chunks_exact_mut(pairs).zip(ahead.logits).zip(ahead.open.chunks_exact(pairs));
         for ((log_probs, logits), open) in lanes.filter(|(_, open)| open.contains(&1)) {
@@ -213,16 +215,28 @@ impl GraphPolicy {
     }
 
     /// What every lane shows before its next step.
-    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States) {
+    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States, kept: bool) {
         let mut shown = now.each(lanes.count(), self.sizes, self.widths);
         let each = shown.par_iter_mut().enumerate().with_min_len(8);
-        each.for_each(|(lane, shown)| self.show_lane(task, lanes, lane, shown));
+        each.for_each(|(lane, shown)| self.show_lane(task, lanes, lane, shown, kept));
     }
 
-    /// What a lane shows; a complete one shows nothing.
-    fn show_lane(&self, task: &GraphTask, lanes: &GraphLanes, lane: usize, shown: &mut Shown<'_>) {
+    /// What a lane shows; a complete one shows nothing, and unless that is kept one with a single open pair no more than that: its
+    /// log-probability is zero whatever the network says.
+    fn show_lane(
+        &self,
+        task: &GraphTask,
+        lanes: &GraphLanes,
+        lane: usize,
+        shown: &mut Shown<'_>,
+        kept: bool,
+    ) {
         shown.clear();
         if lanes.done(lane) {
+            return;
+        }
+        if !kept && let (Some(pair), None) = (lanes.open(lane).next(), lanes.open(lane).nth(1)) {
+            shown.open[pair] = 1;
             return;
         }
         (self.show)(task, lanes, lane, shown);
@@ -320,7 +334,7 @@ impl Policy for GraphPolicy {
         // Where nobody asks what was seen, nothing is looked at once all are complete.
         let steps = if score { horizon } else { building.longest() };
         for step in 0..steps {
-            let logits = self.look_ahead(scratch, task, &building)?;
+            let logits = self.look_ahead(scratch, task, &building, score)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
                     return (-1, 0.0, 0.0);
@@ -401,7 +415,7 @@ impl Policy for GraphPolicy {
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;
         let (mut now, mut seen) = (States::default(), States::default());
         for step in 0..horizon {
-            self.look(task, &building, &mut now);
+            self.look(task, &building, &mut now, true);
             seen.keep(&now, rollout.instances.len(), step, horizon);
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;

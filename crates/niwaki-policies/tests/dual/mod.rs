@@ -58,6 +58,11 @@ fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those
         let request = DrawRequest { lanes: 4, instances: &[0, 1, 2, 3], how, score: true };
         policy.draw(&mut engine, &mut scratch, &make(1), &task, request, &mut rollout).unwrap();
         assert!(!rollout.shape.is_uniform(), "shops of several sizes");
+        // Where nobody keeps what is seen, steps with one way to go are not looked at, which changes nothing.
+        let (request, mut blind) = (DrawRequest { score: false, ..request }, Rollout::default());
+        policy.draw(&mut engine, &mut GraphScratch::default(), &make(1), &task, request, &mut blind).unwrap();
+        assert_eq!((&blind.actions, &blind.log_prob), (&rollout.actions, &rollout.log_prob));
+        assert!(rollout.log_prob.contains(&0.0), "some steps have one way to go");
         assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
         policy.load(&mut engine, &task, &rollout).unwrap();
         assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
