@@ -263,6 +263,8 @@ pub struct GraphScratch<E> {
     /// `[member, lane, horizon]`, as are the actions, which are −1 behind an end.
     seen: States,
     actions: Vec<i32>,
+    /// `[member, lane]`
+    instances: Vec<u32>,
     /// Whether somebody asked for what was seen.
     kept: bool,
     /// One state of every trajectory.
@@ -274,7 +276,7 @@ pub struct GraphScratch<E> {
 impl<E> Default for GraphScratch<E> {
     fn default() -> Self {
         let (seen, now, part) = (States::default(), States::default(), States::default());
-        Self { engine: None, seen, actions: Vec::new(), kept: false, now, part }
+        Self { engine: None, seen, actions: Vec::new(), instances: Vec::new(), kept: false, now, part }
     }
 }
 
@@ -328,6 +330,8 @@ impl Policy for GraphPolicy {
         self.begin(scratch, make, lanes)?.copy_parameters(engine)?;
         let mut building = task.begin(instances)?;
         scratch.kept = score;
+        scratch.instances.clear();
+        scratch.instances.extend_from_slice(instances);
         scratch.actions.clear();
         scratch.actions.resize(all * horizon, -1);
         let (mut log_prob, mut estimated) = (vec![0.0; all * horizon], vec![0.0; all * horizon]);
@@ -386,8 +390,8 @@ impl Policy for GraphPolicy {
         lanes: &[Vec<usize>],
     ) -> Result<(), Error> {
         let (each, horizon) = (rollout.shape.lanes(), self.horizon());
-        let GraphScratch { seen, actions, kept, part, .. } = scratch;
-        if !*kept || *actions != *rollout.padded_actions() {
+        let GraphScratch { seen, actions, instances, kept, part, .. } = scratch;
+        if !*kept || *instances != rollout.instances || *actions != *rollout.padded_actions() {
             return self.load(engine, task, &rollout.part(lanes));
         }
         let chosen = lanes

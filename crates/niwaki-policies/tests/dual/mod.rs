@@ -76,6 +76,11 @@ fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those
             policy.load_part(&mut engine, &mut other, &task, &rollout, &lanes).unwrap();
             assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "played again: {lanes:?}");
         }
+        // Nor are the same choices in other shops: there they are played, as far as they can be.
+        let others = Rollout { instances: vec![1, 0, 3, 2], ..rollout.clone() };
+        let all = [vec![0, 1, 2, 3]];
+        let loaded = policy.load_part(&mut engine, &mut scratch, &task, &others, &all);
+        assert!(loaded.is_err() || scored(&policy, &mut engine, &others) != rollout.log_prob);
     }
 }
 

@@ -149,7 +149,7 @@ struct BuiltIn {
     checkpoint: &'static [u8],
 }
 
-/// All of them; `results/2026-11-17-dispatcher` says how they were trained and what they are worth.
+/// All of them; `results/2026-11-17-quality` says how they were trained and what they are worth.
 const ALL: [BuiltIn; 1] = [BuiltIn {
     name: "flexible",
     spec: include_str!("../../models/flexible/spec.toml"),

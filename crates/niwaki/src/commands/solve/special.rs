@@ -106,6 +106,7 @@ fn improve(
         OVER.fetch_or(found.proven, Ordering::Relaxed);
         found
     };
+    OVER.store(false, Ordering::Relaxed);
     let (began, limits) = (Instant::now(), limits.stopped_by(&OVER));
     thread::scope(|scope| {
         let alone = scope.spawn(|| done(optimum::solve(instance, limits, &mut |_| {})));
