@@ -1,11 +1,5 @@
 // What stands around operations. Rows are operations, `operations` of them in a state, unless said otherwise.
 
-// Whether a row has a neighbour after it (which 2) or before it (1) in its state.
-__device__ __forceinline__ bool has(const int* neighbours, long row, int operations, int which) {
-  const int bits = neighbours[row], place = (int)(row % operations);
-  return bits >= 0 && (bits & which) && (which == 1 ? place > 0 : place + 1 < operations);
-}
-
 // out[o] = sum of machines[m] over the arcs of o.
 extern "C" __global__ void around_gather(const float* from, const unsigned char* arcs, float* out, int operations,
                                          int machines, int rows, int width) {

@@ -125,6 +125,18 @@ pub(super) fn beside(row: usize, bits: i32, which: i32, operations: usize) -> Op
     }
 }
 
+/// The machines at the arcs of an operation's row, as rows.
+pub(super) fn reached(
+    arcs: &[u8],
+    row: usize,
+    operations: usize,
+    machines: usize,
+) -> impl Iterator<Item = usize> + '_ {
+    let first = row / operations * machines;
+    let arcs = arcs[row * machines..(row + 1) * machines].iter().enumerate();
+    arcs.filter(|(_, arc)| **arc != 0).map(move |(machine, _)| first + machine)
+}
+
 impl OnCpu for Around {
     fn scratch(&self, _: &Graph) -> usize {
         0
@@ -137,11 +149,8 @@ impl OnCpu for Around {
         let from = block.value(self.machines);
         for (row, out) in block.result(self.gathered).chunks_exact_mut(width).enumerate() {
             out.fill(F::ZERO);
-            let first = row / operations * machines;
-            for (machine, &arc) in mask[row * machines..(row + 1) * machines].iter().enumerate() {
-                if arc != 0 {
-                    add_scaled(out, F::ONE, &from[(first + machine) * width..][..width]);
-                }
+            for machine in reached(mask, row, operations, machines) {
+                add_scaled(out, F::ONE, &from[machine * width..][..width]);
             }
         }
         let width = block.graph.shape(self.operations).width;
@@ -173,11 +182,8 @@ impl OnCpu for Around {
         if let Some(into) = block.zeroed(self.machines, &step.writes, 1) {
             let width = block.graph.shape(self.machines).width;
             for (row, d) in block.pulled(self.gathered).chunks_exact(width).enumerate() {
-                let first = row / operations * machines;
-                for (machine, &arc) in mask[row * machines..(row + 1) * machines].iter().enumerate() {
-                    if arc != 0 {
-                        add_scaled(&mut into[(first + machine) * width..][..width], F::ONE, d);
-                    }
+                for machine in reached(mask, row, operations, machines) {
+                    add_scaled(&mut into[machine * width..][..width], F::ONE, d);
                 }
             }
         }
@@ -198,7 +204,7 @@ mod cuda {
 
     const KERNELS: &File = &File {
         name: "around",
-        source: &[ENTRIES, include_str!("around.cu")],
+        source: &[ENTRIES, include_str!("neighbours.cu"), include_str!("around.cu")],
         constants: &[],
         kernels: &[
             ("around_gather", 0),

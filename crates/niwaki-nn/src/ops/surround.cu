@@ -1,12 +1,6 @@
 // The sum of what stands around operations. Rows are operations, `operations` of them in a state, unless said otherwise; one
 // whose bits are negative does not count.
 
-// Whether a row counts and has a neighbour after it (which 2) or before it (1) in its state.
-__device__ __forceinline__ bool has(const int* neighbours, long row, int operations, int which) {
-  const int bits = neighbours[row], place = (int)(row % operations);
-  return bits >= 0 && (bits & which) && (which == 1 ? place > 0 : place + 1 < operations);
-}
-
 // out[o] = own[o] + after[o + 1] + before[o - 1] + sum of machines[m] over the arcs of o.
 extern "C" __global__ void surround_forward(const float* own, const float* beside, const float* on,
                                             const unsigned char* arcs, const int* neighbours, float* out, int operations,

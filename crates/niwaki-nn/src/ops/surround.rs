@@ -1,6 +1,6 @@
 //! The sum of what stands around the operations of a shop.
 
-use super::around::{AFTER, BEFORE, beside, states};
+use super::around::{AFTER, BEFORE, beside, reached, states};
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
 use crate::cpu::kernels::add_scaled;
@@ -126,11 +126,8 @@ impl OnCpu for Surround {
                     add_scaled(out, F::ONE, &around[(2 * other + half) * width..][..width]);
                 }
             }
-            let first = row / operations * machines;
-            for (machine, &arc) in mask[row * machines..(row + 1) * machines].iter().enumerate() {
-                if arc != 0 {
-                    add_scaled(out, F::ONE, &on[(first + machine) * width..][..width]);
-                }
+            for machine in reached(mask, row, operations, machines) {
+                add_scaled(out, F::ONE, &on[machine * width..][..width]);
             }
         }
     }
@@ -154,11 +151,8 @@ impl OnCpu for Surround {
         }
         if let Some(into) = block.zeroed(self.machines, &step.writes, 2) {
             for (row, d) in rows() {
-                let first = row / operations * machines;
-                for (machine, &arc) in mask[row * machines..(row + 1) * machines].iter().enumerate() {
-                    if arc != 0 {
-                        add_scaled(&mut into[(first + machine) * width..][..width], F::ONE, d);
-                    }
+                for machine in reached(mask, row, operations, machines) {
+                    add_scaled(&mut into[machine * width..][..width], F::ONE, d);
                 }
             }
         }
@@ -179,7 +173,7 @@ mod cuda {
 
     const KERNELS: &File = &File {
         name: "surround",
-        source: &[ENTRIES, include_str!("surround.cu")],
+        source: &[ENTRIES, include_str!("neighbours.cu"), include_str!("surround.cu")],
         constants: &[],
         kernels: &[
             ("surround_forward", 0),
