@@ -120,7 +120,15 @@ impl<P: Player> Trainer<P> {
         if labels {
             // What has no label is neither loaded nor scored.
             let chosen = self.batch.labelled(self.rollout.group());
-            self.player.load_part(&self.rollout, &chosen)?;
+            let moves = self.shared().spec.advantage.improve;
+            if moves == 0 {
+                self.player.load_part(&self.rollout, &chosen)?;
+            } else {
+                // What was earned stays what it was: only what is learned is better.
+                let mut labels = self.rollout.part(&chosen);
+                self.player.improve(iteration, moves, &mut labels)?;
+                self.player.load(&labels)?;
+            }
             self.batch = self.batch.part(&chosen);
         } else if self.shared().spec.update.reference_kl > 0.0 {
             self.batch.reference_log_prob = self.player.reference(&self.rollout)?;

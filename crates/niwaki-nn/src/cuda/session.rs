@@ -332,6 +332,12 @@ impl Session {
         let part = match self.parts.iter().position(|part| part.shares == room) {
             Some(part) => part,
             None => {
+                // Parts of other sizes are made again where they come back; what else there is on the device needs room first.
+                let (free, total) = device.memory()?;
+                if free < total / 4 {
+                    device.synchronize()?;
+                    self.parts.clear();
+                }
                 let Some(part) = Part::new(device, self, wanted, room)? else { return Ok(()) };
                 self.parts.push(part);
                 self.parts.len() - 1

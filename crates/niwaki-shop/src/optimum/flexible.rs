@@ -33,6 +33,18 @@ pub fn solve_from(
     optimum
 }
 
+/// A schedule after so many moves of the local search from it, as short or shorter: the same for the same seed, on any machine.
+/// Nothing where it is no schedule of the shop. Maxima of rests are not looked at.
+#[must_use]
+pub fn improve(shop: &FlexibleShop, given: &Schedule, moves: u64, seed: u64) -> Option<Schedule> {
+    let improved = disjunctive::improve(&Shop::from(shop), given, moves, seed)?;
+    debug_assert!(
+        accepted(|| Instance::Flexible(shop.clone()), &improved) && improved.makespan() <= given.makespan(),
+        "the checker refuses the schedule"
+    );
+    Some(improved)
+}
+
 /// The shortest schedule without any violation: maximum rests are kept as well. For small shops.
 ///
 /// Such a schedule always exists (one job after the other), and it is where the search starts; the rest is left to

@@ -32,10 +32,12 @@
 //! | `task.rs` | the pool: shops, sizes, what never changes |
 //! | `lanes.rs` | shops under construction: what is open, what was chosen |
 //! | `features.rs` | one lane's features, kept up to date placement by placement |
+//! | `improve.rs` | schedules as choices, and better ones by local search |
 //!
 //! Paper: `app:sched-driftdial`
 
 mod features;
+mod improve;
 mod lanes;
 mod task;
 

@@ -1,6 +1,7 @@
 //! The task's side of a player: which instances are played, and what finished trajectories earn.
 
 use super::RolloutRequest;
+use crate::Error;
 use niwaki_lm::Choices;
 use niwaki_policies::Rollout;
 use niwaki_stream::Key;
@@ -30,6 +31,17 @@ pub trait Environment {
 
     /// Fills the rewards of finished trajectories.
     fn fill_rewards(&self, rollout: &mut Rollout);
+
+    /// Puts better trajectories in the place of some, by so many moves of a search from each with its seed, where a task knows one.
+    ///
+    /// Shapes: `seeds [member, lane]`
+    ///
+    /// # Errors
+    /// If the trajectories are none of the task's.
+    fn improve(&self, moves: u64, seeds: &[u64], rollout: &mut Rollout) -> Result<(), Error> {
+        let _ = (moves, seeds, rollout);
+        Ok(())
+    }
 
     /// How far each member's makespans are above the optima, over those, on average; none where that is not told.
     fn gaps(&self, rollout: &Rollout) -> Vec<f64> {
@@ -127,6 +139,22 @@ impl Environment for GraphEnvironment {
 
     fn fill_rewards(&self, rollout: &mut Rollout) {
         pay(self.task.numbers(), &self.payments, rollout);
+    }
+
+    fn improve(&self, moves: u64, seeds: &[u64], rollout: &mut Rollout) -> Result<(), Error> {
+        let better = |(lane, &seed): (usize, &u64)| {
+            // Lanes are numbered through all members.
+            let pairs = &rollout.actions[rollout.shape.steps(0, lane..lane + 1)];
+            self.task.improved(rollout.instances[lane], pairs, moves, seed)
+        };
+        let better = seeds.par_iter().enumerate().map(better).collect::<Result<Vec<_>, _>>()?;
+        for (lane, better) in better.into_iter().enumerate() {
+            if let Some(better) = better {
+                // As many steps as before, since a shop has as many operations.
+                rollout.actions[rollout.shape.steps(0, lane..lane + 1)].copy_from_slice(&better);
+            }
+        }
+        Ok(())
     }
 
     fn gaps(&self, rollout: &Rollout) -> Vec<f64> {

@@ -111,6 +111,15 @@ pub trait Player {
         Vec::new()
     }
 
+    /// Puts better trajectories in the place of some, by so many moves of a search from each, where a task knows one.
+    ///
+    /// # Errors
+    /// If the trajectories are none of the task's.
+    fn improve(&self, iteration: usize, moves: u64, rollout: &mut Rollout) -> Result<(), Error> {
+        let _ = (iteration, moves, rollout);
+        Ok(())
+    }
+
     /// Loads other trajectories to be scored.
     ///
     /// # Errors

@@ -202,6 +202,16 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         self.environment.gaps(rollout)
     }
 
+    fn improve(&self, iteration: usize, moves: u64, rollout: &mut Rollout) -> Result<(), Error> {
+        let seed = |lane: usize| {
+            let lanes = rollout.shape.lanes();
+            let key = Key::new(self.seeds[lane / lanes], "improvement").iteration(iteration as u64);
+            key.lane((lane % lanes) as u64).open().bits()
+        };
+        let seeds: Vec<u64> = (0..rollout.instances.len()).map(seed).collect();
+        self.environment.improve(moves, &seeds, rollout)
+    }
+
     fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
         self.policy.load(&mut self.engine, self.environment.view(), rollout)?;
         self.shape.clone_from(&rollout.shape);

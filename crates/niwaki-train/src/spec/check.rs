@@ -173,6 +173,12 @@ impl Spec {
             let reason = "estimates are of makespans; set task.reward = 'makespan', or leave it out";
             return Err(refuse("advantage.shaped", reason.to_owned()));
         }
+        if advantage.improve > 0
+            && (advantage.kind != AdvantageKind::Best || self.task.reward.as_deref() != Some("makespan"))
+        {
+            let reason = "what is improved are the labels of advantage.kind = 'best' where task.reward = 'makespan'; set both, or leave it out";
+            return Err(refuse("advantage.improve", reason.to_owned()));
+        }
         if matches!(self.advantage.kind, AdvantageKind::Group | AdvantageKind::Best)
             && (!lanes.is_multiple_of(self.rollout.group) || self.rollout.group < 2)
         {

@@ -213,6 +213,11 @@ pub(super) const FIELDS: &[Field] = &[
         "Whether each step is paid for what it does to the estimated makespan, and not the last one for all; needs a critic.",
     ),
     field(
+        "advantage.improve",
+        GRAPHS,
+        "Moves of local search that each group's best schedule is improved by before it is learned; needs 'best'.",
+    ),
+    field(
         "update.correction",
         ALL,
         "The member of the family, e.g. 'ppo', 'tempered:0.1', or 'tempered:rule' for the strength that the measured drift licenses.",

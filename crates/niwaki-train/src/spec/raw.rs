@@ -280,12 +280,21 @@ pub struct AdvantageSpec {
     /// Whether each step of a graph network is paid for what it does to the estimated makespan (Song's reward), and not the last one for all; needs a critic and `task.reward = "makespan"`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub shaped: bool,
+    /// Moves of local search that the best schedule of each group is improved by before a graph network learns it; needs `kind = "best"` and `task.reward = "makespan"`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub improve: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Default for AdvantageSpec {
     fn default() -> Self {
         let kind = AdvantageKind::Returns;
-        Self { kind, standardise: false, lambda: 0.95, standard_returns: false, fresh: false, shaped: false }
+        let (standardise, standard_returns, fresh, shaped) = (false, false, false, false);
+        Self { kind, standardise, lambda: 0.95, standard_returns, fresh, shaped, improve: 0 }
     }
 }
 

@@ -141,6 +141,32 @@ fn labels_alone_are_learned() {
 }
 
 #[test]
+fn labels_can_be_improved_before_they_are_learned() {
+    let settings: Vec<&str> =
+        super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline")).collect();
+    let more =
+        ["task.draw=l2d", "task.jobs=4", "task.machines=4", "task.order=active", "advantage.kind=best"];
+    let rest = ["task.reward=makespan", "optimiser.kind=adam", "optimiser.rate=0.01"];
+    let recipe = |moves: &str| super::recipe(&[&settings[..], &more, &rest, &[moves]].concat());
+    let first = |moves: &str| {
+        let mut cohort = super::cohort(&[recipe(moves)]);
+        let record = cohort.advance().unwrap().remove(0);
+        (cohort.last_batch(0), record)
+    };
+    let ((plain, record), (better, improved)) =
+        (first("advantage.improve=0"), first("advantage.improve=500"));
+    // What was drawn and earned is the same; what is learned is not, and is likelier afterwards.
+    assert_eq!((record.batch_reward, plain.reward), (improved.batch_reward, better.reward));
+    assert_ne!(plain.rollout, better.rollout);
+    assert!(better.log_prob.iter().sum::<f64>() > better.rollout.iter().sum::<f64>());
+    assert_eq!(first("advantage.improve=500").0.log_prob, better.log_prob, "the same again");
+    let mut refused = recipe("advantage.improve=500").spec;
+    refused.advantage.kind = niwaki_train::spec::AdvantageKind::Group;
+    let line = refused.check().unwrap_err().to_string();
+    assert!(line.starts_with("advantage.improve: what is improved are the labels of"), "{line}");
+}
+
+#[test]
 fn job_shops_are_drawn_for_graphs_too() {
     let settings = super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline"));
     let more =

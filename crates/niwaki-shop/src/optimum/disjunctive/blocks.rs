@@ -108,11 +108,17 @@ impl<'a> Blocks<'a> {
         Sequences { lists, choice: self.best.choice.clone() }
     }
 
-    /// Makes up to `iterations` moves, fewer if `target` is reached.
+    /// Makes up to `iterations` moves, fewer if `target` is reached; the first ones from insertion, where that is better than the
+    /// given start.
     pub(super) fn run(&mut self, iterations: u64, target: u32) {
         if self.iteration == 0 {
             self.try_insertion();
         }
+        self.descend(iterations, target);
+    }
+
+    /// Makes up to `iterations` moves from where it is, fewer if `target` is reached.
+    pub(super) fn descend(&mut self, iterations: u64, target: u32) {
         let end = self.iteration + iterations;
         let patience = elite::patience(self.routes.count());
         while self.iteration < end && self.best.makespan > target {

@@ -36,4 +36,4 @@ mod start;
 pub(crate) use edge_finding::{Machine, Task};
 pub(crate) use pair::{Node, Pair};
 pub(super) use shop::Shop;
-pub(super) use solve::{solve, solve_within_windows};
+pub(super) use solve::{improve, solve, solve_within_windows};

@@ -5,7 +5,7 @@ use super::graph::{Paths, Sequences};
 use super::model::{Maxima, Model};
 use super::relaxation::Relaxation;
 use super::shop::Shop;
-use super::start::{better, one_after_another};
+use super::start::{better, one_after_another, sequences_of};
 use crate::Schedule;
 use crate::optimum::bounds::one_machine;
 use crate::optimum::clock::Clock;
@@ -114,6 +114,14 @@ pub(in crate::optimum) fn solve(
     #[cfg(feature = "pumpkin")]
     super::pumpkin::close(shop, &relaxation, Maxima::Soft, &mut known, &whole);
     Optimum::new(known.lower, known.best)
+}
+
+/// So many moves of the local search from a schedule; nothing where that is none of the shop's. No clock is looked at.
+pub(in crate::optimum) fn improve(shop: &Shop, given: &Schedule, moves: u64, seed: u64) -> Option<Schedule> {
+    let start = sequences_of(shop, given)?;
+    let mut local = Blocks::new(shop, &start, seed);
+    local.descend(moves, Relaxation::new(shop).lower);
+    Some(best_schedule(shop, &local.best()))
 }
 
 /// Solves a small shop whose maxima of rests are hard.

@@ -13,14 +13,15 @@ pub(super) fn better(shop: &Shop, tails: &[u32], given: Option<&Schedule>) -> Se
     let Some(given) = given.and_then(|given| sequences_of(shop, given)) else { return own };
     let makespan = |sequences: &Sequences| {
         let mut paths = Paths::default();
-        paths.compute(shop, sequences).then_some(paths.makespan)
+        paths.compute(shop, sequences);
+        paths.makespan
     };
-    let earlier = makespan(&given).zip(makespan(&own)).is_some_and(|(given, own)| given < own);
-    if earlier { given } else { own }
+    if makespan(&given) < makespan(&own) { given } else { own }
 }
 
-/// A schedule's order on every machine; nothing where it does not hold each operation once, on a machine that can run it.
-fn sequences_of(shop: &Shop, schedule: &Schedule) -> Option<Sequences> {
+/// A schedule's order on every machine; nothing where it does not hold each operation once, on a machine that can run it, or where
+/// the orders contradict the routes.
+pub(super) fn sequences_of(shop: &Shop, schedule: &Schedule) -> Option<Sequences> {
     let count = shop.operations();
     let mut sequences = Sequences { lists: vec![Vec::new(); shop.machines], choice: vec![u32::MAX; count] };
     let mut placed: Vec<&Placed> = schedule.operations.iter().collect();
@@ -36,7 +37,7 @@ fn sequences_of(shop: &Shop, schedule: &Schedule) -> Option<Sequences> {
         }
         sequences.lists[placed.machine as usize].push(operation as u32);
     }
-    (!sequences.choice.contains(&u32::MAX)).then_some(sequences)
+    (!sequences.choice.contains(&u32::MAX) && Paths::default().compute(shop, &sequences)).then_some(sequences)
 }
 
 /// A non-delay schedule: the operation that can start first goes next, most work remaining deciding ties.
