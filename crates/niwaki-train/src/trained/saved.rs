@@ -150,8 +150,15 @@ struct BuiltIn {
 }
 
 /// All of them; `results/2026-11-17-quality` says how they were trained and what they are worth.
-const ALL: [BuiltIn; 1] = [BuiltIn {
-    name: "flexible",
-    spec: include_str!("../../models/flexible/spec.toml"),
-    checkpoint: include_bytes!("../../models/flexible/checkpoint.safetensors"),
-}];
+const ALL: [BuiltIn; 2] = [
+    BuiltIn {
+        name: "flexible",
+        spec: include_str!("../../models/flexible/spec.toml"),
+        checkpoint: include_bytes!("../../models/flexible/checkpoint.safetensors"),
+    },
+    BuiltIn {
+        name: "jobs",
+        spec: include_str!("../../models/jobs/spec.toml"),
+        checkpoint: include_bytes!("../../models/jobs/checkpoint.safetensors"),
+    },
+];

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Methods as `solve` names them, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "rule:spt,rule:mwkr")]
     methods: Vec<String>,
-    /// Folder written by `niwaki train`, or builtin:flexible, whose policy is measured too; may be given several times.
+    /// Folder written by `niwaki train`, or builtin:flexible or builtin:jobs, whose policy is measured too; may be given several times.
     #[arg(long = "policy", value_name = "RUN")]
     policies: Vec<PathBuf>,
     #[command(flatten)]

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// (job shops, flexible or not).
     #[arg(long, default_value = "exact")]
     method: Method,
-    /// Folder written by `niwaki train`, or builtin:flexible for the dispatcher that comes with the program: its policy schedules the shop instead.
+    /// Folder written by `niwaki train`, or one that comes with the program, builtin:flexible for flexible shops or builtin:jobs for job shops: its policy schedules the shop instead.
     #[arg(long, value_name = "RUN", conflicts_with = "method")]
     policy: Option<PathBuf>,
     /// Improve the policy's schedule by exact search, within --time in all, beside the search that is made without a policy; the better
