@@ -9,9 +9,14 @@ use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
-/// Blocks that share a member's norm and step: so many that those of one large member keep the memory busy.
+/// Blocks that share a member's norm: each leaves a part of it.
 fn blocks(length: usize) -> usize {
-    (length >> 14).clamp(64, 256)
+    (length >> 14).clamp(64, 1024)
+}
+
+/// Blocks that share a member's step: so many that those of one large member keep the memory busy.
+fn step_blocks(length: usize) -> usize {
+    (length >> 12).clamp(64, 4096)
 }
 
 /// Settings per member: rate and Adam's two corrections.
@@ -86,7 +91,7 @@ impl Update {
             StepRule::Adam { .. } => 2,
         };
         let mut tape = Tape::default();
-        let wide = (blocks, members, 1);
+        let (wide, step_wide) = ((blocks, members, 1), (step_blocks(length), members, 1));
         let get = |name| kernels.get(STEP, name);
         let norm = arguments![gradient, self.partial.at, length];
         tape.kernel("norm", get("norm_partials")?, wide, 256, 0, norm)?;
@@ -99,14 +104,13 @@ impl Update {
             SMALLEST_NORM,
             self.norms.at,
             self.factors.at,
-            members,
         ];
-        tape.kernel("norm", get("norm_finish")?, (members.div_ceil(32), 1, 1), 32, 0, finish)?;
+        tape.kernel("norm", get("norm_finish")?, (members, 1, 1), 32, 0, finish)?;
         match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
                 let step =
                     arguments![parameters.at(), parameters.rounded_at(), gradient, self.factors.at, length];
-                tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
+                tape.kernel("step", get("step_sgd")?, step_wide, 256, 0, step)?;
                 tape.run(device)?;
             }
             StepRule::Adam { first, second, epsilon, decay } => {
@@ -124,7 +128,7 @@ impl Update {
                     decay as f32,
                     length,
                 ];
-                tape.kernel("step", get("step_adam")?, wide, 256, 0, step)?;
+                tape.kernel("step", get("step_adam")?, step_wide, 256, 0, step)?;
                 tape.run(device)?;
             }
         }

@@ -21,15 +21,17 @@ extern "C" __global__ void __launch_bounds__(256) norm_partials(const float* gra
   }
 }
 
-// Per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
+// A warp per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
 // settings[member] = (rate, 1/(1 - first^n), 1/(1 - second^n)).
 extern "C" __global__ void norm_finish(const double* partial, int blocks, const double* settings, int rule, double clip,
-                                       double smallest, double* norms, float* factors, int members) {
-  const int member = blockIdx.x * blockDim.x + threadIdx.x;
-  if (member >= members) return;
+                                       double smallest, double* norms, float* factors) {
+  const int member = blockIdx.x;
   double sum = 0.0;
-#pragma unroll 16
-  for (int b = 0; b < blocks; ++b) sum += partial[member * blocks + b];
+#pragma unroll 8
+  for (int b = threadIdx.x; b < blocks; b += 32) sum += partial[member * blocks + b];
+#pragma unroll
+  for (int hop = 16; hop; hop >>= 1) sum += __shfl_xor_sync(~0u, sum, hop);
+  if (threadIdx.x) return;
   const double norm = sqrt(sum), rate = settings[member * 3];
   norms[member] = norm;
   const double kept = clip > 0.0 && norm > clip ? clip / norm : 1.0;

@@ -136,6 +136,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     pub(crate) totalled: Vec<bool>,
+    /// Ops whose step of the backward pass another op has done.
+    pub(crate) done: Vec<bool>,
     /// Whether kernels are launched aside.
     pub(crate) aside: bool,
     /// What products aside read.
@@ -184,6 +186,7 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
+            done: vec![false; graph.ops().len()],
             aside: false,
             read_aside: Vec::new(),
             folded,
@@ -282,7 +285,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
-        if self.folded[step.op] {
+        if self.folded[step.op] || self.done[step.op] {
             return Ok(());
         }
         self.wait_for_readers(step);

@@ -7,8 +7,8 @@ use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
-use crate::ops::OnCuda;
-use crate::plan::Backward;
+use crate::ops::{OnCuda, Op, Operation, Rotary};
+use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
 /// Who sees whom.
@@ -31,7 +31,12 @@ const HALVES_KERNELS: &File = &File {
     name: "tree-attention-halves",
     source: &[WAYS, include_str!("halves.cu")],
     constants: &["TREE_DEPTH"],
-    kernels: &[("tree_ways", 0), ("tree_forward", 0), ("tree_backward", 0), ("tree_gather", 0)],
+    kernels: &[
+        ("tree_ways", 0),
+        ("tree_forward", MOST_STAGES),
+        ("tree_backward", MOST_STAGES),
+        ("tree_gather", 0),
+    ],
 };
 
 const ROW_KERNELS: &File = &File {
@@ -50,7 +55,7 @@ const TILE: usize = 32;
 /// Rows of a block: MANY there.
 const MANY: usize = 64;
 
-/// Threads of a block, 32 for each sixteen rows.
+/// Threads of a group, 32 for each sixteen rows of a block.
 const BLOCK: u32 = 128;
 
 /// Shared memory of a block: two tiles of two matrices, in rows of the next eight columns and four that keep banks apart.
@@ -58,16 +63,26 @@ const fn stages(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
 }
 
-/// The same where all is in halves: rows are eight longer.
-fn stages_of_halves(head_width: usize) -> u32 {
+/// The same for a group of threads where all is in halves: rows are eight longer.
+const fn stages_of_halves(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width + 8) * SCALAR / 2) as u32
 }
 
-/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
+/// Of four groups with heads of 64 columns, which is more than two with heads of 128.
+const MOST_STAGES: u32 = 4 * stages_of_halves(64);
+
+/// Groups of threads that share out a block's tiles in the forward and in the backward pass, as many as a multiprocessor has
+/// registers for: FORWARD_GROUPS and BACKWARD_GROUPS there.
+fn groups(head_width: usize, tiles: usize) -> [usize; 2] {
+    let most = if head_width <= 64 { [4, 3] } else { [2, 2] };
+    most.map(|most| most.min(tiles))
+}
+
+/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, one on a
 /// multiprocessor, where there are so few.
-fn parts(multiprocessors: usize, blocks: usize, tiles: usize) -> usize {
-    let sets = 2 * multiprocessors / blocks.max(1);
-    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2).clamp(1, 8))
+fn parts(multiprocessors: usize, blocks: usize, tiles: usize, groups: usize) -> usize {
+    let sets = multiprocessors / blocks.max(1);
+    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2 * groups).clamp(1, 8))
 }
 
 /// The kernels of all rows.
@@ -118,6 +133,10 @@ impl OnCuda for AttendTree {
         ("tree attention, wide heads, inside", |g| {
             let parent = prompt(g);
             inside(g, parent, 67, (2, 2, 128))
+        }),
+        ("tree attention, turned", |g| {
+            let parent = prompt(g);
+            turned(g, parent, 67, (6, 2, 16))
         }),
     ];
 
@@ -170,8 +189,11 @@ impl OnCuda for AttendTree {
             .with(scale);
         let grid = (rows.div_ceil(MANY), a.heads, to.items());
         let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
-        let shared = if half { stages_of_halves(a.head_width) } else { stages(a.head_width) };
-        to.launch("tree attention", kernel, grid, BLOCK, shared, arguments)
+        let (groups, shared) = match half {
+            true => (groups(a.head_width, rows.div_ceil(TILE))[0] as u32, stages_of_halves(a.head_width)),
+            false => (1, stages(a.head_width)),
+        };
+        to.launch("tree attention", kernel, grid, groups * BLOCK, groups * shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -181,8 +203,14 @@ impl OnCuda for AttendTree {
         let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
         let (saved, items, width) = (to.must_saved(step.op)?, to.items(), to.shape(self.output).width);
         let narrow = a.key_heads * a.head_width;
-        let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
-        let targets = to.column_targets("tree attention", &operands, &step.writes)?;
+        let turned = if half { to.turned(a, step)? } else { None };
+        let (targets, pitches, turns) = match turned {
+            Some(Turned { targets, pitch, turns }) => (targets, [pitch; 3], Some(turns)),
+            None => {
+                let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
+                (to.column_targets("tree attention", &operands, &step.writes)?, [q, k, v], None)
+            }
+        };
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
         let ways = to.ways(a, rows, half)?;
@@ -190,14 +218,18 @@ impl OnCuda for AttendTree {
         let grid = (rows.div_ceil(MANY), a.heads, items);
         if half {
             let wanted = at(1).is_some() || at(2).is_some();
-            let parts = parts(to.tools.multiprocessors, grid.0 * grid.1 * grid.2, rows.div_ceil(TILE));
+            let (tiles, blocks) = (rows.div_ceil(TILE), grid.0 * grid.1 * grid.2);
+            let groups = groups(a.head_width, tiles)[1];
+            let parts = parts(to.tools.multiprocessors, blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
             let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
                 .with(ways.rows)
                 .with(ways.seen)
                 .with(ways.seeing)
+                .with(turns)
                 .with(at(0))
+                .with(pitches[0])
                 .with(add(0))
                 .with(sums)
                 .with(parts)
@@ -205,13 +237,14 @@ impl OnCuda for AttendTree {
                 .with(a.key_heads)
                 .with(rows)
                 .with(scale);
-            let (shared, grid) = (stages_of_halves(a.head_width), (grid.0 * (1 + parts), grid.1, grid.2));
-            to.launch("tree attention'", (unit, "tree_backward"), grid, BLOCK, shared, arguments)?;
+            let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
+            let shared = groups * stages_of_halves(a.head_width);
+            to.launch("tree attention'", (unit, "tree_backward"), grid, groups * BLOCK, shared, arguments)?;
             if !wanted {
                 return Ok(());
             }
-            let count = items * rows * 2 * narrow / 4;
-            let arguments = arguments![sums, at(1), k, at(2), v, add(1), add(2)]
+            let count = items * rows * 2 * narrow / 8;
+            let arguments = arguments![sums, turns, at(1), pitches[1], at(2), pitches[2], add(1), add(2)]
                 .with(parts)
                 .with(a.heads)
                 .with(a.key_heads)
@@ -258,6 +291,14 @@ impl OnCuda for AttendTree {
     }
 }
 
+/// Where cotangents of queries, keys and values go that were turned before.
+struct Turned {
+    targets: Vec<Option<(u64, bool)>>,
+    pitch: usize,
+    /// How far rows turned.
+    turns: u64,
+}
+
 /// Who sees whom, as bits.
 struct Ways {
     /// The rows that each row sees, `[item, rows, words]`.
@@ -269,6 +310,36 @@ struct Ways {
 }
 
 impl Lowering<'_> {
+    /// Where nobody else reads what was turned, and queries, keys and values fill one value before that: the cotangents go straight to
+    /// that value's, and turning has no step of its own.
+    fn turned(&mut self, a: &TreeAttention, step: &Backward) -> Result<Option<Turned>> {
+        let graph = self.tools.graph;
+        let made = graph.ops().iter().enumerate().find_map(|(position, op)| match op {
+            Op::Rope(rope) if rope.output == a.query.value => Some((position, *rope)),
+            _ => None,
+        });
+        let Some((position, rope)) = made else { return Ok(None) };
+        let readers = graph.ops().iter().filter(|op| op.operands().contains(&rope.output)).count();
+        let (queries, keys) = (a.heads * a.head_width, a.key_heads * a.head_width);
+        let alone = readers == 1 && !self.tools.plan.outputs().contains(&rope.output);
+        let same = a.key.value == rope.output
+            && (a.query.start, a.key.start) == (0, queries)
+            && (rope.heads, rope.head_width) == (a.heads + a.key_heads, a.head_width);
+        let whole = rope.input.value == a.value.value
+            && (rope.input.start, a.value.start) == (0, queries + keys)
+            && self.shape(a.value.value).width == queries + 2 * keys;
+        let fresh = step.writes.iter().all(Option::is_some) && step.writes[2] == Some(Write::Set);
+        if !(alone && same && whole && fresh) {
+            return Ok(None);
+        }
+        let turns = self.turns(&rope, a.head_width / 2)?;
+        self.done[position] = true;
+        let base = self.cotangent(a.value.value)?;
+        let at = |column: usize| Some((base + (column * self.bytes(a.value.value)) as u64, false));
+        let targets = vec![at(0), at(queries), at(queries + keys)];
+        Ok(Some(Turned { targets, pitch: queries + 2 * keys, turns }))
+    }
+
     /// Found once for all ops of a tape that share their parents.
     fn ways(&mut self, a: &TreeAttention, rows: usize, half: bool) -> Result<Ways> {
         let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(MANY));
@@ -328,17 +399,47 @@ fn inside(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize
     Ok(vec![followed(g, out)?])
 }
 
+/// As in a decoder: queries and keys are turned, values are not.
+fn turned(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
+    let (heads, key_heads, head_width) = sizes;
+    let (wide, narrow) = (heads * head_width, key_heads * head_width);
+    let mixed = grown(g, "x", rows, wide + 2 * narrow)?;
+    let position = g.indices("position", rows, 50);
+    let rotated = g.rope(mixed.into(), heads + key_heads, head_width, Rotary::plain(10_000.0), position)?;
+    let out = g.tree_attention(TreeAttention {
+        query: Columns { value: rotated, start: 0 },
+        key: Columns { value: rotated, start: wide },
+        value: Columns { value: mixed, start: wide + narrow },
+        heads,
+        key_heads,
+        head_width,
+        scale: 1.0 / (head_width as f64).sqrt(),
+        parent,
+    })?;
+    Ok(vec![followed(g, out)?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn few_blocks_are_cut_into_parts() {
-        // 63 blocks of 13 tiles on 132 multiprocessors: 264 / 63 = 4 sets, one of them for queries. Eight times as many need no parts, and
-        // four tiles have two.
+        // 63 blocks on 132 multiprocessors: two sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room for
+        // 13, but 13 tiles are worth three, and one tile is worth one.
         assert_eq!(
-            [parts(132, 63, 13), parts(132, 504, 13), parts(132, 9, 4), parts(132, 1, 1)],
-            [3, 1, 2, 1]
+            [parts(132, 63, 13, 3), parts(132, 504, 13, 3), parts(132, 9, 13, 3), parts(132, 1, 1, 1)],
+            [1, 1, 3, 1]
         );
+    }
+
+    #[test]
+    fn groups_have_room() {
+        for (width, tiles) in [(16, 1), (16, 13), (64, 2), (64, 13), (128, 1), (128, 40)] {
+            let [forward, backward] = groups(width, tiles);
+            assert!(forward.max(backward) as u32 * stages_of_halves(width) <= MOST_STAGES);
+            assert!((1..=tiles).contains(&forward) && (1..=tiles).contains(&backward));
+        }
+        assert_eq!([groups(64, 13), groups(128, 13), groups(64, 1)], [[4, 3], [2, 2], [1, 1]]);
     }
 }
