@@ -7,7 +7,7 @@ use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
-use crate::ops::{OnCuda, Op, Operation, Rotary};
+use crate::ops::{OnCuda, Op, Rotary};
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
@@ -63,13 +63,16 @@ const fn stages(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
 }
 
-/// The same for a group of threads where all is in halves: rows are eight longer.
-const fn stages_of_halves(head_width: usize) -> u32 {
-    (2 * 2 * TILE * (head_width + 8) * SCALAR / 2) as u32
+/// The same for a group of threads where all is in halves: three tiles of so many matrices, whose rows are eight longer.
+const fn stages_of_halves(head_width: usize, matrices: usize) -> u32 {
+    (3 * matrices * TILE * (head_width + 8) * SCALAR / 2) as u32
 }
 
-/// Of four groups with heads of 64 columns, which is more than two with heads of 128.
-const MOST_STAGES: u32 = 4 * stages_of_halves(64);
+/// Matrices of a stage in the forward and in the backward pass.
+const MATRICES: [usize; 2] = [2, 3];
+
+/// Of two groups in a backward pass with heads of 128 columns, which is more than three with heads of 64.
+const MOST_STAGES: u32 = 2 * stages_of_halves(128, 3);
 
 /// Groups of threads that share out a block's tiles in the forward and in the backward pass, as many as a multiprocessor has
 /// registers for: FORWARD_GROUPS and BACKWARD_GROUPS there.
@@ -190,7 +193,10 @@ impl OnCuda for AttendTree {
         let grid = (rows.div_ceil(MANY), a.heads, to.items());
         let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
         let (groups, shared) = match half {
-            true => (groups(a.head_width, rows.div_ceil(TILE))[0] as u32, stages_of_halves(a.head_width)),
+            true => {
+                let [groups, _] = groups(a.head_width, rows.div_ceil(TILE));
+                (groups as u32, stages_of_halves(a.head_width, MATRICES[0]))
+            }
             false => (1, stages(a.head_width)),
         };
         to.launch("tree attention", kernel, grid, groups * BLOCK, groups * shared, arguments)
@@ -238,7 +244,7 @@ impl OnCuda for AttendTree {
                 .with(rows)
                 .with(scale);
             let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
-            let shared = groups * stages_of_halves(a.head_width);
+            let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
             to.launch("tree attention'", (unit, "tree_backward"), grid, groups * BLOCK, shared, arguments)?;
             if !wanted {
                 return Ok(());
@@ -353,7 +359,7 @@ impl Lowering<'_> {
             let arguments =
                 arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
             let kernel = (unit(a.head_width, self.tools.precision, half), "tree_ways");
-            self.launch("tree attention", kernel, (count.div_ceil(128), 1, 1), 128, 0, arguments)?;
+            self.launch("tree attention", kernel, ((32 * count).div_ceil(128), 1, 1), 128, 0, arguments)?;
         }
         Ok(Ways { rows: at, seen, seeing })
     }
@@ -436,9 +442,10 @@ mod tests {
     #[test]
     fn groups_have_room() {
         for (width, tiles) in [(16, 1), (16, 13), (64, 2), (64, 13), (128, 1), (128, 40)] {
-            let [forward, backward] = groups(width, tiles);
-            assert!(forward.max(backward) as u32 * stages_of_halves(width) <= MOST_STAGES);
-            assert!((1..=tiles).contains(&forward) && (1..=tiles).contains(&backward));
+            for (groups, matrices) in groups(width, tiles).into_iter().zip(MATRICES) {
+                assert!(groups as u32 * stages_of_halves(width, matrices) <= MOST_STAGES, "{width}, {tiles}");
+                assert!((1..=tiles).contains(&groups));
+            }
         }
         assert_eq!([groups(64, 13), groups(128, 13), groups(64, 1)], [[4, 3], [2, 2], [1, 1]]);
     }

@@ -9,7 +9,8 @@
 #define STEPS (D / 16)     // of sixteen columns
 #define COLUMNS (D / 8)    // of eight columns
 #define TILES (WORD / 8)   // of eight rows of a tile
-#define STAGE (2 * WORD * PITCH * 2)  // bytes
+#define MATRIX (WORD * PITCH * 2)  // bytes of a tile's rows
+#define AHEAD 3            // tiles that are there or on their way
 #define GROUP 128          // threads that work together
 #define FORWARD_GROUPS (D <= 64 ? 4 : 2)   // most that a block has
 #define BACKWARD_GROUPS (D <= 64 ? 3 : 2)
@@ -123,45 +124,49 @@ __device__ __forceinline__ void put_two(Half* to, float x, float y, int add) {
   *place = two_halves(x, y);
 }
 
-// Two tiles of two matrices: the one that is worked on and the next one.
-struct Stages {
-  const Half *left, *right;
-  long left_pitch, right_pitch;
-  unsigned room;  // [2][left, right][WORD, PITCH]
+// Tiles of N matrices: the one that is worked on and the next ones.
+template <int N> struct Stages {
+  const Half* from[N];
+  long pitch[N];
+  unsigned room;  // [AHEAD][N][WORD, PITCH]
   int rows;
 
-  // Starts to copy a head's columns of a tile of rows; zero behind the last of `count`, of which there is at least one.
-  static __device__ __forceinline__ void fetch_rows(const Half* from, long pitch, int count, unsigned to) {
-#pragma unroll
-    for (int i = threadIdx.x % GROUP; i < WORD * COLUMNS; i += GROUP) {
-      const int s = i / COLUMNS, c = i % COLUMNS * 8;
-      const bool there = s < count;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + (s * PITCH + c) * 2),
-                   "l"(from + (there ? s * pitch + c : 0)), "r"(there ? 16 : 0));
-    }
-  }
+  // Where a matrix of a stage lies.
+  __device__ __forceinline__ unsigned at(int which, int matrix) const { return room + (which * N + matrix) * MATRIX; }
 
-  // One commit, empty where there is no such tile.
+  // Starts to copy a head's columns of a tile of rows, zero behind the last: one commit, empty where there is no such tile.
   __device__ __forceinline__ void fetch(int tile, int which) const {
     const int start = tile * WORD;
     if (start < rows) {
-      fetch_rows(left + start * left_pitch, left_pitch, rows - start, room + which * STAGE);
-      fetch_rows(right + start * right_pitch, right_pitch, rows - start, room + which * STAGE + STAGE / 2);
+#pragma unroll
+      for (int m = 0; m < N; ++m)
+#pragma unroll
+        for (int i = threadIdx.x % GROUP; i < WORD * COLUMNS; i += GROUP) {
+          const int s = i / COLUMNS, c = i % COLUMNS * 8;
+          const bool there = start + s < rows;
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at(which, m) + (s * PITCH + c) * 2),
+                       "l"(from[m] + (there ? (start + s) * pitch[m] + c : 0)), "r"(there ? 16 : 0));
+        }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // Waits until all threads have all tiles but the last.
+  // Waits until all threads have all tiles but the last two.
   __device__ __forceinline__ void await() const {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    asm volatile("cp.async.wait_group 2;" ::: "memory");
     meet();
   }
 };
 
-// Puts a thread's sums where its group had its tiles, number by number, and waits for all groups. What was there before is no longer
-// read.
-__device__ __forceinline__ void lay_out(const float (&from)[COLUMNS][4], float* room) {
-  float* mine = room + group() * (STAGE / 2) + threadIdx.x % GROUP;
+__device__ __forceinline__ int next_stage(int which) { return which == AHEAD - 1 ? 0 : which + 1; }
+
+// Bytes of a group's stages of so many matrices.
+constexpr __device__ int stages(int matrices) { return AHEAD * matrices * MATRIX; }
+
+// Puts a thread's sums where its group had its stages, number by number, and waits for all groups. What was there before is no longer
+// read. Groups lie `apart` floats from each other.
+__device__ __forceinline__ void lay_out(const float (&from)[COLUMNS][4], float* room, int apart) {
+  float* mine = room + group() * apart + threadIdx.x % GROUP;
 #pragma unroll
   for (int n = 0; n < COLUMNS; ++n)
 #pragma unroll
@@ -175,16 +180,17 @@ __device__ __forceinline__ float over_groups(const float* room, int n, int j, co
   float sum = 0.f;
 #pragma unroll
   for (int g = 0; g < FORWARD_GROUPS; ++g)
-    if (g < groups()) sum = fmaf(factor[g], from[g * (STAGE / 2)], sum);
+    if (g < groups()) sum = fmaf(factor[g], from[g * (stages(2) / 4)], sum);
   return sum;
 }
 
+// The same in the backward pass, where no factors are.
 __device__ __forceinline__ float over_groups(const float* room, int n, int j) {
   const float* from = room + (4 * n + j) * GROUP + threadIdx.x % GROUP;
   float sum = 0.f;
 #pragma unroll
   for (int g = 0; g < BACKWARD_GROUPS; ++g)
-    if (g < groups()) sum += from[g * (STAGE / 2)];
+    if (g < groups()) sum += from[g * (stages(3) / 4)];
   return sum;
 }
 
@@ -218,12 +224,27 @@ struct Block {
   }
 };
 
-// The set tile from `tile` on that `skipped` of them come before.
-__device__ __forceinline__ int skip_tiles(const unsigned* bits, int tile, int tiles, int skipped) {
-  tile = next_tile(bits, tile, tiles);
-  for (; skipped > 0 && tile < tiles; --skipped) tile = next_tile(bits, tile + 1, tiles);
-  return tile;
-}
+// The set ones of a block's tiles, one after the other.
+struct Walk {
+  const unsigned* bits;
+  int tiles, word;
+  unsigned left;
+
+  __device__ __forceinline__ explicit Walk(const Block& b) : bits(b.todo), tiles(b.words), word(0), left(b.todo[0]) {}
+
+  // The next but `skipped`; `tiles` where none is left.
+  __device__ __forceinline__ int next(int skipped) {
+    for (;; --skipped) {
+      while (!left) {
+        if (32 * ++word >= tiles) return tiles;
+        left = bits[word];
+      }
+      const int tile = 32 * word + __ffs(left) - 1;
+      left &= left - 1;
+      if (skipped == 0) return tile;
+    }
+  }
+};
 
 #define TREE_OPERANDS                                                                                                   \
   const Half *query, long q_pitch, const Half *key, long k_pitch, const Half *value, long v_pitch
@@ -234,23 +255,28 @@ extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS)
                  int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
   const Block b(blockIdx.x, gridDim.x, seen_tiles, heads, key_heads, rows);
-  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
-                        (unsigned)__cvta_generic_to_shared(room) + group() * 2 * STAGE, rows};
-  int tile = skip_tiles(b.todo, 0, b.words, group());
+  const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
+                           {k_pitch, v_pitch},
+                           (unsigned)__cvta_generic_to_shared(room) + group() * stages(2),
+                           rows};
+  Walk walk(b);
+  int tile = walk.next(group()), next = walk.next(groups() - 1);
   tiles.fetch(tile, 0);
+  tiles.fetch(next, 1);
   unsigned seen[2], later[2], q[STEPS][4];
   b.look(ways, tile, seen);
   float sum[COLUMNS][4], top[2] = {-3.0e38f, -3.0e38f}, total[2] = {0.f, 0.f};
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(sum);
-  for (int which = 0; tile < b.words; which ^= 1) {
-    tile = skip_tiles(b.todo, tile + 1, b.words, groups() - 1);
-    tiles.fetch(tile, which ^ 1);
+  for (int which = 0; tile < b.words; which = next_stage(which)) {
+    tile = next;
+    next = walk.next(groups() - 1);
+    tiles.fetch(next, next_stage(next_stage(which)));
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
       float p[TILES][4];
-      compare(q, tiles.room + which * STAGE, p);
+      compare(q, tiles.at(which, 0), p);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float high = top[i], part = 0.f;
@@ -277,31 +303,31 @@ extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS)
 #pragma unroll
           for (int j = 2 * i; j < 2 * i + 2; ++j) sum[n][j] *= shrink;
       }
-      combine_rows(sum, p, tiles.room + which * STAGE + STAGE / 2);
+      combine_rows(sum, p, tiles.at(which, 1));
     }
     meet();
     seen[0] = later[0];
     seen[1] = later[1];
   }
-  float* mine = (float*)room + group() * (STAGE / 2) + KEPT * GROUP + threadIdx.x % GROUP;
+  float* mine = (float*)room + group() * (stages(2) / 4) + KEPT * GROUP + threadIdx.x % GROUP;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     mine[i * GROUP] = top[i];
     mine[(2 + i) * GROUP] = total[i];
   }
-  lay_out(sum, (float*)room);
+  lay_out(sum, (float*)room, stages(2) / 4);
   float factor[2][FORWARD_GROUPS];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const float* stats = (const float*)room + (KEPT + i) * GROUP + threadIdx.x % GROUP;
     float high = -3.0e38f, all = 0.f;
-    for (int g = 0; g < groups(); ++g) high = fmaxf(high, stats[g * (STAGE / 2)]);
+    for (int g = 0; g < groups(); ++g) high = fmaxf(high, stats[g * (stages(2) / 4)]);
 #pragma unroll
     for (int g = 0; g < FORWARD_GROUPS; ++g) {
       factor[i][g] = 0.f;
       if (g >= groups()) continue;
-      factor[i][g] = __expf(stats[g * (STAGE / 2)] - high);
-      all = fmaf(factor[i][g], stats[g * (STAGE / 2) + 2 * GROUP], all);
+      factor[i][g] = __expf(stats[g * (stages(2) / 4)] - high);
+      all = fmaf(factor[i][g], stats[g * (stages(2) / 4) + 2 * GROUP], all);
     }
     if (saved && b.there[i] && threadIdx.x % 4 == 0 && group() == 0)
       saved[(b.item * heads + b.head) * rows + b.row[i]] = high + logf(all);
@@ -322,11 +348,14 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
                                              const float* saved, const unsigned* ways, const float2* turns, Half* dquery,
                                              long dq_pitch, int add, int heads,
                                              int rows, float scale, const Block& b, unsigned char* all) {
-  const unsigned room = (unsigned)__cvta_generic_to_shared(all) + group() * 2 * STAGE;
-  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
-                        room, rows};
-  int tile = skip_tiles(b.todo, 0, b.words, group());
+  const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
+                           {k_pitch, v_pitch},
+                           (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
+                           rows};
+  Walk walk(b);
+  int tile = walk.next(group()), next = walk.next(groups() - 1);
   tiles.fetch(tile, 0);
+  tiles.fetch(next, 1);
   unsigned seen[2], later[2], q[STEPS][4], d[STEPS][4];
   b.look(ways, tile, seen);
   float dq[COLUMNS][4], mean[2] = {0.f, 0.f}, lse[2];
@@ -346,15 +375,16 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
   }
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(dq);
-  for (int which = 0; tile < b.words; which ^= 1) {
-    tile = skip_tiles(b.todo, tile + 1, b.words, groups() - 1);
-    tiles.fetch(tile, which ^ 1);
+  for (int which = 0; tile < b.words; which = next_stage(which)) {
+    tile = next;
+    next = walk.next(groups() - 1);
+    tiles.fetch(next, next_stage(next_stage(which)));
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
       float p[TILES][4], dp[TILES][4];
-      compare(q, room + which * STAGE, p);
-      compare(d, room + which * STAGE + STAGE / 2, dp);
+      compare(q, tiles.at(which, 0), p);
+      compare(d, tiles.at(which, 1), dp);
 #pragma unroll
       for (int n = 0; n < TILES; ++n)
 #pragma unroll
@@ -362,13 +392,13 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
           const float weight = sees(seen[j / 2], n, j) ? __expf(fmaf(scale, p[n][j], -lse[j / 2])) : 0.f;
           dp[n][j] = scale * weight * (dp[n][j] - mean[j / 2]);
         }
-      combine_rows(dq, dp, room + which * STAGE);
+      combine_rows(dq, dp, tiles.at(which, 0));
     }
     meet();
     seen[0] = later[0];
     seen[1] = later[1];
   }
-  lay_out(dq, (float*)all);
+  lay_out(dq, (float*)all, stages(3) / 4);
   for (int n = group(); n < COLUMNS / 2; n += groups())
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -385,7 +415,7 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
 
 // Adds up what the groups have and puts it where a row has 2 D places.
 __device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float* room, float* to, const Block& b) {
-  lay_out(from, room);
+  lay_out(from, room, stages(3) / 4);
   for (int n = group(); n < COLUMNS; n += groups())
 #pragma unroll
     for (int i = 0; i < 2; ++i)
@@ -399,14 +429,16 @@ __device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float*
 __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved,
                                           const unsigned* ways, float* to, int part, int parts, int block, int heads, int rows,
                                           float scale, const Block& b, unsigned char* all) {
-  const unsigned room = (unsigned)__cvta_generic_to_shared(all) + group() * 2 * STAGE;
   __shared__ float numbers_of[BACKWARD_GROUPS][2][WORD];  // log of the sum and mean
   __shared__ unsigned bits_of[BACKWARD_GROUPS][2][WORD];
   float(&numbers)[2][WORD] = numbers_of[group()];
   unsigned(&bits)[2][WORD] = bits_of[group()];
   const int warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const long first = b.base * out_pitch + b.head * D;
-  const Stages tiles = {query + b.base * q_pitch + b.head * D, dout + first, q_pitch, out_pitch, room, rows};
+  const Stages<3> tiles = {{query + b.base * q_pitch + b.head * D, dout + first, out + first},
+                           {q_pitch, out_pitch, out_pitch},
+                           (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
+                           rows};
   // Four threads share a query of a tile: they take its mean together, and the first keeps it, the second the log of the sum, the
   // others a word of bits each.
   const int asked = threadIdx.x % GROUP / 4, word = 2 * block + t % 2;
@@ -414,24 +446,17 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
   unsigned bit = 0;
   const auto bring = [&](int tile) {
     const int r = tile * WORD + asked;
-    float mean = 0.f;
-    if (r < rows) {
-      const Half *a = out + first + r * out_pitch + t * (D / 4), *c = dout + first + r * out_pitch + t * (D / 4);
-#pragma unroll
-      for (int i = 0; i < D / 4; i += 4) {
-        const float4 x = stored_four(a + i), y = stored_four(c + i);
-        mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
-        mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
-      }
-    }
-    number = row_sum(mean);
+    number = 0.f;
     bit = 0;
     if (r >= rows) return;
     if (t == 1) number = saved[(b.item * heads + b.head) * rows + r];
     if (t >= 2 && word < b.words) bit = ways[(b.base + r) * b.words + word];
   };
-  int tile = skip_tiles(b.todo, 0, b.words, part * groups() + group());
+  const int skipped = parts * groups() - 1;
+  Walk walk(b);
+  int tile = walk.next(part * groups() + group()), next = walk.next(skipped);
   tiles.fetch(tile, 0);
+  tiles.fetch(next, 1);
   bring(tile);
   unsigned k[STEPS][4], v[STEPS][4];
   float dk[COLUMNS][4], dv[COLUMNS][4];
@@ -439,16 +464,27 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
   take_rows(value + b.base * v_pitch + b.key_head * D, v_pitch, b.row, v);
   clear(dk);
   clear(dv);
-  for (int which = 0; tile < b.words; which ^= 1) {
-    if (t == 0) numbers[1][asked] = number;
+  for (int which = 0; tile < b.words; which = next_stage(which)) {
     if (t == 1) numbers[0][asked] = number;
     if (t >= 2) bits[t - 2][asked] = bit;
-    tile = skip_tiles(b.todo, tile + 1, b.words, parts * groups() - 1);
-    tiles.fetch(tile, which ^ 1);
+    tile = next;
+    next = walk.next(skipped);
+    tiles.fetch(next, next_stage(next_stage(which)));
     bring(tile);
     tiles.await();
+    const unsigned queries = tiles.at(which, 0), slopes = tiles.at(which, 1);
+    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + t * (D / 4);
+    float mean = 0.f;
+#pragma unroll
+    for (int i = 0; i < D / 4; i += 4) {
+      const float4 x = stored_four(mine + i), y = stored_four(mine + MATRIX / 2 + i);
+      mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
+      mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
+    }
+    mean = row_sum(mean);
+    if (t == 0) numbers[1][asked] = mean;
+    meet();
     if (__any_sync(~0u, bits[warp / 2][lane] >> warp % 2 * 16 & 0xffff)) {
-      const unsigned queries = room + which * STAGE, slopes = queries + STAGE / 2;
       float p[TILES][4], ds[TILES][4];
       compare(k, queries, p);
       compare(v, slopes, ds);
