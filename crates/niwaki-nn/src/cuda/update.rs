@@ -16,7 +16,7 @@ fn blocks(length: usize) -> usize {
 
 /// Blocks that share a member's step: so many that those of one large member keep the memory busy.
 fn step_blocks(length: usize) -> usize {
-    (length >> 12).clamp(64, 4096)
+    (length >> 12).max(64)
 }
 
 /// Settings per member: rate and Adam's two corrections.
