@@ -143,9 +143,20 @@ impl Device {
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
             let mut driver_version = 0;
             sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;
-            let create =
-                || result::stream::create(result::stream::StreamKind::NonBlocking).named("cuStreamCreate");
-            let (stream, aside) = (create()?, create()?);
+            let (mut last, mut first) = (0, 0);
+            sys::cuCtxGetStreamPriorityRange(&mut last, &mut first)
+                .result()
+                .named("cuCtxGetStreamPriorityRange")?;
+            let create = |priority| {
+                let mut stream = std::ptr::null_mut();
+                let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+                sys::cuStreamCreateWithPriority(&mut stream, flags, priority)
+                    .result()
+                    .named("cuStreamCreateWithPriority")?;
+                Ok(stream)
+            };
+            // Work aside takes what room the other leaves.
+            let (stream, aside) = (create(first)?, create(last)?);
             let mark =
                 || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).named("cuEventCreate");
             let (forked, joined) = (mark()?, mark()?);

@@ -136,7 +136,8 @@ fn ask<'a>(
             (rest, given) = (others, end);
         }
     }
-    let answer = |Question { span, seen, wanted, .. }: &mut Question<'_>| surrogate(span.clone(), seen, wanted);
+    let answer =
+        |Question { span, seen, wanted, .. }: &mut Question<'_>| surrogate(span.clone(), seen, wanted);
     match &mut questions[..] {
         // To wake others takes longer.
         [only] => answer(only),
