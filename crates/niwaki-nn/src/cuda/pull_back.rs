@@ -84,7 +84,10 @@ impl Cuda {
             }
         }
         match some {
-            Some((copies, _)) => copies.collect(device, kernels, gradient.at),
+            Some((copies, _)) => {
+                copies.collect(device, kernels, gradient.at())?;
+                gradient.sum_squares(device, kernels)
+            }
             None => Ok(()),
         }
     }

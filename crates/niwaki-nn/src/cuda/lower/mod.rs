@@ -13,7 +13,7 @@ pub(crate) use shared::{Combine, Partial};
 pub(crate) use units::Program;
 
 use super::blas::{Blas, Precision};
-use super::kernels::{CHOOSE, Kernels};
+use super::kernels::{CHOOSE, Kernels, STEP};
 use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
@@ -41,6 +41,17 @@ pub(crate) fn padded(graph: &Graph) -> usize {
     graph.layout().len().next_multiple_of(64)
 }
 
+/// Scalars of a gradient whose squares are summed together.
+const CHUNK: usize = 1 << 14;
+
+/// Chunks whose sums are worth a launch of their own while the backward pass goes on.
+const WORTH_IT: usize = 64;
+
+/// Chunks of a member's gradient.
+pub(crate) fn chunks(length: usize) -> usize {
+    length.div_ceil(CHUNK)
+}
+
 /// Addresses of one pass: everything starts at the pass's first member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
@@ -56,6 +67,8 @@ pub(crate) struct Addresses {
     pub(crate) rounded: Option<u64>,
     /// Gradients `[member, length]`.
     pub(crate) gradient: u64,
+    /// Sums of squares of their chunks, where they are wanted.
+    pub(crate) squares: Option<u64>,
     /// Inputs of scalars by position of their value; 0 for values in the arena.
     pub(crate) inputs: Vec<u64>,
     /// Integers by position.
@@ -273,10 +286,31 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
-        for step in tools.plan.backward() {
+        let lasts = lasts(tools.graph, tools.plan.backward());
+        let mut summed = chunks(lowering.length());
+        for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
+            let complete = chunks(complete_from(tools.graph, &lasts, place));
+            if complete + WORTH_IT <= summed {
+                lowering.sum_squares(complete..summed, true)?;
+                summed = complete;
+            }
         }
+        lowering.tape.wait();
+        lowering.sum_squares(0..summed, false)?;
         Ok(lowering.finish())
+    }
+
+    /// Sums the squares of some chunks of the gradients, where they are wanted.
+    fn sum_squares(&mut self, which: Range<usize>, aside: bool) -> Result<()> {
+        let Some(squares) = self.addresses.squares else { return Ok(()) };
+        let (length, grid) = (self.length(), (which.len(), self.addresses.members, 1));
+        let arguments =
+            super::tape::arguments![self.addresses.gradient, squares, which.start, chunks(length), length];
+        self.aside = aside;
+        let launched = self.launch("norm", (STEP, "sum_squares"), grid, 256, 0, arguments);
+        self.aside = false;
+        launched
     }
 
     fn op_forward(&mut self, position: usize) -> Result<()> {
@@ -467,6 +501,52 @@ impl<'a> Lowering<'a> {
     }
 }
 
+/// For each parameter, the place of the last step of a backward pass that may write its gradient; `None` where none does.
+fn lasts(graph: &Graph, backward: &[Backward]) -> Vec<Option<usize>> {
+    let mut lasts = vec![None; graph.layout().slices().len()];
+    for (place, step) in backward.iter().enumerate() {
+        for param in graph.ops()[step.op].reads().params {
+            lasts[param.0] = Some(place);
+        }
+    }
+    lasts
+}
+
+/// The scalar from which on a gradient is complete after the step at a place.
+fn complete_from(graph: &Graph, lasts: &[Option<usize>], place: usize) -> usize {
+    let slices = graph.layout().slices().iter().zip(lasts);
+    let open = slices.filter(|(_, last)| last.is_some_and(|last| last > place));
+    open.map(|(slice, _)| slice.offset + slice.len()).max().unwrap_or(0)
+}
+
 fn unplanned(what: &str) -> Error {
     super::device::refused(format!("the plan has no place for {what} that the program needs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Init;
+    use crate::ops::Activation;
+
+    #[test]
+    fn gradients_are_complete_from_the_end_on() {
+        let mut g = Graph::new();
+        let x = g.scalars("x", 1, 4);
+        let first = g.param("first", &[4, 4], Init::Zeros).unwrap();
+        let second = g.param("second", &[4, 4], Init::Zeros).unwrap();
+        let unread = g.param("unread", &[8], Init::Zeros).unwrap();
+        let y = g.linear(x, first, None, Activation::None).unwrap();
+        let z = g.linear(y, second, None, Activation::None).unwrap();
+        let again = g.linear(z, first, None, Activation::None).unwrap();
+        let plan = Plan::training(&g, &[again]);
+        let lasts = lasts(&g, plan.backward());
+        // Steps: again, z, y. The first weight is read twice, so its gradient is complete with the last of them.
+        assert_eq!([first, second, unread].map(|param| lasts[param.0]), [Some(2), Some(1), None]);
+        let ends = [first, second].map(|param| {
+            let slice = g.layout().slice(param);
+            slice.offset + slice.len()
+        });
+        assert_eq!([0, 1, 2].map(|place| complete_from(&g, &lasts, place)), [ends[1], ends[0], 0]);
+    }
 }
