@@ -195,6 +195,19 @@ impl Device {
         }
     }
 
+    /// Marks this place in the queue aside.
+    pub(crate) fn mark_aside(&self, event: &Event) -> Result<()> {
+        // SAFETY: event and stream are live.
+        unsafe { result::event::record(event.at, self.aside).named("cuEventRecord") }
+    }
+
+    /// What is queued from now on waits for a mark.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are live.
+        unsafe { result::stream::wait_event(self.stream, event.at, flags).named("cuStreamWaitEvent") }
+    }
+
     /// Waits for everything queued.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream lives as long as `self`.

@@ -153,8 +153,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) done: Vec<bool>,
     /// Whether kernels are launched aside.
     pub(crate) aside: bool,
-    /// What products aside read.
-    read_aside: Vec<Range<u64>>,
+    /// What products aside read, and their places on the tape.
+    read_aside: Vec<(Range<u64>, usize)>,
     /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
     folded: Vec<bool>,
     /// Perceptrons that one kernel computes, by position of their last layer.
@@ -341,12 +341,14 @@ impl<'a> Lowering<'a> {
             .zip(&step.writes)
             .filter(|(_, write)| matches!(write, Some(Write::Set | Write::Add)));
         let written = written.map(|(operand, _)| operand).chain(op.outputs());
-        let overwritten = written
-            .filter_map(|value| self.cotangent_range(value))
-            .any(|range| self.read_aside.iter().any(|read| read.start < range.end && range.start < read.end));
-        if several || overwritten {
-            self.tape.wait();
-            self.read_aside.clear();
+        let written: Vec<Range<u64>> = written.filter_map(|value| self.cotangent_range(value)).collect();
+        let overwritten =
+            |read: &Range<u64>| written.iter().any(|range| read.start < range.end && range.start < read.end);
+        let readers = self.read_aside.iter().filter(|(read, _)| several || overwritten(read));
+        // What was queued aside before the last of them has then run, too.
+        if let Some(last) = readers.map(|&(_, place)| place).max() {
+            self.tape.wait_for(last);
+            self.read_aside.retain(|&(_, place)| place > last);
         }
     }
 
@@ -355,10 +357,10 @@ impl<'a> Lowering<'a> {
         Some(at..at + self.cotangent_bytes(value) as u64)
     }
 
-    /// Notes what a product aside reads.
-    pub(crate) fn reads_aside(&mut self, view: View) {
+    /// Notes what a product aside reads, at its place on the tape.
+    pub(crate) fn reads_aside(&mut self, view: View, place: usize) {
         let bytes = view.rows * view.pitch * bytes(view.half);
-        self.read_aside.push(view.at..view.at + bytes as u64);
+        self.read_aside.push((view.at..view.at + bytes as u64, place));
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {
