@@ -53,19 +53,23 @@ const WIDEST: usize = 128;
 const TILE: usize = 32;
 
 /// Rows of a block: MANY there.
-const MANY: usize = 64;
+fn rows_of_block(half: bool) -> usize {
+    if half { 32 } else { 64 }
+}
 
-/// Threads of a group, 32 for each sixteen rows of a block.
-const BLOCK: u32 = 128;
+/// Threads of a block, or where all is in halves of each of its groups: 32 for sixteen rows.
+fn block(half: bool) -> u32 {
+    2 * rows_of_block(half) as u32
+}
 
 /// Shared memory of a block: two tiles of two matrices, in rows of the next eight columns and four that keep banks apart.
 const fn stages(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
 }
 
-/// The same for a group of threads where all is in halves: three tiles of so many matrices, whose rows are eight longer.
+/// The same for a group of threads where all is in halves: two tiles of so many matrices, whose rows are eight longer.
 const fn stages_of_halves(head_width: usize, matrices: usize) -> u32 {
-    (3 * matrices * TILE * (head_width + 8) * SCALAR / 2) as u32
+    (2 * matrices * TILE * (head_width + 8) * SCALAR / 2) as u32
 }
 
 /// Matrices of a stage in the forward and in the backward pass.
@@ -81,10 +85,10 @@ fn groups(head_width: usize, tiles: usize) -> [usize; 2] {
     most.map(|most| most.min(tiles))
 }
 
-/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, one on a
+/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
 /// multiprocessor, where there are so few.
 fn parts(multiprocessors: usize, blocks: usize, tiles: usize, groups: usize) -> usize {
-    let sets = multiprocessors / blocks.max(1);
+    let sets = 2 * multiprocessors / blocks.max(1);
     sets.saturating_sub(1).clamp(1, tiles.div_ceil(2 * groups).clamp(1, 8))
 }
 
@@ -179,7 +183,7 @@ impl OnCuda for AttendTree {
                 .with(scale);
             let grid = ((to.items() * a.heads).div_ceil(4), 1, 1);
             let kernel = (row_unit(a.head_width, half), "tree_row");
-            return to.launch("tree attention", kernel, grid, BLOCK, 0, arguments);
+            return to.launch("tree attention", kernel, grid, 128, 0, arguments);
         }
         let ways = to.ways(a, rows, half)?;
         let arguments = all
@@ -190,7 +194,7 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        let grid = (rows.div_ceil(MANY), a.heads, to.items());
+        let grid = (rows.div_ceil(rows_of_block(half)), a.heads, to.items());
         let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
         let (groups, shared) = match half {
             true => {
@@ -199,7 +203,7 @@ impl OnCuda for AttendTree {
             }
             false => (1, stages(a.head_width)),
         };
-        to.launch("tree attention", kernel, grid, groups * BLOCK, groups * shared, arguments)
+        to.launch("tree attention", kernel, grid, groups * block(half), groups * shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -221,7 +225,7 @@ impl OnCuda for AttendTree {
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
         let ways = to.ways(a, rows, half)?;
         let (unit, scale) = (unit(a.head_width, to.tools.precision, half), a.scale as f32);
-        let grid = (rows.div_ceil(MANY), a.heads, items);
+        let grid = (rows.div_ceil(rows_of_block(half)), a.heads, items);
         if half {
             let wanted = at(1).is_some() || at(2).is_some();
             let (tiles, blocks) = (rows.div_ceil(TILE), grid.0 * grid.1 * grid.2);
@@ -245,7 +249,14 @@ impl OnCuda for AttendTree {
                 .with(scale);
             let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
             let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
-            to.launch("tree attention'", (unit, "tree_backward"), grid, groups * BLOCK, shared, arguments)?;
+            to.launch(
+                "tree attention'",
+                (unit, "tree_backward"),
+                grid,
+                groups * block(half),
+                shared,
+                arguments,
+            )?;
             if !wanted {
                 return Ok(());
             }
@@ -274,7 +285,7 @@ impl OnCuda for AttendTree {
             .with(rows)
             .with(scale);
         let shared = stages(a.head_width);
-        to.launch("tree attention'", (unit, "tree_backward_query"), grid, BLOCK, shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_query"), grid, block(half), shared, arguments)?;
         if at(1).is_none() && at(2).is_none() {
             return Ok(());
         }
@@ -286,7 +297,7 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        to.launch("tree attention'", (unit, "tree_backward_key"), grid, BLOCK, shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_key"), grid, block(half), shared, arguments)?;
         let count = items * rows * 2 * narrow;
         let arguments = arguments![parts, at(1), k, at(2), v, add(1), add(2)]
             .with(a.heads)
@@ -348,11 +359,12 @@ impl Lowering<'_> {
 
     /// Found once for all ops of a tape that share their parents.
     fn ways(&mut self, a: &TreeAttention, rows: usize, half: bool) -> Result<Ways> {
-        let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(MANY));
+        let (count, words, blocks) =
+            (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(rows_of_block(half)));
         let halves = words.div_ceil(32);
         let (of_rows, of_blocks) = (count * words * SCALAR, self.items() * blocks * halves * SCALAR);
         let bytes = of_rows + 2 * of_blocks;
-        let (at, first) = self.once(Once::Ways(a.parent.position()), bytes);
+        let (at, first) = self.once(Once::Ways { parent: a.parent.position(), half }, bytes);
         let (seen, seeing) = (at + of_rows as u64, at + (of_rows + of_blocks) as u64);
         if first {
             self.tape.zero("tree attention", at, bytes);
@@ -431,10 +443,10 @@ mod tests {
 
     #[test]
     fn few_blocks_are_cut_into_parts() {
-        // 63 blocks on 132 multiprocessors: two sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room for
-        // 13, but 13 tiles are worth three, and one tile is worth one.
+        // 117 blocks on 132 multiprocessors: two sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room for
+        // many, but 13 tiles are worth three, and one tile is worth one.
         assert_eq!(
-            [parts(132, 63, 13, 3), parts(132, 504, 13, 3), parts(132, 9, 13, 3), parts(132, 1, 1, 1)],
+            [parts(132, 117, 13, 3), parts(132, 936, 13, 3), parts(132, 9, 13, 3), parts(132, 1, 1, 1)],
             [1, 1, 3, 1]
         );
     }

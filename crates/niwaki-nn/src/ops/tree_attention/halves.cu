@@ -1,5 +1,5 @@
 // The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. A block's threads are
-// groups of 128: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch:
+// groups of two warps: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch:
 // blocks for the queries' cotangents, and beside them blocks for the keys' and values'. Sums have one order: same bits every time.
 // With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. Constant:
 // TREE_DEPTH, the columns of a head, a multiple of 16.
@@ -10,8 +10,8 @@
 #define COLUMNS (D / 8)    // of eight columns
 #define TILES (WORD / 8)   // of eight rows of a tile
 #define MATRIX (WORD * PITCH * 2)  // bytes of a tile's rows
-#define AHEAD 3            // tiles that are there or on their way
-#define GROUP 128          // threads that work together
+#define AHEAD 2            // tiles that are there or on their way
+#define GROUP 64           // threads that work together
 #define FORWARD_GROUPS (D <= 64 ? 4 : 2)   // most that a block has
 #define BACKWARD_GROUPS (D <= 64 ? 3 : 2)
 #define KEPT (COLUMNS * 4) // sums of a thread
@@ -20,7 +20,7 @@ __device__ __forceinline__ int group() { return threadIdx.x / GROUP; }
 __device__ __forceinline__ int groups() { return blockDim.x / GROUP; }
 
 // Waits for all threads of this group.
-__device__ __forceinline__ void meet() { asm volatile("bar.sync %0, 128;" ::"r"(group() + 1) : "memory"); }
+__device__ __forceinline__ void meet() { asm volatile("bar.sync %0, 64;" ::"r"(group() + 1) : "memory"); }
 
 __device__ __forceinline__ unsigned two_halves(float low, float high) {
   unsigned both;
@@ -151,14 +151,12 @@ template <int N> struct Stages {
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // Waits until all threads have all tiles but the last two.
+  // Waits until all threads have all tiles but the last.
   __device__ __forceinline__ void await() const {
-    asm volatile("cp.async.wait_group 2;" ::: "memory");
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
     meet();
   }
 };
-
-__device__ __forceinline__ int next_stage(int which) { return which == AHEAD - 1 ? 0 : which + 1; }
 
 // Bytes of a group's stages of so many matrices.
 constexpr __device__ int stages(int matrices) { return AHEAD * matrices * MATRIX; }
@@ -250,7 +248,7 @@ struct Walk {
   const Half *query, long q_pitch, const Half *key, long k_pitch, const Half *value, long v_pitch
 
 // Block: MANY rows of a head of an item. saved = log of the sum [item, heads, rows].
-extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS)
+extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 2 : 1)
     tree_forward(TREE_OPERANDS, Half* out, long out_pitch, float* saved, const unsigned* ways, const unsigned* seen_tiles,
                  int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
@@ -260,18 +258,16 @@ extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS)
                            (unsigned)__cvta_generic_to_shared(room) + group() * stages(2),
                            rows};
   Walk walk(b);
-  int tile = walk.next(group()), next = walk.next(groups() - 1);
+  int tile = walk.next(group());
   tiles.fetch(tile, 0);
-  tiles.fetch(next, 1);
   unsigned seen[2], later[2], q[STEPS][4];
   b.look(ways, tile, seen);
   float sum[COLUMNS][4], top[2] = {-3.0e38f, -3.0e38f}, total[2] = {0.f, 0.f};
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(sum);
-  for (int which = 0; tile < b.words; which = next_stage(which)) {
-    tile = next;
-    next = walk.next(groups() - 1);
-    tiles.fetch(next, next_stage(next_stage(which)));
+  for (int which = 0; tile < b.words; which ^= 1) {
+    tile = walk.next(groups() - 1);
+    tiles.fetch(tile, which ^ 1);
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
@@ -353,9 +349,8 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
                            (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
                            rows};
   Walk walk(b);
-  int tile = walk.next(group()), next = walk.next(groups() - 1);
+  int tile = walk.next(group());
   tiles.fetch(tile, 0);
-  tiles.fetch(next, 1);
   unsigned seen[2], later[2], q[STEPS][4], d[STEPS][4];
   b.look(ways, tile, seen);
   float dq[COLUMNS][4], mean[2] = {0.f, 0.f}, lse[2];
@@ -375,10 +370,9 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
   }
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(dq);
-  for (int which = 0; tile < b.words; which = next_stage(which)) {
-    tile = next;
-    next = walk.next(groups() - 1);
-    tiles.fetch(next, next_stage(next_stage(which)));
+  for (int which = 0; tile < b.words; which ^= 1) {
+    tile = walk.next(groups() - 1);
+    tiles.fetch(tile, which ^ 1);
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
@@ -429,19 +423,19 @@ __device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float*
 __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved,
                                           const unsigned* ways, float* to, int part, int parts, int block, int heads, int rows,
                                           float scale, const Block& b, unsigned char* all) {
-  __shared__ float numbers_of[BACKWARD_GROUPS][2][WORD];  // log of the sum and mean
-  __shared__ unsigned bits_of[BACKWARD_GROUPS][2][WORD];
+  __shared__ __align__(16) float numbers_of[BACKWARD_GROUPS][2][WORD];  // log of the sum and mean
+  __shared__ __align__(16) unsigned bits_of[BACKWARD_GROUPS][WORD];
   float(&numbers)[2][WORD] = numbers_of[group()];
-  unsigned(&bits)[2][WORD] = bits_of[group()];
+  unsigned(&bits)[WORD] = bits_of[group()];
   const int warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const long first = b.base * out_pitch + b.head * D;
   const Stages<3> tiles = {{query + b.base * q_pitch + b.head * D, dout + first, out + first},
                            {q_pitch, out_pitch, out_pitch},
                            (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
                            rows};
-  // Four threads share a query of a tile: they take its mean together, and the first keeps it, the second the log of the sum, the
-  // others a word of bits each.
-  const int asked = threadIdx.x % GROUP / 4, word = 2 * block + t % 2;
+  // Two threads share a query of a tile: they take its mean together, and the first brings the log of the sum, the second the bits.
+  const int asked = threadIdx.x % GROUP / 2;
+  const bool first_half = threadIdx.x % 2 == 0;
   float number = 0.f;
   unsigned bit = 0;
   const auto bring = [&](int tile) {
@@ -449,14 +443,13 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
     number = 0.f;
     bit = 0;
     if (r >= rows) return;
-    if (t == 1) number = saved[(b.item * heads + b.head) * rows + r];
-    if (t >= 2 && word < b.words) bit = ways[(b.base + r) * b.words + word];
+    if (first_half) number = saved[(b.item * heads + b.head) * rows + r];
+    else bit = ways[(b.base + r) * b.words + block];
   };
   const int skipped = parts * groups() - 1;
   Walk walk(b);
-  int tile = walk.next(part * groups() + group()), next = walk.next(skipped);
+  int tile = walk.next(part * groups() + group());
   tiles.fetch(tile, 0);
-  tiles.fetch(next, 1);
   bring(tile);
   unsigned k[STEPS][4], v[STEPS][4];
   float dk[COLUMNS][4], dv[COLUMNS][4];
@@ -464,39 +457,40 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
   take_rows(value + b.base * v_pitch + b.key_head * D, v_pitch, b.row, v);
   clear(dk);
   clear(dv);
-  for (int which = 0; tile < b.words; which = next_stage(which)) {
-    if (t == 1) numbers[0][asked] = number;
-    if (t >= 2) bits[t - 2][asked] = bit;
-    tile = next;
-    next = walk.next(skipped);
-    tiles.fetch(next, next_stage(next_stage(which)));
+  for (int which = 0; tile < b.words; which ^= 1) {
+    if (first_half) numbers[0][asked] = number;
+    else bits[asked] = bit;
+    tile = walk.next(skipped);
+    tiles.fetch(tile, which ^ 1);
     bring(tile);
     tiles.await();
     const unsigned queries = tiles.at(which, 0), slopes = tiles.at(which, 1);
-    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + t * (D / 4);
+    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + (first_half ? 0 : D / 2);
     float mean = 0.f;
 #pragma unroll
-    for (int i = 0; i < D / 4; i += 4) {
+    for (int i = 0; i < D / 2; i += 4) {
       const float4 x = stored_four(mine + i), y = stored_four(mine + MATRIX / 2 + i);
       mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
       mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
     }
-    mean = row_sum(mean);
-    if (t == 0) numbers[1][asked] = mean;
+    mean += __shfl_xor_sync(~0u, mean, 1);
+    if (first_half) numbers[1][asked] = mean;
     meet();
-    if (__any_sync(~0u, bits[warp / 2][lane] >> warp % 2 * 16 & 0xffff)) {
+    if (__any_sync(~0u, bits[lane] >> warp * 16 & 0xffff)) {
       float p[TILES][4], ds[TILES][4];
       compare(k, queries, p);
       compare(v, slopes, ds);
 #pragma unroll
-      for (int n = 0; n < TILES; ++n)
+      for (int n = 0; n < TILES; ++n) {
+        const float2 lse = *(const float2*)&numbers[0][8 * n + 2 * t], middle = *(const float2*)&numbers[1][8 * n + 2 * t];
+        const uint2 both = *(const uint2*)&bits[8 * n + 2 * t];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const int c = 8 * n + 2 * t + j % 2;
-          const bool seen = bits[warp / 2][c] >> (warp % 2 * 16 + g + 8 * (j / 2)) & 1;
-          p[n][j] = seen ? __expf(fmaf(scale, p[n][j], -numbers[0][c])) : 0.f;
-          ds[n][j] = seen ? scale * p[n][j] * (ds[n][j] - numbers[1][c]) : 0.f;
+          const float weight = __expf(fmaf(scale, p[n][j], j % 2 ? -lse.y : -lse.x));
+          p[n][j] = (j % 2 ? both.y : both.x) >> (warp * 16 + g + 8 * (j / 2)) & 1 ? weight : 0.f;
+          ds[n][j] = scale * p[n][j] * (ds[n][j] - (j % 2 ? middle.y : middle.x));
         }
+      }
       combine_rows(dv, p, slopes);
       combine_rows(dk, ds, queries);
     }
@@ -509,7 +503,7 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
 
 // Of `1 + parts` sets of blocks the first takes queries, if their cotangent is wanted, the others share out the keys' and values'
 // work: sums [item, heads, parts, rows, 2, D].
-extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS)
+extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 2 : 1)
     tree_backward(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved, const unsigned* ways,
                   const unsigned* seen_tiles, const unsigned* seeing_tiles, const float2* turns, Half* dquery, long dq_pitch,
                   int add, float* sums, int parts, int heads, int key_heads, int rows, float scale) {

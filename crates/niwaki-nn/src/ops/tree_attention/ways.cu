@@ -1,6 +1,11 @@
 // Which rows of a tree see which, as bits; all rows of an item lie one after the other, ancestors first.
 
-#define MANY 64  // rows of a block, 16 of each warp
+// Rows of a block, 16 of each warp: fewer in halves, where several groups of warps share out the tiles.
+#ifdef TREE_DEPTH
+#define MANY 32
+#else
+#define MANY 64
+#endif
 #define WORD 32  // rows of a tile: bits of a word
 
 // Bits of the rows that each row sees, [item, rows, words]; then, as bits too, the tiles of rows that the rows of each block see,
