@@ -86,8 +86,8 @@ pub(crate) struct Addresses {
 pub(crate) enum Once {
     /// A transposed weight, by position of the parameter.
     Transposed { param: usize, half: bool },
-    /// The rows that each row of a tree sees, by position of the index of parents, for kernels of halves or of floats.
-    Ways { parent: usize, half: bool },
+    /// The rows that each row of a tree sees, by position of the index of parents, for blocks of so many rows.
+    Ways { parent: usize, many: usize },
     /// A value in f32 that is stored in halves, by position.
     Whole(usize),
     /// How far rows turn, by position of the index of positions, pairs of columns, and the bits of the numbers that say so.

@@ -30,7 +30,7 @@ const KERNELS: &File = &File {
 const HALVES_KERNELS: &File = &File {
     name: "tree-attention-halves",
     source: &[WAYS, include_str!("halves.cu")],
-    constants: &["TREE_DEPTH"],
+    constants: &["TREE_DEPTH", "TREE_MANY"],
     kernels: &[
         ("tree_ways", 0),
         ("tree_forward", MOST_STAGES),
@@ -52,14 +52,18 @@ const WIDEST: usize = 128;
 /// Rows of a tile in shared memory: a word of bits.
 const TILE: usize = 32;
 
-/// Rows of a block: MANY there.
-fn rows_of_block(half: bool) -> usize {
-    if half { 32 } else { 64 }
+/// Rows of a block, MANY there: many where blocks keep the device busy, few where it would be idle.
+const MANY: usize = 64;
+const FEW: usize = 32;
+
+/// Rows of a block where all is in halves.
+fn rows_of_block(multiprocessors: usize, rows: usize, heads: usize, items: usize) -> usize {
+    if rows.div_ceil(MANY) * heads * items < 2 * multiprocessors { FEW } else { MANY }
 }
 
 /// Threads of a block, or where all is in halves of each of its groups: 32 for sixteen rows.
-fn block(half: bool) -> u32 {
-    2 * rows_of_block(half) as u32
+fn threads(many: usize) -> u32 {
+    2 * many as u32
 }
 
 /// Shared memory of a block: two tiles of two matrices, in rows of the next eight columns and four that keep banks apart.
@@ -80,8 +84,12 @@ const MOST_STAGES: u32 = 2 * stages_of_halves(128, 3);
 
 /// Groups of threads that share out a block's tiles in the forward and in the backward pass, as many as a multiprocessor has
 /// registers for: FORWARD_GROUPS and BACKWARD_GROUPS there.
-fn groups(head_width: usize, tiles: usize) -> [usize; 2] {
-    let most = if head_width <= 64 { [4, 3] } else { [2, 2] };
+fn groups(many: usize, head_width: usize, tiles: usize) -> [usize; 2] {
+    let most = match (many, head_width) {
+        (MANY, _) => [1, 1],
+        (_, ..=64) => [4, 3],
+        _ => [2, 2],
+    };
     most.map(|most| most.min(tiles))
 }
 
@@ -93,9 +101,9 @@ fn parts(multiprocessors: usize, blocks: usize, tiles: usize, groups: usize) -> 
 }
 
 /// The kernels of all rows.
-fn unit(head_width: usize, precision: Precision, half: bool) -> Unit {
+fn unit(head_width: usize, precision: Precision, half: bool, many: usize) -> Unit {
     if half {
-        return Unit::sized(HALVES_KERNELS, &[head_width as u8]);
+        return Unit::sized(HALVES_KERNELS, &[head_width as u8, many as u8]);
     }
     Unit::sized(KERNELS, &[1, head_width as u8, TILE as u8, u8::from(precision == Precision::F32)])
 }
@@ -162,7 +170,9 @@ impl OnCuda for AttendTree {
             return Err(Error::Unsupported { op: "tree_attention", reason });
         }
         let half = program.is_half(self.output);
-        Ok(vec![unit(width, program.precision, half), row_unit(width, half)])
+        let sizes = if half { &[MANY, FEW][..] } else { &[MANY] };
+        let all = sizes.iter().map(|&many| unit(width, program.precision, half, many));
+        Ok(all.chain([row_unit(width, half)]).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -185,6 +195,7 @@ impl OnCuda for AttendTree {
             let kernel = (row_unit(a.head_width, half), "tree_row");
             return to.launch("tree attention", kernel, grid, 128, 0, arguments);
         }
+        let many = to.rows_of_block(a, rows, half);
         let ways = to.ways(a, rows, half)?;
         let arguments = all
             .with(to.saved(at))
@@ -194,16 +205,16 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        let grid = (rows.div_ceil(rows_of_block(half)), a.heads, to.items());
-        let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
+        let grid = (rows.div_ceil(many), a.heads, to.items());
+        let kernel = (unit(a.head_width, to.tools.precision, half, many), "tree_forward");
         let (groups, shared) = match half {
             true => {
-                let [groups, _] = groups(a.head_width, rows.div_ceil(TILE));
+                let [groups, _] = groups(many, a.head_width, rows.div_ceil(TILE));
                 (groups as u32, stages_of_halves(a.head_width, MATRICES[0]))
             }
             false => (1, stages(a.head_width)),
         };
-        to.launch("tree attention", kernel, grid, groups * block(half), groups * shared, arguments)
+        to.launch("tree attention", kernel, grid, groups * threads(many), groups * shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -224,12 +235,13 @@ impl OnCuda for AttendTree {
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
         let ways = to.ways(a, rows, half)?;
-        let (unit, scale) = (unit(a.head_width, to.tools.precision, half), a.scale as f32);
-        let grid = (rows.div_ceil(rows_of_block(half)), a.heads, items);
+        let many = to.rows_of_block(a, rows, half);
+        let (unit, scale) = (unit(a.head_width, to.tools.precision, half, many), a.scale as f32);
+        let grid = (rows.div_ceil(many), a.heads, items);
         if half {
             let wanted = at(1).is_some() || at(2).is_some();
             let (tiles, blocks) = (rows.div_ceil(TILE), grid.0 * grid.1 * grid.2);
-            let groups = groups(a.head_width, tiles)[1];
+            let groups = groups(many, a.head_width, tiles)[1];
             let parts = parts(to.tools.multiprocessors, blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
@@ -253,7 +265,7 @@ impl OnCuda for AttendTree {
                 "tree attention'",
                 (unit, "tree_backward"),
                 grid,
-                groups * block(half),
+                groups * threads(many),
                 shared,
                 arguments,
             )?;
@@ -285,7 +297,7 @@ impl OnCuda for AttendTree {
             .with(rows)
             .with(scale);
         let shared = stages(a.head_width);
-        to.launch("tree attention'", (unit, "tree_backward_query"), grid, block(half), shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_query"), grid, threads(many), shared, arguments)?;
         if at(1).is_none() && at(2).is_none() {
             return Ok(());
         }
@@ -297,7 +309,7 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        to.launch("tree attention'", (unit, "tree_backward_key"), grid, block(half), shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_key"), grid, threads(many), shared, arguments)?;
         let count = items * rows * 2 * narrow;
         let arguments = arguments![parts, at(1), k, at(2), v, add(1), add(2)]
             .with(a.heads)
@@ -357,20 +369,25 @@ impl Lowering<'_> {
         Ok(Some(Turned { targets, pitch: queries + 2 * keys, turns }))
     }
 
+    fn rows_of_block(&self, a: &TreeAttention, rows: usize, half: bool) -> usize {
+        let (multiprocessors, items) = (self.tools.multiprocessors, self.items());
+        if half { rows_of_block(multiprocessors, rows, a.heads, items) } else { MANY }
+    }
+
     /// Found once for all ops of a tape that share their parents.
     fn ways(&mut self, a: &TreeAttention, rows: usize, half: bool) -> Result<Ways> {
-        let (count, words, blocks) =
-            (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(rows_of_block(half)));
+        let many = self.rows_of_block(a, rows, half);
+        let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(many));
         let halves = words.div_ceil(32);
         let (of_rows, of_blocks) = (count * words * SCALAR, self.items() * blocks * halves * SCALAR);
         let bytes = of_rows + 2 * of_blocks;
-        let (at, first) = self.once(Once::Ways { parent: a.parent.position(), half }, bytes);
+        let (at, first) = self.once(Once::Ways { parent: a.parent.position(), many }, bytes);
         let (seen, seeing) = (at + of_rows as u64, at + (of_rows + of_blocks) as u64);
         if first {
             self.tape.zero("tree attention", at, bytes);
             let arguments =
                 arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
-            let kernel = (unit(a.head_width, self.tools.precision, half), "tree_ways");
+            let kernel = (unit(a.head_width, self.tools.precision, half, many), "tree_ways");
             self.launch("tree attention", kernel, ((32 * count).div_ceil(128), 1, 1), 128, 0, arguments)?;
         }
         Ok(Ways { rows: at, seen, seeing })
@@ -453,12 +470,20 @@ mod tests {
 
     #[test]
     fn groups_have_room() {
-        for (width, tiles) in [(16, 1), (16, 13), (64, 2), (64, 13), (128, 1), (128, 40)] {
-            for (groups, matrices) in groups(width, tiles).into_iter().zip(MATRICES) {
+        for (many, width, tiles) in
+            [(FEW, 16, 1), (FEW, 64, 13), (FEW, 128, 40), (MANY, 64, 13), (MANY, 128, 40)]
+        {
+            for (groups, matrices) in groups(many, width, tiles).into_iter().zip(MATRICES) {
                 assert!(groups as u32 * stages_of_halves(width, matrices) <= MOST_STAGES, "{width}, {tiles}");
                 assert!((1..=tiles).contains(&groups));
             }
         }
-        assert_eq!([groups(64, 13), groups(128, 13), groups(64, 1)], [[4, 3], [2, 2], [1, 1]]);
+        assert_eq!([groups(FEW, 64, 13), groups(FEW, 128, 13), groups(FEW, 64, 1)], [[4, 3], [2, 2], [1, 1]]);
+    }
+
+    #[test]
+    fn small_blocks_where_the_device_would_be_idle() {
+        // 7 blocks of 64 rows for each of 9 heads are 63; eight members have 504.
+        assert_eq!([1, 8].map(|items| rows_of_block(132, 387, 9, items)), [FEW, MANY]);
     }
 }

@@ -1,8 +1,9 @@
 // The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. A block's threads are
-// groups of two warps: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch:
-// blocks for the queries' cotangents, and beside them blocks for the keys' and values'. Sums have one order: same bits every time.
-// With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. Constant:
-// TREE_DEPTH, the columns of a head, a multiple of 16.
+// groups: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch: blocks for
+// the queries' cotangents, and beside them blocks for the keys' and values'. Sums have one order: same bits every time.
+// With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. Constants:
+// TREE_DEPTH, the columns of a head, a multiple of 16; TREE_MANY, the rows of a block: 32 where so few blocks share the device that
+// groups are worth it, else 64.
 
 #define D TREE_DEPTH
 #define PITCH (D + 8)      // of a tile's rows: eight of them start in different banks
@@ -11,16 +12,17 @@
 #define TILES (WORD / 8)   // of eight rows of a tile
 #define MATRIX (WORD * PITCH * 2)  // bytes of a tile's rows
 #define AHEAD 2            // tiles that are there or on their way
-#define GROUP 64           // threads that work together
-#define FORWARD_GROUPS (D <= 64 ? 4 : 2)   // most that a block has
-#define BACKWARD_GROUPS (D <= 64 ? 3 : 2)
+#define GROUP (2 * MANY)   // threads that work together
+#define FORWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 4 : 2)  // most that a block has
+#define BACKWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 3 : 2)
 #define KEPT (COLUMNS * 4) // sums of a thread
+#define SHARES (GROUP / WORD)  // threads that share a row of a tile
 
 __device__ __forceinline__ int group() { return threadIdx.x / GROUP; }
 __device__ __forceinline__ int groups() { return blockDim.x / GROUP; }
 
 // Waits for all threads of this group.
-__device__ __forceinline__ void meet() { asm volatile("bar.sync %0, 64;" ::"r"(group() + 1) : "memory"); }
+__device__ __forceinline__ void meet() { asm volatile("bar.sync %0, %1;" ::"r"(group() + 1), "n"(GROUP) : "memory"); }
 
 __device__ __forceinline__ unsigned two_halves(float low, float high) {
   unsigned both;
@@ -248,7 +250,7 @@ struct Walk {
   const Half *query, long q_pitch, const Half *key, long k_pitch, const Half *value, long v_pitch
 
 // Block: MANY rows of a head of an item. saved = log of the sum [item, heads, rows].
-extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 512 / (GROUP * FORWARD_GROUPS) : 1)
     tree_forward(TREE_OPERANDS, Half* out, long out_pitch, float* saved, const unsigned* ways, const unsigned* seen_tiles,
                  int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
@@ -424,18 +426,18 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
                                           const unsigned* ways, float* to, int part, int parts, int block, int heads, int rows,
                                           float scale, const Block& b, unsigned char* all) {
   __shared__ __align__(16) float numbers_of[BACKWARD_GROUPS][2][WORD];  // log of the sum and mean
-  __shared__ __align__(16) unsigned bits_of[BACKWARD_GROUPS][WORD];
+  __shared__ __align__(16) unsigned bits_of[BACKWARD_GROUPS][MANY / WORD][WORD];
   float(&numbers)[2][WORD] = numbers_of[group()];
-  unsigned(&bits)[WORD] = bits_of[group()];
+  unsigned(&bits)[MANY / WORD][WORD] = bits_of[group()];
   const int warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const long first = b.base * out_pitch + b.head * D;
   const Stages<3> tiles = {{query + b.base * q_pitch + b.head * D, dout + first, out + first},
                            {q_pitch, out_pitch, out_pitch},
                            (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
                            rows};
-  // Two threads share a query of a tile: they take its mean together, and the first brings the log of the sum, the second the bits.
-  const int asked = threadIdx.x % GROUP / 2;
-  const bool first_half = threadIdx.x % 2 == 0;
+  // A few threads share a query of a tile: they take its mean together; the first brings the log of the sum, the next ones a word of
+  // bits each.
+  const int asked = threadIdx.x % GROUP / SHARES, share = threadIdx.x % SHARES, word = block * (MANY / WORD) + share - 1;
   float number = 0.f;
   unsigned bit = 0;
   const auto bring = [&](int tile) {
@@ -443,8 +445,8 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
     number = 0.f;
     bit = 0;
     if (r >= rows) return;
-    if (first_half) number = saved[(b.item * heads + b.head) * rows + r];
-    else bit = ways[(b.base + r) * b.words + block];
+    if (share == 0) number = saved[(b.item * heads + b.head) * rows + r];
+    if (share > 0 && share <= MANY / WORD && word < b.words) bit = ways[(b.base + r) * b.words + word];
   };
   const int skipped = parts * groups() - 1;
   Walk walk(b);
@@ -458,36 +460,37 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
   clear(dk);
   clear(dv);
   for (int which = 0; tile < b.words; which ^= 1) {
-    if (first_half) numbers[0][asked] = number;
-    else bits[asked] = bit;
+    if (share == 0) numbers[0][asked] = number;
+    if (share > 0 && share <= MANY / WORD) bits[share - 1][asked] = bit;
     tile = walk.next(skipped);
     tiles.fetch(tile, which ^ 1);
     bring(tile);
     tiles.await();
     const unsigned queries = tiles.at(which, 0), slopes = tiles.at(which, 1);
-    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + (first_half ? 0 : D / 2);
+    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + share * (D / SHARES);
     float mean = 0.f;
 #pragma unroll
-    for (int i = 0; i < D / 2; i += 4) {
+    for (int i = 0; i < D / SHARES; i += 4) {
       const float4 x = stored_four(mine + i), y = stored_four(mine + MATRIX / 2 + i);
       mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
       mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
     }
-    mean += __shfl_xor_sync(~0u, mean, 1);
-    if (first_half) numbers[1][asked] = mean;
+#pragma unroll
+    for (int hop = 1; hop < SHARES; hop *= 2) mean += __shfl_xor_sync(~0u, mean, hop);
+    if (share == 0) numbers[1][asked] = mean;
     meet();
-    if (__any_sync(~0u, bits[lane] >> warp * 16 & 0xffff)) {
+    if (__any_sync(~0u, bits[warp / 2][lane] >> warp % 2 * 16 & 0xffff)) {
       float p[TILES][4], ds[TILES][4];
       compare(k, queries, p);
       compare(v, slopes, ds);
 #pragma unroll
       for (int n = 0; n < TILES; ++n) {
         const float2 lse = *(const float2*)&numbers[0][8 * n + 2 * t], middle = *(const float2*)&numbers[1][8 * n + 2 * t];
-        const uint2 both = *(const uint2*)&bits[8 * n + 2 * t];
+        const uint2 both = *(const uint2*)&bits[warp / 2][8 * n + 2 * t];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
           const float weight = __expf(fmaf(scale, p[n][j], j % 2 ? -lse.y : -lse.x));
-          p[n][j] = (j % 2 ? both.y : both.x) >> (warp * 16 + g + 8 * (j / 2)) & 1 ? weight : 0.f;
+          p[n][j] = (j % 2 ? both.y : both.x) >> (warp % 2 * 16 + g + 8 * (j / 2)) & 1 ? weight : 0.f;
           ds[n][j] = scale * p[n][j] * (ds[n][j] - (j % 2 ? middle.y : middle.x));
         }
       }
@@ -503,7 +506,7 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
 
 // Of `1 + parts` sets of blocks the first takes queries, if their cotangent is wanted, the others share out the keys' and values'
 // work: sums [item, heads, parts, rows, 2, D].
-extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 384 / (GROUP * BACKWARD_GROUPS) : 1)
     tree_backward(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved, const unsigned* ways,
                   const unsigned* seen_tiles, const unsigned* seeing_tiles, const float2* turns, Half* dquery, long dq_pitch,
                   int add, float* sums, int parts, int heads, int key_heads, int rows, float scale) {

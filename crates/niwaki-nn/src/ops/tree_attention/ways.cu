@@ -1,8 +1,8 @@
 // Which rows of a tree see which, as bits; all rows of an item lie one after the other, ancestors first.
 
-// Rows of a block, 16 of each warp: fewer in halves, where several groups of warps share out the tiles.
-#ifdef TREE_DEPTH
-#define MANY 32
+// Rows of a block, 16 of each warp.
+#ifdef TREE_MANY
+#define MANY TREE_MANY
 #else
 #define MANY 64
 #endif
