@@ -197,7 +197,7 @@ impl Blas {
                 result::set_matmul_pref_attribute(preference, side, (&raw const alignment).cast(), 4)
                     .map_err(fail("alignment"))?;
             }
-            let found = result::get_matmul_algo_heuristic(
+            let mut found = result::get_matmul_algo_heuristic(
                 self.handle,
                 desc,
                 layouts[0],
@@ -208,12 +208,67 @@ impl Blas {
             )
             .map_err(fail("no algorithm for this product"));
             let _ = result::destroy_matmul_pref(preference);
+            if let (Precision::Bf16, Ok(found)) = (precision, &mut found) {
+                self.unclustered(desc, layouts, found);
+            }
             Ok(Product {
                 desc,
                 layouts,
                 algorithm: found?.algo,
                 onto: if onto == Onto::Matrix { 1.0 } else { 0.0 },
             })
+        }
+    }
+
+    /// Where all blocks of a product fit the device at once, lets each run by itself: to wait until several can start together costs more
+    /// than what they share (H200: 3.9 instead of 4.4 µs for 387 × 576 × 960, 7.6 instead of 8.7 for 387 × 3072 × 576).
+    ///
+    /// # Safety
+    /// Descriptors must be live, and the algorithm one for them.
+    unsafe fn unclustered(
+        &self,
+        desc: sys::cublasLtMatmulDesc_t,
+        layouts: [sys::cublasLtMatrixLayout_t; 3],
+        found: &mut sys::cublasLtMatmulHeuristicResult_t,
+    ) {
+        use sys::cublasLtMatmulAlgoConfigAttributes_t::CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID as CLUSTER;
+        let (alone, mut now, mut written) =
+            (sys::cublasLtClusterShape_t::CUBLASLT_CLUSTER_SHAPE_1x1x1 as u16, 0_u16, 0);
+        let mut changed = found.algo;
+        // SAFETY: descriptors and algorithms are live; a cluster's shape takes two bytes.
+        unsafe {
+            let read = sys::cublasLtMatmulAlgoConfigGetAttribute(
+                &raw const found.algo,
+                CLUSTER,
+                (&raw mut now).cast(),
+                2,
+                &raw mut written,
+            );
+            let clustered = read == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS && now > alone;
+            if !clustered || found.wavesCount > 1.0 {
+                return;
+            }
+            let set = sys::cublasLtMatmulAlgoConfigSetAttribute(
+                &raw mut changed,
+                CLUSTER,
+                (&raw const alone).cast(),
+                2,
+            );
+            let mut checked = sys::cublasLtMatmulHeuristicResult_t { algo: changed, ..*found };
+            let check = sys::cublasLtMatmulAlgoCheck(
+                self.handle,
+                desc,
+                layouts[0],
+                layouts[1],
+                layouts[2],
+                layouts[2],
+                &raw const changed,
+                &raw mut checked,
+            );
+            let fine = [set, check, checked.state] == [sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS; 3];
+            if fine && checked.workspaceSize <= WORKSPACE {
+                found.algo = changed;
+            }
         }
     }
 

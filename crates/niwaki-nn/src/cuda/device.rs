@@ -143,9 +143,20 @@ impl Device {
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
             let mut driver_version = 0;
             sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;
-            let create =
-                || result::stream::create(result::stream::StreamKind::NonBlocking).named("cuStreamCreate");
-            let (stream, aside) = (create()?, create()?);
+            let (mut last, mut first) = (0, 0);
+            sys::cuCtxGetStreamPriorityRange(&mut last, &mut first)
+                .result()
+                .named("cuCtxGetStreamPriorityRange")?;
+            let create = |priority| {
+                let mut stream = std::ptr::null_mut();
+                let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+                sys::cuStreamCreateWithPriority(&mut stream, flags, priority)
+                    .result()
+                    .named("cuStreamCreateWithPriority")?;
+                Ok(stream)
+            };
+            // Work aside takes what room the other leaves.
+            let (stream, aside) = (create(first)?, create(last)?);
             let mark =
                 || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).named("cuEventCreate");
             let (forked, joined) = (mark()?, mark()?);
@@ -182,6 +193,19 @@ impl Device {
             result::event::record(mark, first).named("cuEventRecord")?;
             result::stream::wait_event(then, mark, flags).named("cuStreamWaitEvent")
         }
+    }
+
+    /// Marks this place in the queue aside.
+    pub(crate) fn mark_aside(&self, event: &Event) -> Result<()> {
+        // SAFETY: event and stream are live.
+        unsafe { result::event::record(event.at, self.aside).named("cuEventRecord") }
+    }
+
+    /// What is queued from now on waits for a mark.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: event and stream are live.
+        unsafe { result::stream::wait_event(self.stream, event.at, flags).named("cuStreamWaitEvent") }
     }
 
     /// Waits for everything queued.

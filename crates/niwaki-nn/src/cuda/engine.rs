@@ -2,11 +2,11 @@
 
 use super::blas::{Blas, Precision};
 use super::compile::{Target, cache_folder};
-use super::device::{Buffer, Device, Plain};
+use super::device::{Device, Plain};
 use super::extension::Library;
 use super::kernels::Kernels;
-use super::lower::{Lowering, Program, SCALAR, Tools, padded};
-use super::parameters::Parameters;
+use super::lower::{Lowering, Program, Tools, padded};
+use super::parameters::{Gradient, Parameters};
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Session, Wanted, check_length, no_items};
 use super::storage::halves;
@@ -51,7 +51,7 @@ pub struct Cuda {
     /// The session of the number of items before this one, which programs that go to and fro come back to.
     spare: Option<(usize, Session)>,
     pub(super) parameters: Parameters,
-    pub(super) gradient: Buffer,
+    pub(super) gradient: Gradient,
     update: Update,
     pub(super) kernels: Kernels,
     pub(super) library: Library,
@@ -75,10 +75,8 @@ impl Cuda {
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let parameters = Parameters::new(&device, members, padded(graph), options.precision)?;
-        let gradient = device.allocate(parameters.bytes())?;
-        // Parameters that no output reaches, and the gaps between parameters, keep a gradient of zero.
-        device.zero(gradient.at, parameters.bytes())?;
-        let update = Update::new(&device, members, padded(graph))?;
+        let gradient = Gradient::new(&device, members, padded(graph))?;
+        let update = Update::new(&device, members)?;
         Ok(Self {
             training: Plan::training(graph, outputs),
             alone: Plan::forward_only(graph, outputs),
@@ -198,7 +196,8 @@ impl Cuda {
             flat: Flat {
                 parameters: self.parameters.at(),
                 rounded: self.parameters.rounded_at(),
-                gradient: self.gradient.at,
+                gradient: self.gradient.at(),
+                squares: Some(self.gradient.squares_at()),
             },
             members: self.members,
             items: self.items,
@@ -434,12 +433,12 @@ impl Engine for Cuda {
     }
 
     fn gradient(&self, member: usize) -> Result<Vec<f32>> {
-        self.read_member(self.gradient.at + (member * padded(&self.graph) * SCALAR) as u64)
+        self.read_member(self.gradient.of(member))
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {
         let Self { update, device, kernels, parameters, gradient, graph, .. } = self;
-        update.step(device, kernels, optimiser, rates, parameters, gradient.at, padded(graph))
+        update.step(device, kernels, optimiser, rates, parameters, gradient, padded(graph))
     }
 
     fn state(&self, member: usize) -> Result<(u64, Vec<Vec<f32>>)> {

@@ -66,7 +66,7 @@ pub(crate) const STEP: Unit = Unit::plain(&File {
     source: &[include_str!("kernels/step.cu")],
     constants: &[],
     kernels: &[
-        ("norm_partials", 0),
+        ("sum_squares", 0),
         ("norm_finish", 0),
         ("step_sgd", 0),
         ("step_adam", 0),

@@ -1,9 +1,9 @@
-//! The flat parameters of all members on the device, and their copy in bf16 where products read one.
+//! The flat parameters of all members on the device, and their copy in bf16 where products read one; their gradients.
 
 use super::blas::Precision;
 use super::device::{Buffer, Device};
 use super::kernels::{Kernels, STEP};
-use super::lower::SCALAR;
+use super::lower::{SCALAR, chunks};
 use super::tape::{Tape, arguments};
 use crate::Result;
 use std::ops::Range;
@@ -69,5 +69,51 @@ impl Parameters {
     /// Rounds all of them anew.
     pub(super) fn round_all(&self, device: &Device, kernels: &Kernels) -> Result<()> {
         self.round(device, kernels, 0..self.members)
+    }
+}
+
+/// Gradients `[member, length]` with the sums of squares of their chunks. Whoever writes the ones sees to it that the others follow.
+pub(super) struct Gradient {
+    entries: Buffer,
+    /// `[member, chunk]`, in f64.
+    squares: Buffer,
+    members: usize,
+    length: usize,
+}
+
+impl Gradient {
+    /// Room for the gradients of so many members, all zero: those of parameters that no output reaches, and gaps between parameters,
+    /// stay so.
+    pub(super) fn new(device: &Device, members: usize, length: usize) -> Result<Self> {
+        let (bytes, of_squares) = (members * length * SCALAR, members * chunks(length) * size_of::<f64>());
+        let (entries, squares) = (device.allocate(bytes)?, device.allocate(of_squares)?);
+        device.zero(entries.at, bytes)?;
+        device.zero(squares.at, of_squares)?;
+        Ok(Self { entries, squares, members, length })
+    }
+
+    /// Where they start.
+    pub(super) fn at(&self) -> u64 {
+        self.entries.at
+    }
+
+    /// Where a member's starts.
+    pub(super) fn of(&self, member: usize) -> u64 {
+        self.entries.at + (member * self.length * SCALAR) as u64
+    }
+
+    /// Where the sums of squares start.
+    pub(super) fn squares_at(&self) -> u64 {
+        self.squares.at
+    }
+
+    /// Sums the squares of all chunks anew.
+    pub(super) fn sum_squares(&self, device: &Device, kernels: &Kernels) -> Result<()> {
+        let chunks = chunks(self.length);
+        let mut tape = Tape::default();
+        let arguments = arguments![self.entries.at, self.squares.at, 0_usize, chunks, self.length];
+        let kernel = kernels.get(STEP, "sum_squares")?;
+        tape.kernel("norm", kernel, (chunks, self.members, 1), 256, 0, arguments)?;
+        tape.run(device)
     }
 }

@@ -97,6 +97,7 @@ impl Part {
             parameters: copies.parameters.at(),
             rounded: copies.parameters.rounded_at(),
             gradient: copies.gradient.at,
+            squares: None,
         };
         let wanted = Wanted { flat, members: shares, items: slots, ..*whole };
         let inputs = Inputs::new(device, wanted.tools.graph, shares * slots)?;

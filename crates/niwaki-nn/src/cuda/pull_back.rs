@@ -84,7 +84,10 @@ impl Cuda {
             }
         }
         match some {
-            Some((copies, _)) => copies.collect(device, kernels, gradient.at),
+            Some((copies, _)) => {
+                copies.collect(device, kernels, gradient.at())?;
+                gradient.sum_squares(device, kernels)
+            }
             None => Ok(()),
         }
     }
@@ -109,7 +112,7 @@ fn questions<'a>(members: &Range<usize>, slots: usize, shares: Option<&[Share]>)
     questions
 }
 
-/// The surrogate of a pass, on all cores.
+/// The surrogate of a pass, on all cores where there is work for several.
 fn ask<'a>(
     surrogate: &CotangentFn<'_, f32>,
     mut questions: Vec<Question<'a>>,
@@ -136,7 +139,11 @@ fn ask<'a>(
             (rest, given) = (others, end);
         }
     }
-    questions
-        .par_iter_mut()
-        .for_each(|Question { span, seen, wanted, .. }| surrogate(span.clone(), seen, wanted));
+    let answer =
+        |Question { span, seen, wanted, .. }: &mut Question<'_>| surrogate(span.clone(), seen, wanted);
+    match &mut questions[..] {
+        // To wake others takes longer.
+        [only] => answer(only),
+        many => many.par_iter_mut().for_each(answer),
+    }
 }

@@ -7,7 +7,7 @@
 
 use super::device::{Buffer, Device, Event, Pinned, refused};
 use super::kernels::Kernels;
-use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
+use super::lower::{Addresses, Lowering, SCALAR, Tools, chunks, padded};
 use super::part::{Left, Part, deal, room_for, slots_of};
 use super::tape::Tape;
 use crate::engine::Choosing;
@@ -149,6 +149,8 @@ pub(super) struct Flat {
     /// The parameters in bf16, where products read them so.
     pub(super) rounded: Option<u64>,
     pub(super) gradient: u64,
+    /// Sums of squares of the gradients' chunks, where backward passes make them.
+    pub(super) squares: Option<u64>,
 }
 
 /// Addresses of the inputs, parameters and gradients of a group.
@@ -175,6 +177,7 @@ pub(super) fn addresses(
         parameters: flat.parameters + (members.start * length * SCALAR) as u64,
         rounded: flat.rounded.map(|at| at + (members.start * length * SCALAR / 2) as u64),
         gradient: flat.gradient + (members.start * length * SCALAR) as u64,
+        squares: flat.squares.map(|at| at + (members.start * chunks(length) * size_of::<f64>()) as u64),
         inputs: values.collect(),
         indices: integers
             .map(|(source, buffer)| buffer.at + (skip * source.rows() * SCALAR) as u64)

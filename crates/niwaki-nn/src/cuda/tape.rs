@@ -4,9 +4,11 @@
 //! Knows addresses and launch shapes; nothing of ops or members.
 
 use super::blas::{Blas, Places, Product};
-use super::device::{Device, Named, alone, refused};
+use super::device::{Device, Event, Named, alone, refused};
 use crate::Result;
 use cudarc::driver::{result, sys};
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 
 /// Arguments of a kernel, eight bytes each; a kernel reads the low bytes of what it declares smaller.
@@ -82,16 +84,20 @@ struct Entry {
     work: Work,
     /// Whether it runs aside.
     aside: bool,
-    /// Whether it waits for what runs aside.
-    waits: bool,
+    /// The work aside that it waits for, by place; what was queued aside before that has then run, too.
+    waits: Option<usize>,
 }
 
 /// A list of device work with a label each, and its CUDA graph once captured.
 #[derive(Default)]
 pub(crate) struct Tape {
     works: Vec<Entry>,
-    /// Whether the next work waits for what runs aside.
-    waits: bool,
+    /// The work aside that the next work waits for.
+    waits: Option<usize>,
+    /// The last work aside.
+    last_aside: Option<usize>,
+    /// When works aside that others wait for have run, by place.
+    marks: BTreeMap<usize, Event>,
     /// Whether everything was queued once.
     queued: bool,
     graph: Option<Captured>,
@@ -111,7 +117,7 @@ impl Tape {
         self.kernel_where(label, function, grid, block, shared, arguments, false)
     }
 
-    /// Adds a kernel; one that runs aside reads and writes nothing that what follows writes before [`Tape::wait`].
+    /// Adds a kernel; one that runs aside reads and writes nothing that what follows writes before it waits.
     pub(crate) fn kernel_where(
         &mut self,
         label: &'static str,
@@ -139,17 +145,27 @@ impl Tape {
         self.push(label, Work::Product { product, places }, false);
     }
 
-    /// Adds a product that runs aside: what follows must not write what it reads or writes before [`Tape::wait`].
-    pub(crate) fn product_aside(&mut self, label: &'static str, product: Product, places: Places) {
+    /// Adds a product that runs aside, and gives its place: what follows must not write what it reads or writes before
+    /// [`Tape::wait_for`].
+    pub(crate) fn product_aside(&mut self, label: &'static str, product: Product, places: Places) -> usize {
         self.push(label, Work::Product { product, places }, true);
+        self.works.len() - 1
     }
 
-    /// What follows waits for what runs aside.
+    /// What follows waits for what runs aside up to a place.
+    pub(crate) fn wait_for(&mut self, place: usize) {
+        self.waits = self.waits.max(Some(place));
+    }
+
+    /// What follows waits for all that runs aside.
     pub(crate) fn wait(&mut self) {
-        self.waits = true;
+        self.waits = self.last_aside;
     }
 
     fn push(&mut self, label: &'static str, work: Work, aside: bool) {
+        if aside {
+            self.last_aside = Some(self.works.len());
+        }
         let waits = std::mem::take(&mut self.waits);
         self.works.push(Entry { label, work, aside, waits });
     }
@@ -184,18 +200,24 @@ impl Tape {
 
     /// Queues everything, work aside on the second stream.
     fn queue_all(&mut self, device: &Device, blas: &Blas) -> Result<()> {
-        let mut away = false;
-        for Entry { work, aside, waits, .. } in &mut self.works {
-            if *waits && std::mem::take(&mut away) {
-                device.join()?;
+        let awaited: BTreeSet<usize> = self.works.iter().filter_map(|entry| entry.waits).collect();
+        for (place, Entry { work, aside, waits, .. }) in self.works.iter_mut().enumerate() {
+            if let Some(mark) = waits.and_then(|waits| self.marks.get(&waits)) {
+                device.wait_for(mark)?;
             }
             if *aside {
                 device.fork()?;
-                away = true;
             }
             Self::queue(device, Some(blas), work, *aside)?;
+            if awaited.contains(&place) {
+                let mark = match self.marks.entry(place) {
+                    Occupied(mark) => mark.into_mut(),
+                    Vacant(free) => free.insert(Event::new()?),
+                };
+                device.mark_aside(mark)?;
+            }
         }
-        if away { device.join() } else { Ok(()) }
+        if self.last_aside.is_some() { device.join() } else { Ok(()) }
     }
 
     /// Queues everything: work by work on the first call, then as a CUDA graph. The libraries load their kernels when

@@ -1,17 +1,17 @@
-//! The optimiser on the device: the norm of each member's gradient, then one pass over the flat buffers.
+//! The optimiser on the device: the norm of each member's gradient from its sums of squares, then one pass over the flat buffers.
 
 use super::device::{Buffer, Device, Pinned};
 use super::kernels::{Kernels, STEP};
-use super::lower::SCALAR;
-use super::parameters::Parameters;
+use super::lower::{SCALAR, chunks};
+use super::parameters::{Gradient, Parameters};
 use super::tape::{Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
-/// Blocks that share a member's norm and step: so many that those of one large member keep the memory busy.
-fn blocks(length: usize) -> usize {
-    (length >> 14).clamp(64, 256)
+/// Blocks that share a member's step: so many that those of one large member keep the memory busy.
+fn step_blocks(length: usize) -> usize {
+    (length >> 12).max(64)
 }
 
 /// Settings per member: rate and Adam's two corrections.
@@ -23,7 +23,6 @@ pub(super) struct Update {
     steps: Vec<u64>,
     /// Adam's moments, `[2, member, length]`, once there are some.
     moments: Option<Buffer>,
-    partial: Buffer,
     settings: Buffer,
     norms: Buffer,
     factors: Buffer,
@@ -32,12 +31,11 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub(super) fn new(device: &Device, members: usize, length: usize) -> Result<Self> {
+    pub(super) fn new(device: &Device, members: usize) -> Result<Self> {
         Ok(Self {
             members,
             steps: vec![0; members],
             moments: None,
-            partial: device.allocate(members * blocks(length) * size_of::<f64>())?,
             settings: device.allocate(members * SETTINGS * size_of::<f64>())?,
             norms: device.allocate(members * size_of::<f64>())?,
             factors: device.allocate(members * SCALAR)?,
@@ -63,10 +61,10 @@ impl Update {
         optimiser: &Optimiser,
         rates: &[f64],
         parameters: &Parameters,
-        gradient: u64,
+        gradient: &Gradient,
         length: usize,
     ) -> Result<Vec<f64>> {
-        let (members, blocks) = (self.members, blocks(length));
+        let members = self.members;
         check_members("learning rates", members, rates.len())?;
         let moments = if optimiser.moments() > 0 { self.moments(device, length)? } else { 0 };
         let betas = match optimiser.rule {
@@ -86,26 +84,29 @@ impl Update {
             StepRule::Adam { .. } => 2,
         };
         let mut tape = Tape::default();
-        let wide = (blocks, members, 1);
+        let wide = (step_blocks(length), members, 1);
         let get = |name| kernels.get(STEP, name);
-        let norm = arguments![gradient, self.partial.at, length];
-        tape.kernel("norm", get("norm_partials")?, wide, 256, 0, norm)?;
+        let gradient_at = gradient.at();
         let finish = arguments![
-            self.partial.at,
-            blocks,
+            gradient.squares_at(),
+            chunks(length),
             self.settings.at,
             rule,
             optimiser.clip.unwrap_or(0.0),
             SMALLEST_NORM,
             self.norms.at,
             self.factors.at,
-            members,
         ];
-        tape.kernel("norm", get("norm_finish")?, (members.div_ceil(32), 1, 1), 32, 0, finish)?;
+        tape.kernel("norm", get("norm_finish")?, (members, 1, 1), 256, 0, finish)?;
         match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
-                let step =
-                    arguments![parameters.at(), parameters.rounded_at(), gradient, self.factors.at, length];
+                let step = arguments![
+                    parameters.at(),
+                    parameters.rounded_at(),
+                    gradient_at,
+                    self.factors.at,
+                    length
+                ];
                 tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
                 tape.run(device)?;
             }
@@ -113,7 +114,7 @@ impl Update {
                 let step = arguments![
                     parameters.at(),
                     parameters.rounded_at(),
-                    gradient,
+                    gradient_at,
                     moments,
                     members * length,
                     self.factors.at,

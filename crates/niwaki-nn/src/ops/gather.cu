@@ -16,6 +16,19 @@ extern "C" __global__ void gather_forward_4(const ARRAY* in, const int* index, A
   PUT_FOUR(out, r * width + c, x, half_out);
 }
 
+// Where few rows are gathered by few items: a thread per (row of the operand, column) looks through them in order.
+extern "C" __global__ void gather_backward_few(const ARRAY* dout, const int* index, ARRAY* din, int add, int in_rows, int out_rows,
+                                               int rows, int width, int half_in, int half_out) {
+  ENTRY
+  const long first = (long)(r / in_rows) * out_rows;
+  const int row = (int)(r % in_rows);
+  float sum = 0.f;
+#pragma unroll 8
+  for (int j = 0; j < out_rows; ++j)
+    if (index[first + j] == row) sum += TAKE(dout, (first + j) * width + c, half_out);
+  PUT(din, (long)r * width + c, sum, add, half_in);
+}
+
 // A thread per (item, column) walks the item's rows in order; `din` was zeroed or holds earlier parts.
 extern "C" __global__ void gather_backward(const ARRAY* dout, const int* index, ARRAY* din, int in_rows, int out_rows,
                                            int rows, int width, int half_in, int half_out) {

@@ -99,12 +99,21 @@ mod cuda {
         name: "gather",
         source: &[ENTRIES, include_str!("gather.cu")],
         constants: MIXED,
-        kernels: &[("gather_forward", 0), ("gather_forward_4", 0), ("gather_backward", 0)],
+        kernels: &[
+            ("gather_forward", 0),
+            ("gather_forward_4", 0),
+            ("gather_backward_few", 0),
+            ("gather_backward", 0),
+        ],
     };
 
-    fn program(g: &mut Graph, width: usize) -> Result<Vec<Value>> {
+    /// Gathered rows up to which it is worth it to look through them for each row of the operand, where the device would be idle
+    /// otherwise.
+    const FEW: usize = 64;
+
+    fn program(g: &mut Graph, width: usize, gathered: usize) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, width)?;
-        let index = g.indices("index", 9, ROWS);
+        let index = g.indices("index", gathered, ROWS);
         Ok(vec![g.gather(x, index)?, x])
     }
 
@@ -117,8 +126,9 @@ mod cuda {
 
     impl OnCuda for Gather {
         const CASES: &'static [Case] = &[
-            ("gather", |g| program(g, 18)),
-            ("gather, quads", |g| program(g, 20)),
+            ("gather", |g| program(g, 18, 9)),
+            ("gather, quads", |g| program(g, 20, 9)),
+            ("gather, many", |g| program(g, 20, 70)),
             ("gather, inside", inside),
         ];
 
@@ -156,6 +166,20 @@ mod cuda {
             let Some(write) = step.writes[0] else { return Ok(()) };
             let (from, out) = (to.shape(input), to.shape(output));
             let din = to.cotangent(input)?;
+            let (half_in, half_out) = (to.is_half(input), to.is_half(output));
+            let idle = to.items() * out.width < 1024 * to.tools.multiprocessors;
+            if idle && out.rows <= FEW {
+                let (rows, add) = (to.all_rows(input), write == Write::Add);
+                let arguments = arguments![to.cotangent(output)?, to.integers(index), din, add]
+                    .with(from.rows)
+                    .with(out.rows)
+                    .with(rows)
+                    .with(out.width)
+                    .with(half_in)
+                    .with(half_out);
+                let kernel = (to.mixed(KERNELS), "gather_backward_few");
+                return to.per_entry("gather'", kernel, rows, out.width, arguments);
+            }
             if write == Write::Set {
                 let bytes = to.cotangent_bytes(input);
                 to.tape.zero("gather'", din, bytes);
@@ -169,8 +193,8 @@ mod cuda {
                 out.rows,
                 items,
                 out.width,
-                to.is_half(input),
-                to.is_half(output),
+                half_in,
+                half_out,
             ];
             to.per_entry("gather'", (to.mixed(KERNELS), "gather_backward"), items, out.width, arguments)
         }

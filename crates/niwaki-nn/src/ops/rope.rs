@@ -202,7 +202,7 @@ mod cuda {
 
     impl Lowering<'_> {
         /// Cosine and sine of every row and pair, found once for all ops of a tape that turn alike.
-        fn turns(&mut self, rope: &Rope, pairs: usize) -> Result<u64> {
+        pub(crate) fn turns(&mut self, rope: &Rope, pairs: usize) -> Result<u64> {
             let Rope { rotary, position, output, .. } = *rope;
             let Rotary { base, factor, low, high, original } = rotary;
             let rows = self.all_rows(output);

@@ -1,12 +1,16 @@
-// out[r, s] = scale query[r] . key[s] within the item: rows counts query rows, width counts key rows.
+// out[r, s] = scale query[r] . key[s] within the item: rows counts query rows, width counts key rows; a warp per entry.
 extern "C" __global__ void score_forward(const float* query, const float* key, float* out, int query_rows, int depth,
                                          float scale, int rows, int width) {
-  ENTRY
+  const unsigned entry = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (entry >= (unsigned)rows * (unsigned)width) return;
+  const unsigned r = entry / (unsigned)width, c = entry % (unsigned)width;
   const float* q = query + (long)r * depth;
   const float* k = key + ((long)(r / query_rows) * width + c) * depth;
   float sum = 0.f;
-  for (int i = 0; i < depth; ++i) sum = fmaf(q[i], k[i], sum);
-  out[r * width + c] = sum * scale;
+#pragma unroll 4
+  for (int i = lane; i < depth; i += 32) sum = fmaf(q[i], k[i], sum);
+  sum = warp_sum(sum);
+  if (lane == 0) out[entry] = sum * scale;
 }
 
 // rows counts query rows, width is the depth.

@@ -175,7 +175,8 @@ mod cuda {
                 rows,
                 out.width
             ];
-            to.per_entry("score", (UNIT, "score_forward"), rows, out.width, arguments)
+            let grid = ((rows * out.width).div_ceil(8), 1, 1);
+            to.launch("score", (UNIT, "score_forward"), grid, 256, 0, arguments)
         }
 
         fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {

@@ -1,35 +1,44 @@
 // Optimisers over the flat buffers [member, length]: the gradient's norm, then one pass that takes the step.
 
-// partial[member, block] = sum of squares of the block's share. Threads add floats of a few entries, then doubles.
-extern "C" __global__ void __launch_bounds__(256) norm_partials(const float* gradient, double* partial, int length) {
+// A double's sum over the block, for its first thread.
+__device__ __forceinline__ double block_sum(double sum) {
   __shared__ double sums[8];
-  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
-  const int quads = length >> 2;
-  double sum = 0.0;
-#pragma unroll 4
-  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
-    const float4 v = g[i];
-    sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
-  }
 #pragma unroll
   for (int hop = 16; hop; hop >>= 1) sum += __shfl_xor_sync(~0u, sum, hop);
   if ((threadIdx.x & 31) == 0) sums[threadIdx.x >> 5] = sum;
   __syncthreads();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x == 0)
     for (int w = 1; w < 8; ++w) sum += sums[w];
-    partial[blockIdx.y * gridDim.x + blockIdx.x] = sum;
-  }
+  return sum;
 }
 
-// Per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
-// settings[member] = (rate, 1/(1 - first^n), 1/(1 - second^n)).
-extern "C" __global__ void norm_finish(const double* partial, int blocks, const double* settings, int rule, double clip,
-                                       double smallest, double* norms, float* factors, int members) {
-  const int member = blockIdx.x * blockDim.x + threadIdx.x;
-  if (member >= members) return;
+// squares[member, chunk] = sum of squares of a chunk of 16,384 entries, from chunk `first` on: a block each. Threads add floats of a
+// few entries, then doubles.
+extern "C" __global__ void __launch_bounds__(256)
+    sum_squares(const float* gradient, double* squares, int first, int chunks, int length) {
+  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
+  const int chunk = first + blockIdx.x, end = min(chunk * 4096 + 4096, length >> 2);
   double sum = 0.0;
-#pragma unroll 16
-  for (int b = 0; b < blocks; ++b) sum += partial[member * blocks + b];
+#pragma unroll 8
+  for (int i = chunk * 4096 + threadIdx.x; i < end; i += 256) {
+    const float4 v = g[i];
+    sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
+  }
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) squares[(long)blockIdx.y * chunks + chunk] = sum;
+}
+
+// A block per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
+// settings[member] = (rate, 1/(1 - first^n), 1/(1 - second^n)).
+extern "C" __global__ void __launch_bounds__(256)
+    norm_finish(const double* squares, int chunks, const double* settings, int rule, double clip, double smallest,
+                double* norms, float* factors) {
+  const int member = blockIdx.x;
+  double sum = 0.0;
+#pragma unroll 8
+  for (int c = threadIdx.x; c < chunks; c += 256) sum += squares[(long)member * chunks + c];
+  sum = block_sum(sum);
+  if (threadIdx.x) return;
   const double norm = sqrt(sum), rate = settings[member * 3];
   norms[member] = norm;
   const double kept = clip > 0.0 && norm > clip ? clip / norm : 1.0;

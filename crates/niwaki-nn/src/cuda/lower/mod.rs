@@ -13,7 +13,7 @@ pub(crate) use shared::{Combine, Partial};
 pub(crate) use units::Program;
 
 use super::blas::{Blas, Precision};
-use super::kernels::{CHOOSE, Kernels};
+use super::kernels::{CHOOSE, Kernels, STEP};
 use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
@@ -41,6 +41,17 @@ pub(crate) fn padded(graph: &Graph) -> usize {
     graph.layout().len().next_multiple_of(64)
 }
 
+/// Scalars of a gradient whose squares are summed together.
+const CHUNK: usize = 1 << 14;
+
+/// Chunks whose sums are worth a launch of their own while the backward pass goes on.
+const WORTH_IT: usize = 64;
+
+/// Chunks of a member's gradient.
+pub(crate) fn chunks(length: usize) -> usize {
+    length.div_ceil(CHUNK)
+}
+
 /// Addresses of one pass: everything starts at the pass's first member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
@@ -56,6 +67,8 @@ pub(crate) struct Addresses {
     pub(crate) rounded: Option<u64>,
     /// Gradients `[member, length]`.
     pub(crate) gradient: u64,
+    /// Sums of squares of their chunks, where they are wanted.
+    pub(crate) squares: Option<u64>,
     /// Inputs of scalars by position of their value; 0 for values in the arena.
     pub(crate) inputs: Vec<u64>,
     /// Integers by position.
@@ -73,8 +86,8 @@ pub(crate) struct Addresses {
 pub(crate) enum Once {
     /// A transposed weight, by position of the parameter.
     Transposed { param: usize, half: bool },
-    /// The rows that each row of a tree sees, by position of the index of parents.
-    Ways(usize),
+    /// The rows that each row of a tree sees, by position of the index of parents, for blocks of so many rows.
+    Ways { parent: usize, many: usize },
     /// A value in f32 that is stored in halves, by position.
     Whole(usize),
     /// How far rows turn, by position of the index of positions, pairs of columns, and the bits of the numbers that say so.
@@ -136,10 +149,12 @@ pub(crate) struct Lowering<'a> {
     pub(crate) sloped: Vec<bool>,
     /// Values whose cotangent's columns were already summed into the bias of the `linear` that made them.
     pub(crate) totalled: Vec<bool>,
+    /// Ops whose step of the backward pass another op has done.
+    pub(crate) done: Vec<bool>,
     /// Whether kernels are launched aside.
     pub(crate) aside: bool,
-    /// What products aside read.
-    read_aside: Vec<Range<u64>>,
+    /// What products aside read, and their places on the tape.
+    read_aside: Vec<(Range<u64>, usize)>,
     /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
     folded: Vec<bool>,
     /// Perceptrons that one kernel computes, by position of their last layer.
@@ -184,6 +199,7 @@ impl<'a> Lowering<'a> {
             written: vec![false; tools.graph.layout().slices().len()],
             sloped: vec![false; tools.graph.values()],
             totalled: vec![false; tools.graph.values()],
+            done: vec![false; graph.ops().len()],
             aside: false,
             read_aside: Vec::new(),
             folded,
@@ -270,10 +286,31 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
-        for step in tools.plan.backward() {
+        let lasts = lasts(tools.graph, tools.plan.backward());
+        let mut summed = chunks(lowering.length());
+        for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
+            let complete = chunks(complete_from(tools.graph, &lasts, place));
+            if complete + WORTH_IT <= summed {
+                lowering.sum_squares(complete..summed, true)?;
+                summed = complete;
+            }
         }
+        lowering.tape.wait();
+        lowering.sum_squares(0..summed, false)?;
         Ok(lowering.finish())
+    }
+
+    /// Sums the squares of some chunks of the gradients, where they are wanted.
+    fn sum_squares(&mut self, which: Range<usize>, aside: bool) -> Result<()> {
+        let Some(squares) = self.addresses.squares else { return Ok(()) };
+        let (length, grid) = (self.length(), (which.len(), self.addresses.members, 1));
+        let arguments =
+            super::tape::arguments![self.addresses.gradient, squares, which.start, chunks(length), length];
+        self.aside = aside;
+        let launched = self.launch("norm", (STEP, "sum_squares"), grid, 256, 0, arguments);
+        self.aside = false;
+        launched
     }
 
     fn op_forward(&mut self, position: usize) -> Result<()> {
@@ -282,7 +319,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
-        if self.folded[step.op] {
+        if self.folded[step.op] || self.done[step.op] {
             return Ok(());
         }
         self.wait_for_readers(step);
@@ -304,12 +341,14 @@ impl<'a> Lowering<'a> {
             .zip(&step.writes)
             .filter(|(_, write)| matches!(write, Some(Write::Set | Write::Add)));
         let written = written.map(|(operand, _)| operand).chain(op.outputs());
-        let overwritten = written
-            .filter_map(|value| self.cotangent_range(value))
-            .any(|range| self.read_aside.iter().any(|read| read.start < range.end && range.start < read.end));
-        if several || overwritten {
-            self.tape.wait();
-            self.read_aside.clear();
+        let written: Vec<Range<u64>> = written.filter_map(|value| self.cotangent_range(value)).collect();
+        let overwritten =
+            |read: &Range<u64>| written.iter().any(|range| read.start < range.end && range.start < read.end);
+        let readers = self.read_aside.iter().filter(|(read, _)| several || overwritten(read));
+        // What was queued aside before the last of them has then run, too.
+        if let Some(last) = readers.map(|&(_, place)| place).max() {
+            self.tape.wait_for(last);
+            self.read_aside.retain(|&(_, place)| place > last);
         }
     }
 
@@ -318,10 +357,10 @@ impl<'a> Lowering<'a> {
         Some(at..at + self.cotangent_bytes(value) as u64)
     }
 
-    /// Notes what a product aside reads.
-    pub(crate) fn reads_aside(&mut self, view: View) {
+    /// Notes what a product aside reads, at its place on the tape.
+    pub(crate) fn reads_aside(&mut self, view: View, place: usize) {
         let bytes = view.rows * view.pitch * bytes(view.half);
-        self.read_aside.push(view.at..view.at + bytes as u64);
+        self.read_aside.push((view.at..view.at + bytes as u64, place));
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {
@@ -464,6 +503,52 @@ impl<'a> Lowering<'a> {
     }
 }
 
+/// For each parameter, the place of the last step of a backward pass that may write its gradient; `None` where none does.
+fn lasts(graph: &Graph, backward: &[Backward]) -> Vec<Option<usize>> {
+    let mut lasts = vec![None; graph.layout().slices().len()];
+    for (place, step) in backward.iter().enumerate() {
+        for param in graph.ops()[step.op].reads().params {
+            lasts[param.0] = Some(place);
+        }
+    }
+    lasts
+}
+
+/// The scalar from which on a gradient is complete after the step at a place.
+fn complete_from(graph: &Graph, lasts: &[Option<usize>], place: usize) -> usize {
+    let slices = graph.layout().slices().iter().zip(lasts);
+    let open = slices.filter(|(_, last)| last.is_some_and(|last| last > place));
+    open.map(|(slice, _)| slice.offset + slice.len()).max().unwrap_or(0)
+}
+
 fn unplanned(what: &str) -> Error {
     super::device::refused(format!("the plan has no place for {what} that the program needs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Init;
+    use crate::ops::Activation;
+
+    #[test]
+    fn gradients_are_complete_from_the_end_on() {
+        let mut g = Graph::new();
+        let x = g.scalars("x", 1, 4);
+        let first = g.param("first", &[4, 4], Init::Zeros).unwrap();
+        let second = g.param("second", &[4, 4], Init::Zeros).unwrap();
+        let unread = g.param("unread", &[8], Init::Zeros).unwrap();
+        let y = g.linear(x, first, None, Activation::None).unwrap();
+        let z = g.linear(y, second, None, Activation::None).unwrap();
+        let again = g.linear(z, first, None, Activation::None).unwrap();
+        let plan = Plan::training(&g, &[again]);
+        let lasts = lasts(&g, plan.backward());
+        // Steps: again, z, y. The first weight is read twice, so its gradient is complete with the last of them.
+        assert_eq!([first, second, unread].map(|param| lasts[param.0]), [Some(2), Some(1), None]);
+        let ends = [first, second].map(|param| {
+            let slice = g.layout().slice(param);
+            slice.offset + slice.len()
+        });
+        assert_eq!([0, 1, 2].map(|place| complete_from(&g, &lasts, place)), [ends[1], ends[0], 0]);
+    }
 }

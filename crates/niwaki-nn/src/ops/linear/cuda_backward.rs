@@ -139,9 +139,9 @@ impl Lowering<'_> {
         let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };
         let (product, places) = self.planned([left, right], out, add.then_some(gradient), None)?;
         if self.is_alone(linear.weight) && self.room(x) + self.room(dy) == 0 {
-            self.reads_aside(x);
-            self.reads_aside(dy);
-            self.tape.product_aside("weight'", product, places);
+            let place = self.tape.product_aside("weight'", product, places);
+            self.reads_aside(x, place);
+            self.reads_aside(dy, place);
         } else {
             self.tape.product("weight'", product, places);
         }

@@ -31,7 +31,7 @@ fn sizes(width: usize) -> Option<[u8; 2]> {
 
 /// Rows that a block of a backward pass takes: few where a member has few, or most of the device would stand idle.
 fn rows_per_block(rows_per_member: usize) -> usize {
-    if rows_per_member < 2048 { 16 } else { ROWS_PER_SUM }
+    if rows_per_member < 2048 { 8 } else { ROWS_PER_SUM }
 }
 
 /// The kernel file for a width, and for operand and result in halves.

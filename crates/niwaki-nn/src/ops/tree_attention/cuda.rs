@@ -7,8 +7,8 @@ use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
-use crate::ops::OnCuda;
-use crate::plan::Backward;
+use crate::ops::{OnCuda, Op, Rotary};
+use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
 /// Who sees whom.
@@ -30,8 +30,13 @@ const KERNELS: &File = &File {
 const HALVES_KERNELS: &File = &File {
     name: "tree-attention-halves",
     source: &[WAYS, include_str!("halves.cu")],
-    constants: &["TREE_DEPTH"],
-    kernels: &[("tree_ways", 0), ("tree_forward", 0), ("tree_backward", 0), ("tree_gather", 0)],
+    constants: &["TREE_DEPTH", "TREE_MANY"],
+    kernels: &[
+        ("tree_ways", 0),
+        ("tree_forward", MOST_STAGES),
+        ("tree_backward", MOST_STAGES),
+        ("tree_gather", 0),
+    ],
 };
 
 const ROW_KERNELS: &File = &File {
@@ -47,33 +52,58 @@ const WIDEST: usize = 128;
 /// Rows of a tile in shared memory: a word of bits.
 const TILE: usize = 32;
 
-/// Rows of a block: MANY there.
+/// Rows of a block, MANY there: many where blocks keep the device busy, few where it would be idle.
 const MANY: usize = 64;
+const FEW: usize = 32;
 
-/// Threads of a block, 32 for each sixteen rows.
-const BLOCK: u32 = 128;
+/// Rows of a block where all is in halves.
+fn rows_of_block(multiprocessors: usize, rows: usize, heads: usize, items: usize) -> usize {
+    if rows.div_ceil(MANY) * heads * items < 2 * multiprocessors { FEW } else { MANY }
+}
+
+/// Threads of a block, or where all is in halves of each of its groups: 32 for sixteen rows.
+fn threads(many: usize) -> u32 {
+    2 * many as u32
+}
 
 /// Shared memory of a block: two tiles of two matrices, in rows of the next eight columns and four that keep banks apart.
 const fn stages(head_width: usize) -> u32 {
     (2 * 2 * TILE * (head_width.next_multiple_of(8) + 4) * SCALAR) as u32
 }
 
-/// The same where all is in halves: rows are eight longer.
-fn stages_of_halves(head_width: usize) -> u32 {
-    (2 * 2 * TILE * (head_width + 8) * SCALAR / 2) as u32
+/// The same for a group of threads where all is in halves: two tiles of so many matrices, whose rows are eight longer.
+const fn stages_of_halves(head_width: usize, matrices: usize) -> u32 {
+    (2 * matrices * TILE * (head_width + 8) * SCALAR / 2) as u32
+}
+
+/// Matrices of a stage in the forward and in the backward pass.
+const MATRICES: [usize; 2] = [2, 3];
+
+/// Of two groups in a backward pass with heads of 128 columns, which is more than three with heads of 64.
+const MOST_STAGES: u32 = 2 * stages_of_halves(128, 3);
+
+/// Groups of threads that share out a block's tiles in the forward and in the backward pass, as many as a multiprocessor has
+/// registers for: FORWARD_GROUPS and BACKWARD_GROUPS there.
+fn groups(many: usize, head_width: usize, tiles: usize) -> [usize; 2] {
+    let most = match (many, head_width) {
+        (MANY, _) => [1, 1],
+        (_, ..=64) => [4, 3],
+        _ => [2, 2],
+    };
+    most.map(|most| most.min(tiles))
 }
 
 /// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
 /// multiprocessor, where there are so few.
-fn parts(multiprocessors: usize, blocks: usize, tiles: usize) -> usize {
+fn parts(multiprocessors: usize, blocks: usize, tiles: usize, groups: usize) -> usize {
     let sets = 2 * multiprocessors / blocks.max(1);
-    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2).clamp(1, 8))
+    sets.saturating_sub(1).clamp(1, tiles.div_ceil(2 * groups).clamp(1, 8))
 }
 
 /// The kernels of all rows.
-fn unit(head_width: usize, precision: Precision, half: bool) -> Unit {
+fn unit(head_width: usize, precision: Precision, half: bool, many: usize) -> Unit {
     if half {
-        return Unit::sized(HALVES_KERNELS, &[head_width as u8]);
+        return Unit::sized(HALVES_KERNELS, &[head_width as u8, many as u8]);
     }
     Unit::sized(KERNELS, &[1, head_width as u8, TILE as u8, u8::from(precision == Precision::F32)])
 }
@@ -119,6 +149,10 @@ impl OnCuda for AttendTree {
             let parent = prompt(g);
             inside(g, parent, 67, (2, 2, 128))
         }),
+        ("tree attention, turned", |g| {
+            let parent = prompt(g);
+            turned(g, parent, 67, (6, 2, 16))
+        }),
     ];
 
     fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
@@ -136,7 +170,9 @@ impl OnCuda for AttendTree {
             return Err(Error::Unsupported { op: "tree_attention", reason });
         }
         let half = program.is_half(self.output);
-        Ok(vec![unit(width, program.precision, half), row_unit(width, half)])
+        let sizes = if half { &[MANY, FEW][..] } else { &[MANY] };
+        let all = sizes.iter().map(|&many| unit(width, program.precision, half, many));
+        Ok(all.chain([row_unit(width, half)]).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -157,8 +193,9 @@ impl OnCuda for AttendTree {
                 .with(scale);
             let grid = ((to.items() * a.heads).div_ceil(4), 1, 1);
             let kernel = (row_unit(a.head_width, half), "tree_row");
-            return to.launch("tree attention", kernel, grid, BLOCK, 0, arguments);
+            return to.launch("tree attention", kernel, grid, 128, 0, arguments);
         }
+        let many = to.rows_of_block(a, rows, half);
         let ways = to.ways(a, rows, half)?;
         let arguments = all
             .with(to.saved(at))
@@ -168,10 +205,16 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        let grid = (rows.div_ceil(MANY), a.heads, to.items());
-        let kernel = (unit(a.head_width, to.tools.precision, half), "tree_forward");
-        let shared = if half { stages_of_halves(a.head_width) } else { stages(a.head_width) };
-        to.launch("tree attention", kernel, grid, BLOCK, shared, arguments)
+        let grid = (rows.div_ceil(many), a.heads, to.items());
+        let kernel = (unit(a.head_width, to.tools.precision, half, many), "tree_forward");
+        let (groups, shared) = match half {
+            true => {
+                let [groups, _] = groups(many, a.head_width, rows.div_ceil(TILE));
+                (groups as u32, stages_of_halves(a.head_width, MATRICES[0]))
+            }
+            false => (1, stages(a.head_width)),
+        };
+        to.launch("tree attention", kernel, grid, groups * threads(many), groups * shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -181,23 +224,34 @@ impl OnCuda for AttendTree {
         let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
         let (saved, items, width) = (to.must_saved(step.op)?, to.items(), to.shape(self.output).width);
         let narrow = a.key_heads * a.head_width;
-        let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
-        let targets = to.column_targets("tree attention", &operands, &step.writes)?;
+        let turned = if half { to.turned(a, step)? } else { None };
+        let (targets, pitches, turns) = match turned {
+            Some(Turned { targets, pitch, turns }) => (targets, [pitch; 3], Some(turns)),
+            None => {
+                let operands = [(a.query, a.heads * a.head_width), (a.key, narrow), (a.value, narrow)];
+                (to.column_targets("tree attention", &operands, &step.writes)?, [q, k, v], None)
+            }
+        };
         let at = |place: usize| targets[place].map(|(at, _)| at);
         let add = |place: usize| targets[place].is_some_and(|(_, add)| add);
         let ways = to.ways(a, rows, half)?;
-        let (unit, scale) = (unit(a.head_width, to.tools.precision, half), a.scale as f32);
-        let grid = (rows.div_ceil(MANY), a.heads, items);
+        let many = to.rows_of_block(a, rows, half);
+        let (unit, scale) = (unit(a.head_width, to.tools.precision, half, many), a.scale as f32);
+        let grid = (rows.div_ceil(many), a.heads, items);
         if half {
             let wanted = at(1).is_some() || at(2).is_some();
-            let parts = parts(to.tools.multiprocessors, grid.0 * grid.1 * grid.2, rows.div_ceil(TILE));
+            let (tiles, blocks) = (rows.div_ceil(TILE), grid.0 * grid.1 * grid.2);
+            let groups = groups(many, a.head_width, tiles)[1];
+            let parts = parts(to.tools.multiprocessors, blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
             let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
                 .with(ways.rows)
                 .with(ways.seen)
                 .with(ways.seeing)
+                .with(turns)
                 .with(at(0))
+                .with(pitches[0])
                 .with(add(0))
                 .with(sums)
                 .with(parts)
@@ -205,13 +259,21 @@ impl OnCuda for AttendTree {
                 .with(a.key_heads)
                 .with(rows)
                 .with(scale);
-            let (shared, grid) = (stages_of_halves(a.head_width), (grid.0 * (1 + parts), grid.1, grid.2));
-            to.launch("tree attention'", (unit, "tree_backward"), grid, BLOCK, shared, arguments)?;
+            let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
+            let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
+            to.launch(
+                "tree attention'",
+                (unit, "tree_backward"),
+                grid,
+                groups * threads(many),
+                shared,
+                arguments,
+            )?;
             if !wanted {
                 return Ok(());
             }
-            let count = items * rows * 2 * narrow / 4;
-            let arguments = arguments![sums, at(1), k, at(2), v, add(1), add(2)]
+            let count = items * rows * 2 * narrow / 8;
+            let arguments = arguments![sums, turns, at(1), pitches[1], at(2), pitches[2], add(1), add(2)]
                 .with(parts)
                 .with(a.heads)
                 .with(a.key_heads)
@@ -235,7 +297,7 @@ impl OnCuda for AttendTree {
             .with(rows)
             .with(scale);
         let shared = stages(a.head_width);
-        to.launch("tree attention'", (unit, "tree_backward_query"), grid, BLOCK, shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_query"), grid, threads(many), shared, arguments)?;
         if at(1).is_none() && at(2).is_none() {
             return Ok(());
         }
@@ -247,7 +309,7 @@ impl OnCuda for AttendTree {
             .with(a.key_heads)
             .with(rows)
             .with(scale);
-        to.launch("tree attention'", (unit, "tree_backward_key"), grid, BLOCK, shared, arguments)?;
+        to.launch("tree attention'", (unit, "tree_backward_key"), grid, threads(many), shared, arguments)?;
         let count = items * rows * 2 * narrow;
         let arguments = arguments![parts, at(1), k, at(2), v, add(1), add(2)]
             .with(a.heads)
@@ -256,6 +318,14 @@ impl OnCuda for AttendTree {
             .with(count);
         to.launch("tree attention'", (unit, "tree_gather"), (count.div_ceil(256), 1, 1), 256, 0, arguments)
     }
+}
+
+/// Where cotangents of queries, keys and values go that were turned before.
+struct Turned {
+    targets: Vec<Option<(u64, bool)>>,
+    pitch: usize,
+    /// How far rows turned.
+    turns: u64,
 }
 
 /// Who sees whom, as bits.
@@ -269,20 +339,56 @@ struct Ways {
 }
 
 impl Lowering<'_> {
+    /// Where nobody else reads what was turned, and queries, keys and values fill one value before that: the cotangents go straight to
+    /// that value's, and turning has no step of its own.
+    fn turned(&mut self, a: &TreeAttention, step: &Backward) -> Result<Option<Turned>> {
+        let graph = self.tools.graph;
+        let made = graph.ops().iter().enumerate().find_map(|(position, op)| match op {
+            Op::Rope(rope) if rope.output == a.query.value => Some((position, *rope)),
+            _ => None,
+        });
+        let Some((position, rope)) = made else { return Ok(None) };
+        let readers = graph.ops().iter().filter(|op| op.operands().contains(&rope.output)).count();
+        let (queries, keys) = (a.heads * a.head_width, a.key_heads * a.head_width);
+        let alone = readers == 1 && !self.tools.plan.outputs().contains(&rope.output);
+        let same = a.key.value == rope.output
+            && (a.query.start, a.key.start) == (0, queries)
+            && (rope.heads, rope.head_width) == (a.heads + a.key_heads, a.head_width);
+        let whole = rope.input.value == a.value.value
+            && (rope.input.start, a.value.start) == (0, queries + keys)
+            && self.shape(a.value.value).width == queries + 2 * keys;
+        let fresh = step.writes.iter().all(Option::is_some) && step.writes[2] == Some(Write::Set);
+        if !(alone && same && whole && fresh) {
+            return Ok(None);
+        }
+        let turns = self.turns(&rope, a.head_width / 2)?;
+        self.done[position] = true;
+        let base = self.cotangent(a.value.value)?;
+        let at = |column: usize| Some((base + (column * self.bytes(a.value.value)) as u64, false));
+        let targets = vec![at(0), at(queries), at(queries + keys)];
+        Ok(Some(Turned { targets, pitch: queries + 2 * keys, turns }))
+    }
+
+    fn rows_of_block(&self, a: &TreeAttention, rows: usize, half: bool) -> usize {
+        let (multiprocessors, items) = (self.tools.multiprocessors, self.items());
+        if half { rows_of_block(multiprocessors, rows, a.heads, items) } else { MANY }
+    }
+
     /// Found once for all ops of a tape that share their parents.
     fn ways(&mut self, a: &TreeAttention, rows: usize, half: bool) -> Result<Ways> {
-        let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(MANY));
+        let many = self.rows_of_block(a, rows, half);
+        let (count, words, blocks) = (self.items() * rows, rows.div_ceil(TILE), rows.div_ceil(many));
         let halves = words.div_ceil(32);
         let (of_rows, of_blocks) = (count * words * SCALAR, self.items() * blocks * halves * SCALAR);
         let bytes = of_rows + 2 * of_blocks;
-        let (at, first) = self.once(Once::Ways(a.parent.position()), bytes);
+        let (at, first) = self.once(Once::Ways { parent: a.parent.position(), many }, bytes);
         let (seen, seeing) = (at + of_rows as u64, at + (of_rows + of_blocks) as u64);
         if first {
             self.tape.zero("tree attention", at, bytes);
             let arguments =
                 arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
-            let kernel = (unit(a.head_width, self.tools.precision, half), "tree_ways");
-            self.launch("tree attention", kernel, (count.div_ceil(128), 1, 1), 128, 0, arguments)?;
+            let kernel = (unit(a.head_width, self.tools.precision, half, many), "tree_ways");
+            self.launch("tree attention", kernel, ((32 * count).div_ceil(128), 1, 1), 128, 0, arguments)?;
         }
         Ok(Ways { rows: at, seen, seeing })
     }
@@ -328,17 +434,56 @@ fn inside(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize
     Ok(vec![followed(g, out)?])
 }
 
+/// As in a decoder: queries and keys are turned, values are not.
+fn turned(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
+    let (heads, key_heads, head_width) = sizes;
+    let (wide, narrow) = (heads * head_width, key_heads * head_width);
+    let mixed = grown(g, "x", rows, wide + 2 * narrow)?;
+    let position = g.indices("position", rows, 50);
+    let rotated = g.rope(mixed.into(), heads + key_heads, head_width, Rotary::plain(10_000.0), position)?;
+    let out = g.tree_attention(TreeAttention {
+        query: Columns { value: rotated, start: 0 },
+        key: Columns { value: rotated, start: wide },
+        value: Columns { value: mixed, start: wide + narrow },
+        heads,
+        key_heads,
+        head_width,
+        scale: 1.0 / (head_width as f64).sqrt(),
+        parent,
+    })?;
+    Ok(vec![followed(g, out)?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn few_blocks_are_cut_into_parts() {
-        // 63 blocks of 13 tiles on 132 multiprocessors: 264 / 63 = 4 sets, one of them for queries. Eight times as many need no parts, and
-        // four tiles have two.
+        // 117 blocks on 132 multiprocessors: two sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room for
+        // many, but 13 tiles are worth three, and one tile is worth one.
         assert_eq!(
-            [parts(132, 63, 13), parts(132, 504, 13), parts(132, 9, 4), parts(132, 1, 1)],
-            [3, 1, 2, 1]
+            [parts(132, 117, 13, 3), parts(132, 936, 13, 3), parts(132, 9, 13, 3), parts(132, 1, 1, 1)],
+            [1, 1, 3, 1]
         );
+    }
+
+    #[test]
+    fn groups_have_room() {
+        for (many, width, tiles) in
+            [(FEW, 16, 1), (FEW, 64, 13), (FEW, 128, 40), (MANY, 64, 13), (MANY, 128, 40)]
+        {
+            for (groups, matrices) in groups(many, width, tiles).into_iter().zip(MATRICES) {
+                assert!(groups as u32 * stages_of_halves(width, matrices) <= MOST_STAGES, "{width}, {tiles}");
+                assert!((1..=tiles).contains(&groups));
+            }
+        }
+        assert_eq!([groups(FEW, 64, 13), groups(FEW, 128, 13), groups(FEW, 64, 1)], [[4, 3], [2, 2], [1, 1]]);
+    }
+
+    #[test]
+    fn small_blocks_where_the_device_would_be_idle() {
+        // 7 blocks of 64 rows for each of 9 heads are 63; eight members have 504.
+        assert_eq!([1, 8].map(|items| rows_of_block(132, 387, 9, items)), [FEW, MANY]);
     }
 }

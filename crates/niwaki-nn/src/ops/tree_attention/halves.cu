@@ -1,14 +1,28 @@
-// The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. Its backward pass is one
-// launch: blocks for the queries' cotangents, and beside them blocks for the keys' and values', which share out the queries between
-// them where there are too few blocks to fill the device. Sums have one order: same bits every time. Constant: TREE_DEPTH, the columns
-// of a head, a multiple of 16.
+// The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. A block's threads are
+// groups: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch: blocks for
+// the queries' cotangents, and beside them blocks for the keys' and values'. Sums have one order: same bits every time.
+// With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. Constants:
+// TREE_DEPTH, the columns of a head, a multiple of 16; TREE_MANY, the rows of a block: 32 where so few blocks share the device that
+// groups are worth it, else 64.
 
 #define D TREE_DEPTH
 #define PITCH (D + 8)      // of a tile's rows: eight of them start in different banks
 #define STEPS (D / 16)     // of sixteen columns
 #define COLUMNS (D / 8)    // of eight columns
 #define TILES (WORD / 8)   // of eight rows of a tile
-#define STAGE (2 * WORD * PITCH * 2)  // bytes
+#define MATRIX (WORD * PITCH * 2)  // bytes of a tile's rows
+#define AHEAD 2            // tiles that are there or on their way
+#define GROUP (2 * MANY)   // threads that work together
+#define FORWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 4 : 2)  // most that a block has
+#define BACKWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 3 : 2)
+#define KEPT (COLUMNS * 4) // sums of a thread
+#define SHARES (GROUP / WORD)  // threads that share a row of a tile
+
+__device__ __forceinline__ int group() { return threadIdx.x / GROUP; }
+__device__ __forceinline__ int groups() { return blockDim.x / GROUP; }
+
+// Waits for all threads of this group.
+__device__ __forceinline__ void meet() { asm volatile("bar.sync %0, %1;" ::"r"(group() + 1), "n"(GROUP) : "memory"); }
 
 __device__ __forceinline__ unsigned two_halves(float low, float high) {
   unsigned both;
@@ -102,58 +116,83 @@ __device__ __forceinline__ void take_rows(const Half* from, long pitch, const in
       to[k][j] = *(const unsigned*)(from + row[j % 2] * pitch + 16 * k + j / 2 * 8 + 2 * (threadIdx.x % 4));
 }
 
-__device__ __forceinline__ void put_rows(const float (&from)[COLUMNS][4], Half* to, long pitch, const int (&row)[2],
-                                         const bool (&there)[2], int add) {
-#pragma unroll
-  for (int n = 0; n < COLUMNS; ++n)
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      if (!there[i]) continue;
-      unsigned* place = (unsigned*)(to + row[i] * pitch + 8 * n + 2 * (threadIdx.x % 4));
-      float x = from[n][2 * i], y = from[n][2 * i + 1];
-      if (add) {
-        const unsigned old = *place;
-        x += low_half(old);
-        y += high_half(old);
-      }
-      *place = two_halves(x, y);
-    }
+__device__ __forceinline__ void put_two(Half* to, float x, float y, int add) {
+  unsigned* place = (unsigned*)to;
+  if (add) {
+    const unsigned old = *place;
+    x += low_half(old);
+    y += high_half(old);
+  }
+  *place = two_halves(x, y);
 }
 
-// Two tiles of two matrices: the one that is worked on and the next one.
-struct Stages {
-  const Half *left, *right;
-  long left_pitch, right_pitch;
-  unsigned room;  // [2][left, right][WORD, PITCH]
+// Tiles of N matrices: the one that is worked on and the next ones.
+template <int N> struct Stages {
+  const Half* from[N];
+  long pitch[N];
+  unsigned room;  // [AHEAD][N][WORD, PITCH]
   int rows;
 
-  // Starts to copy a head's columns of a tile of rows; zero behind the last of `count`, of which there is at least one.
-  static __device__ __forceinline__ void fetch_rows(const Half* from, long pitch, int count, unsigned to) {
-#pragma unroll
-    for (int i = threadIdx.x; i < WORD * COLUMNS; i += 128) {
-      const int s = i / COLUMNS, c = i % COLUMNS * 8;
-      const bool there = s < count;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + (s * PITCH + c) * 2),
-                   "l"(from + (there ? s * pitch + c : 0)), "r"(there ? 16 : 0));
-    }
-  }
+  // Where a matrix of a stage lies.
+  __device__ __forceinline__ unsigned at(int which, int matrix) const { return room + (which * N + matrix) * MATRIX; }
 
-  // One group, empty where there is no such tile.
+  // Starts to copy a head's columns of a tile of rows, zero behind the last: one commit, empty where there is no such tile.
   __device__ __forceinline__ void fetch(int tile, int which) const {
     const int start = tile * WORD;
     if (start < rows) {
-      fetch_rows(left + start * left_pitch, left_pitch, rows - start, room + which * STAGE);
-      fetch_rows(right + start * right_pitch, right_pitch, rows - start, room + which * STAGE + STAGE / 2);
+#pragma unroll
+      for (int m = 0; m < N; ++m)
+#pragma unroll
+        for (int i = threadIdx.x % GROUP; i < WORD * COLUMNS; i += GROUP) {
+          const int s = i / COLUMNS, c = i % COLUMNS * 8;
+          const bool there = start + s < rows;
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at(which, m) + (s * PITCH + c) * 2),
+                       "l"(from[m] + (there ? (start + s) * pitch[m] + c : 0)), "r"(there ? 16 : 0));
+        }
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   }
 
-  // Waits until all threads have all groups but the last.
+  // Waits until all threads have all tiles but the last.
   __device__ __forceinline__ void await() const {
     asm volatile("cp.async.wait_group 1;" ::: "memory");
-    __syncthreads();
+    meet();
   }
 };
+
+// Bytes of a group's stages of so many matrices.
+constexpr __device__ int stages(int matrices) { return AHEAD * matrices * MATRIX; }
+
+// Puts a thread's sums where its group had its stages, number by number, and waits for all groups. What was there before is no longer
+// read. Groups lie `apart` floats from each other.
+__device__ __forceinline__ void lay_out(const float (&from)[COLUMNS][4], float* room, int apart) {
+  float* mine = room + group() * apart + threadIdx.x % GROUP;
+#pragma unroll
+  for (int n = 0; n < COLUMNS; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) mine[(4 * n + j) * GROUP] = from[n][j];
+  __syncthreads();
+}
+
+// A sum of this thread's place over all groups, each times its factor.
+__device__ __forceinline__ float over_groups(const float* room, int n, int j, const float (&factor)[FORWARD_GROUPS]) {
+  const float* from = room + (4 * n + j) * GROUP + threadIdx.x % GROUP;
+  float sum = 0.f;
+#pragma unroll
+  for (int g = 0; g < FORWARD_GROUPS; ++g)
+    if (g < groups()) sum = fmaf(factor[g], from[g * (stages(2) / 4)], sum);
+  return sum;
+}
+
+// The same in the backward pass, where no factors are.
+__device__ __forceinline__ float over_groups(const float* room, int n, int j) {
+  const float* from = room + (4 * n + j) * GROUP + threadIdx.x % GROUP;
+  float sum = 0.f;
+#pragma unroll
+  for (int g = 0; g < BACKWARD_GROUPS; ++g)
+    if (g < groups()) sum += from[g * (stages(3) / 4)];
+  return sum;
+}
 
 // Whether the bit of a sum's column is set.
 __device__ __forceinline__ bool sees(unsigned bits, int n, int j) {
@@ -170,7 +209,7 @@ struct Block {
   __device__ __forceinline__ Block(int block, int blocks, const unsigned* tiles_of, int heads, int key_heads, int rows)
       : head(blockIdx.y), key_head(head / (heads / key_heads)), words((rows + WORD - 1) / WORD), item(blockIdx.z),
         base(item * rows), todo(tiles_of + (item * blocks + block) * ((words + 31) / 32)) {
-    const int first = block * MANY + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+    const int first = block * MANY + threadIdx.x % GROUP / 32 * 16 + threadIdx.x % 32 / 4;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       there[i] = first + 8 * i < rows;
@@ -185,18 +224,43 @@ struct Block {
   }
 };
 
+// The set ones of a block's tiles, one after the other.
+struct Walk {
+  const unsigned* bits;
+  int tiles, word;
+  unsigned left;
+
+  __device__ __forceinline__ explicit Walk(const Block& b) : bits(b.todo), tiles(b.words), word(0), left(b.todo[0]) {}
+
+  // The next but `skipped`; `tiles` where none is left.
+  __device__ __forceinline__ int next(int skipped) {
+    for (;; --skipped) {
+      while (!left) {
+        if (32 * ++word >= tiles) return tiles;
+        left = bits[word];
+      }
+      const int tile = 32 * word + __ffs(left) - 1;
+      left &= left - 1;
+      if (skipped == 0) return tile;
+    }
+  }
+};
+
 #define TREE_OPERANDS                                                                                                   \
   const Half *query, long q_pitch, const Half *key, long k_pitch, const Half *value, long v_pitch
 
 // Block: MANY rows of a head of an item. saved = log of the sum [item, heads, rows].
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 512 / (GROUP * FORWARD_GROUPS) : 1)
     tree_forward(TREE_OPERANDS, Half* out, long out_pitch, float* saved, const unsigned* ways, const unsigned* seen_tiles,
                  int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
   const Block b(blockIdx.x, gridDim.x, seen_tiles, heads, key_heads, rows);
-  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
-                        (unsigned)__cvta_generic_to_shared(room), rows};
-  int tile = next_tile(b.todo, 0, b.words);
+  const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
+                           {k_pitch, v_pitch},
+                           (unsigned)__cvta_generic_to_shared(room) + group() * stages(2),
+                           rows};
+  Walk walk(b);
+  int tile = walk.next(group());
   tiles.fetch(tile, 0);
   unsigned seen[2], later[2], q[STEPS][4];
   b.look(ways, tile, seen);
@@ -204,13 +268,13 @@ extern "C" __global__ void __launch_bounds__(128)
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(sum);
   for (int which = 0; tile < b.words; which ^= 1) {
-    tile = next_tile(b.todo, tile + 1, b.words);
+    tile = walk.next(groups() - 1);
     tiles.fetch(tile, which ^ 1);
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
       float p[TILES][4];
-      compare(q, tiles.room + which * STAGE, p);
+      compare(q, tiles.at(which, 0), p);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         float high = top[i], part = 0.f;
@@ -237,31 +301,57 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll
           for (int j = 2 * i; j < 2 * i + 2; ++j) sum[n][j] *= shrink;
       }
-      combine_rows(sum, p, tiles.room + which * STAGE + STAGE / 2);
+      combine_rows(sum, p, tiles.at(which, 1));
     }
-    __syncthreads();
+    meet();
     seen[0] = later[0];
     seen[1] = later[1];
   }
+  float* mine = (float*)room + group() * (stages(2) / 4) + KEPT * GROUP + threadIdx.x % GROUP;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-#pragma unroll
-    for (int n = 0; n < COLUMNS; ++n)
-#pragma unroll
-      for (int j = 2 * i; j < 2 * i + 2; ++j) sum[n][j] /= total[i];
-    if (saved && b.there[i] && threadIdx.x % 4 == 0)
-      saved[(b.item * heads + b.head) * rows + b.row[i]] = top[i] + logf(total[i]);
+    mine[i * GROUP] = top[i];
+    mine[(2 + i) * GROUP] = total[i];
   }
-  put_rows(sum, out + b.base * out_pitch + b.head * D, out_pitch, b.row, b.there, 0);
+  lay_out(sum, (float*)room, stages(2) / 4);
+  float factor[2][FORWARD_GROUPS];
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float* stats = (const float*)room + (KEPT + i) * GROUP + threadIdx.x % GROUP;
+    float high = -3.0e38f, all = 0.f;
+    for (int g = 0; g < groups(); ++g) high = fmaxf(high, stats[g * (stages(2) / 4)]);
+#pragma unroll
+    for (int g = 0; g < FORWARD_GROUPS; ++g) {
+      factor[i][g] = 0.f;
+      if (g >= groups()) continue;
+      factor[i][g] = __expf(stats[g * (stages(2) / 4)] - high);
+      all = fmaf(factor[i][g], stats[g * (stages(2) / 4) + 2 * GROUP], all);
+    }
+    if (saved && b.there[i] && threadIdx.x % 4 == 0 && group() == 0)
+      saved[(b.item * heads + b.head) * rows + b.row[i]] = high + logf(all);
+#pragma unroll
+    for (int g = 0; g < FORWARD_GROUPS; ++g) factor[i][g] /= all;
+  }
+  for (int n = group(); n < COLUMNS; n += groups())
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (!b.there[i]) continue;
+      const float x = over_groups((const float*)room, n, 2 * i, factor[i]), y = over_groups((const float*)room, n, 2 * i + 1, factor[i]);
+      put_two(out + (b.base + b.row[i]) * out_pitch + b.head * D + 8 * n + 2 * (threadIdx.x % 4), x, y, 0);
+    }
 }
 
 // The cotangent of a block's queries.
 __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch,
-                                             const float* saved, const unsigned* ways, Half* dquery, int add, int heads,
-                                             int rows, float scale, const Block& b, unsigned room) {
-  const Stages tiles = {key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D, k_pitch, v_pitch,
-                        room, rows};
-  int tile = next_tile(b.todo, 0, b.words);
+                                             const float* saved, const unsigned* ways, const float2* turns, Half* dquery,
+                                             long dq_pitch, int add, int heads,
+                                             int rows, float scale, const Block& b, unsigned char* all) {
+  const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
+                           {k_pitch, v_pitch},
+                           (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
+                           rows};
+  Walk walk(b);
+  int tile = walk.next(group());
   tiles.fetch(tile, 0);
   unsigned seen[2], later[2], q[STEPS][4], d[STEPS][4];
   b.look(ways, tile, seen);
@@ -283,14 +373,14 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
   take_rows(query + b.base * q_pitch + b.head * D, q_pitch, b.row, q);
   clear(dq);
   for (int which = 0; tile < b.words; which ^= 1) {
-    tile = next_tile(b.todo, tile + 1, b.words);
+    tile = walk.next(groups() - 1);
     tiles.fetch(tile, which ^ 1);
     b.look(ways, tile, later);
     tiles.await();
     if (__any_sync(~0u, seen[0] | seen[1])) {
       float p[TILES][4], dp[TILES][4];
-      compare(q, room + which * STAGE, p);
-      compare(d, room + which * STAGE + STAGE / 2, dp);
+      compare(q, tiles.at(which, 0), p);
+      compare(d, tiles.at(which, 1), dp);
 #pragma unroll
       for (int n = 0; n < TILES; ++n)
 #pragma unroll
@@ -298,65 +388,69 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
           const float weight = sees(seen[j / 2], n, j) ? __expf(fmaf(scale, p[n][j], -lse[j / 2])) : 0.f;
           dp[n][j] = scale * weight * (dp[n][j] - mean[j / 2]);
         }
-      combine_rows(dq, dp, room + which * STAGE);
+      combine_rows(dq, dp, tiles.at(which, 0));
     }
-    __syncthreads();
+    meet();
     seen[0] = later[0];
     seen[1] = later[1];
   }
-  put_rows(dq, dquery + b.base * q_pitch + b.head * D, q_pitch, b.row, b.there, add);
+  lay_out(dq, (float*)all, stages(3) / 4);
+  for (int n = group(); n < COLUMNS / 2; n += groups())
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (!b.there[i]) continue;
+      const int c = 8 * n + 2 * (threadIdx.x % 4), m = n + COLUMNS / 2;
+      const float4 by = turns ? *(const float4*)(turns + (b.base + b.row[i]) * (D / 2) + c) : make_float4(1.f, 0.f, 1.f, 0.f);
+      const float2 x = make_float2(over_groups((const float*)all, n, 2 * i), over_groups((const float*)all, n, 2 * i + 1));
+      const float2 y = make_float2(over_groups((const float*)all, m, 2 * i), over_groups((const float*)all, m, 2 * i + 1));
+      Half* to = dquery + (b.base + b.row[i]) * dq_pitch + b.head * D + c;
+      put_two(to, x.x * by.x + y.x * by.y, x.y * by.z + y.y * by.w, add);
+      put_two(to + D / 2, y.x * by.x - x.x * by.y, y.y * by.z - x.y * by.w, add);
+    }
 }
 
-__device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float* to, const Block& b) {
-#pragma unroll
-  for (int n = 0; n < COLUMNS; ++n)
+// Adds up what the groups have and puts it where a row has 2 D places.
+__device__ __forceinline__ void put_part(const float (&from)[COLUMNS][4], float* room, float* to, const Block& b) {
+  lay_out(from, room, stages(3) / 4);
+  for (int n = group(); n < COLUMNS; n += groups())
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       if (b.there[i])
-        *(float2*)(to + (long)b.row[i] * 2 * D + 8 * n + 2 * (threadIdx.x % 4)) = make_float2(from[n][2 * i], from[n][2 * i + 1]);
-}
-
-// The set tile from `tile` on that `skipped` of them come before.
-__device__ __forceinline__ int skip_tiles(const unsigned* bits, int tile, int tiles, int skipped) {
-  tile = next_tile(bits, tile, tiles);
-  for (; skipped > 0 && tile < tiles; --skipped) tile = next_tile(bits, tile + 1, tiles);
-  return tile;
+        *(float2*)(to + (long)b.row[i] * 2 * D + 8 * n + 2 * (threadIdx.x % 4)) =
+            make_float2(over_groups(room, n, 2 * i), over_groups(room, n, 2 * i + 1));
 }
 
 // A part of the cotangents of a block's keys and values: from every `parts`th of the tiles of queries that see them, the `part`th
 // first. To [rows, 2, D]. Rows of sums are keys here, columns are queries.
 __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved,
                                           const unsigned* ways, float* to, int part, int parts, int block, int heads, int rows,
-                                          float scale, const Block& b, unsigned room) {
-  __shared__ float numbers[2][WORD];  // log of the sum and mean
-  __shared__ unsigned bits[2][WORD];
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+                                          float scale, const Block& b, unsigned char* all) {
+  __shared__ __align__(16) float numbers_of[BACKWARD_GROUPS][2][WORD];  // log of the sum and mean
+  __shared__ __align__(16) unsigned bits_of[BACKWARD_GROUPS][MANY / WORD][WORD];
+  float(&numbers)[2][WORD] = numbers_of[group()];
+  unsigned(&bits)[MANY / WORD][WORD] = bits_of[group()];
+  const int warp = threadIdx.x % GROUP / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const long first = b.base * out_pitch + b.head * D;
-  const Stages tiles = {query + b.base * q_pitch + b.head * D, dout + first, q_pitch, out_pitch, room, rows};
-  // Four threads share a query of a tile: they take its mean together, and the first keeps it, the second the log of the sum, the
-  // others a word of bits each.
-  const int asked = threadIdx.x / 4, word = 2 * block + t % 2;
+  const Stages<3> tiles = {{query + b.base * q_pitch + b.head * D, dout + first, out + first},
+                           {q_pitch, out_pitch, out_pitch},
+                           (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
+                           rows};
+  // A few threads share a query of a tile: they take its mean together; the first brings the log of the sum, the next ones a word of
+  // bits each.
+  const int asked = threadIdx.x % GROUP / SHARES, share = threadIdx.x % SHARES, word = block * (MANY / WORD) + share - 1;
   float number = 0.f;
   unsigned bit = 0;
   const auto bring = [&](int tile) {
     const int r = tile * WORD + asked;
-    float mean = 0.f;
-    if (r < rows) {
-      const Half *a = out + first + r * out_pitch + t * (D / 4), *c = dout + first + r * out_pitch + t * (D / 4);
-#pragma unroll
-      for (int i = 0; i < D / 4; i += 4) {
-        const float4 x = stored_four(a + i), y = stored_four(c + i);
-        mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
-        mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
-      }
-    }
-    number = row_sum(mean);
+    number = 0.f;
     bit = 0;
     if (r >= rows) return;
-    if (t == 1) number = saved[(b.item * heads + b.head) * rows + r];
-    if (t >= 2 && word < b.words) bit = ways[(b.base + r) * b.words + word];
+    if (share == 0) number = saved[(b.item * heads + b.head) * rows + r];
+    if (share > 0 && share <= MANY / WORD && word < b.words) bit = ways[(b.base + r) * b.words + word];
   };
-  int tile = skip_tiles(b.todo, 0, b.words, part);
+  const int skipped = parts * groups() - 1;
+  Walk walk(b);
+  int tile = walk.next(part * groups() + group());
   tiles.fetch(tile, 0);
   bring(tile);
   unsigned k[STEPS][4], v[STEPS][4];
@@ -366,75 +460,103 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
   clear(dk);
   clear(dv);
   for (int which = 0; tile < b.words; which ^= 1) {
-    if (t == 0) numbers[1][asked] = number;
-    if (t == 1) numbers[0][asked] = number;
-    if (t >= 2) bits[t - 2][asked] = bit;
-    tile = skip_tiles(b.todo, tile + 1, b.words, parts - 1);
+    if (share == 0) numbers[0][asked] = number;
+    if (share > 0 && share <= MANY / WORD) bits[share - 1][asked] = bit;
+    tile = walk.next(skipped);
     tiles.fetch(tile, which ^ 1);
     bring(tile);
     tiles.await();
+    const unsigned queries = tiles.at(which, 0), slopes = tiles.at(which, 1);
+    const Half* mine = (const Half*)(all + group() * stages(3) + (which * 3 + 1) * MATRIX) + asked * PITCH + share * (D / SHARES);
+    float mean = 0.f;
+#pragma unroll
+    for (int i = 0; i < D / SHARES; i += 4) {
+      const float4 x = stored_four(mine + i), y = stored_four(mine + MATRIX / 2 + i);
+      mean = fmaf(x.x, y.x, mean); mean = fmaf(x.y, y.y, mean);
+      mean = fmaf(x.z, y.z, mean); mean = fmaf(x.w, y.w, mean);
+    }
+#pragma unroll
+    for (int hop = 1; hop < SHARES; hop *= 2) mean += __shfl_xor_sync(~0u, mean, hop);
+    if (share == 0) numbers[1][asked] = mean;
+    meet();
     if (__any_sync(~0u, bits[warp / 2][lane] >> warp % 2 * 16 & 0xffff)) {
-      const unsigned queries = room + which * STAGE, slopes = queries + STAGE / 2;
       float p[TILES][4], ds[TILES][4];
       compare(k, queries, p);
       compare(v, slopes, ds);
 #pragma unroll
-      for (int n = 0; n < TILES; ++n)
+      for (int n = 0; n < TILES; ++n) {
+        const float2 lse = *(const float2*)&numbers[0][8 * n + 2 * t], middle = *(const float2*)&numbers[1][8 * n + 2 * t];
+        const uint2 both = *(const uint2*)&bits[warp / 2][8 * n + 2 * t];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const int c = 8 * n + 2 * t + j % 2;
-          const bool seen = bits[warp / 2][c] >> (warp % 2 * 16 + g + 8 * (j / 2)) & 1;
-          p[n][j] = seen ? __expf(fmaf(scale, p[n][j], -numbers[0][c])) : 0.f;
-          ds[n][j] = seen ? scale * p[n][j] * (ds[n][j] - numbers[1][c]) : 0.f;
+          const float weight = __expf(fmaf(scale, p[n][j], j % 2 ? -lse.y : -lse.x));
+          p[n][j] = (j % 2 ? both.y : both.x) >> (warp % 2 * 16 + g + 8 * (j / 2)) & 1 ? weight : 0.f;
+          ds[n][j] = scale * p[n][j] * (ds[n][j] - (j % 2 ? middle.y : middle.x));
         }
+      }
       combine_rows(dv, p, slopes);
       combine_rows(dk, ds, queries);
     }
-    __syncthreads();
+    meet();
   }
-  put_part(dk, to, b);
-  put_part(dv, to + D, b);
+  put_part(dk, (float*)all, to, b);
+  __syncthreads();
+  put_part(dv, (float*)all, to + D, b);
 }
 
 // Of `1 + parts` sets of blocks the first takes queries, if their cotangent is wanted, the others share out the keys' and values'
 // work: sums [item, heads, parts, rows, 2, D].
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 384 / (GROUP * BACKWARD_GROUPS) : 1)
     tree_backward(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved, const unsigned* ways,
-                  const unsigned* seen_tiles, const unsigned* seeing_tiles, Half* dquery, int add, float* sums, int parts,
-                  int heads, int key_heads, int rows, float scale) {
+                  const unsigned* seen_tiles, const unsigned* seeing_tiles, const float2* turns, Half* dquery, long dq_pitch,
+                  int add, float* sums, int parts, int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
-  const unsigned shared = (unsigned)__cvta_generic_to_shared(room);
   const int blocks = gridDim.x / (1 + parts), block = blockIdx.x % blocks, set = blockIdx.x / blocks;
   if (set == 0) {
     if (!dquery) return;
     const Block b(block, blocks, seen_tiles, heads, key_heads, rows);
-    pull_queries(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, dquery, add, heads, rows,
-                 scale, b, shared);
+    pull_queries(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, turns, dquery, dq_pitch,
+                 add, heads, rows, scale, b, room);
     return;
   }
   const Block b(block, blocks, seeing_tiles, heads, key_heads, rows);
   float* to = sums + ((b.item * heads + b.head) * parts + set - 1) * rows * 2 * D;
   pull_keys(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, to, set - 1, parts, block, heads,
-            rows, scale, b, shared);
+            rows, scale, b, room);
 }
 
-// Adds up the parts of the query heads that share a key head; a thread per (item, row, key head, key or value, four columns).
-extern "C" __global__ void tree_gather(const float* sums, Half* dkey, long k_pitch, Half* dvalue, long v_pitch, int add_k,
-                                       int add_v, int parts, int heads, int key_heads, int rows, long count) {
+// Adds up the parts of the query heads that share a key head; a thread per (item, row, key head, key or value, four columns and
+// four of the other half).
+extern "C" __global__ void tree_gather(const float* sums, const float2* turns, Half* dkey, long k_pitch, Half* dvalue, long v_pitch,
+                                       int add_k, int add_v, int parts, int heads, int key_heads, int rows, long count) {
   const long at = (long)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= count) return;
-  const int c = at % (D / 4) * 4, of = at / (D / 4) % 2, key_head = at / (D / 2) % key_heads, share = heads / key_heads;
-  const long row = at / (D / 2) / key_heads, item = row / rows;
+  const int c = at % (D / 8) * 4, of = at / (D / 8) % 2, key_head = at / (D / 4) % key_heads, share = heads / key_heads;
+  const long row = at / (D / 4) / key_heads, item = row / rows;
   Half* to = of ? dvalue : dkey;
   if (!to) return;
   to += row * (of ? v_pitch : k_pitch) + key_head * D + c;
-  float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
-  if (of ? add_v : add_k) sum = stored_four(to);
   const float* from = sums + (((item * heads + key_head * share) * parts * rows + row % rows) * 2 + of) * D + c;
+  float4 x = make_float4(0.f, 0.f, 0.f, 0.f), y = x;
 #pragma unroll 4
   for (int h = 0; h < share * parts; ++h, from += (long)rows * 2 * D) {
-    const float4 x = *(const float4*)from;
-    sum.x += x.x; sum.y += x.y; sum.z += x.z; sum.w += x.w;
+    const float4 a = *(const float4*)from, b = *(const float4*)(from + D / 2);
+    x.x += a.x; x.y += a.y; x.z += a.z; x.w += a.w;
+    y.x += b.x; y.y += b.y; y.z += b.z; y.w += b.w;
   }
-  store_four(to, sum);
+  if (turns && !of) {
+    const float4* by = (const float4*)(turns + row * (D / 2) + c);
+    const float4 first = by[0], second = by[1], a = x, b = y;
+    x = make_float4(a.x * first.x + b.x * first.y, a.y * first.z + b.y * first.w, a.z * second.x + b.z * second.y,
+                    a.w * second.z + b.w * second.w);
+    y = make_float4(b.x * first.x - a.x * first.y, b.y * first.z - a.y * first.w, b.z * second.x - a.z * second.y,
+                    b.w * second.z - a.w * second.w);
+  }
+  if (of ? add_v : add_k) {
+    const float4 a = stored_four(to), b = stored_four(to + D / 2);
+    x.x += a.x; x.y += a.y; x.z += a.z; x.w += a.w;
+    y.x += b.x; y.y += b.y; y.z += b.z; y.w += b.w;
+  }
+  store_four(to, x);
+  store_four(to + D / 2, y);
 }

@@ -10,6 +10,7 @@ use niwaki_stream::Key;
 use niwaki_tasks::Record;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(clap::Args)]
@@ -90,31 +91,40 @@ impl Args {
             Ok(1e3 * clock.elapsed().as_secs_f64())
         };
         let count = (self.records * slots) as f32;
+        let forward_ended = Mutex::new(Instant::now());
         let surrogate = |_: Span, seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
+            *forward_ended.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
             for (to, &from) in cotangents[0].iter_mut().zip(seen[0]) {
                 *to = from / count;
             }
         };
         let adam = Optimiser::adam().clipped(1.0);
         let rates = vec![1e-7; self.members];
-        let step = |engine: &mut E| -> Result<f64> {
+        // Milliseconds of the whole, of the forward pass, and of an optimiser's step alone.
+        let step = |engine: &mut E| -> Result<[f64; 3]> {
             let clock = Instant::now();
             engine.pull_back(&surrogate)?;
             engine.step(&adam, &rates)?;
-            Ok(1e3 * clock.elapsed().as_secs_f64())
+            let whole = clock.elapsed();
+            let ended = *forward_ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let again = Instant::now();
+            engine.step(&adam, &rates)?;
+            Ok([whole, ended.duration_since(clock), again.elapsed()].map(|took| 1e3 * took.as_secs_f64()))
         };
         draw(&mut engine)?;
         step(&mut engine)?;
         say_format!("first step {:.2} s after the start", began.elapsed().as_secs_f64());
-        let mut times = [Vec::new(), Vec::new()];
+        let mut times = [const { Vec::new() }; 4];
         for repeat in 0..self.steps + 2 {
-            let both = [draw(&mut engine)?, step(&mut engine)?];
+            let drawn = draw(&mut engine)?;
+            let [whole, forward, optimiser] = step(&mut engine)?;
             if repeat >= 2 {
-                times.iter_mut().zip(both).for_each(|(times, took)| times.push(took));
+                let all = [drawn, whole, forward, optimiser];
+                times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));
             }
         }
         times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-        let [draws, steps] = &times;
+        let [draws, steps, forwards, optimisers] = &times;
         say_format!(
             "{} members × {} records, {} rows an item: all prefixes and a draw median {:.2} ms, least {:.2}; update step median {:.2} ms, least {:.2}, of {}",
             self.members,
@@ -125,6 +135,11 @@ impl Args {
             steps[steps.len() / 2],
             steps[0],
             self.steps
+        );
+        say_format!(
+            "of a step: forward {:.2} ms, optimiser {:.2}, medians",
+            forwards[forwards.len() / 2],
+            optimisers[optimisers.len() / 2]
         );
         Ok(engine)
     }
