@@ -227,7 +227,7 @@ fn the_examples_are_specs_that_can_run() {
         stdout(&niwaki(&["train", path.to_str().unwrap(), "--print-spec"], &examples));
         count += 1;
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 15);
 }
 
 #[test]
