@@ -67,6 +67,19 @@ pub trait Engine {
     /// If the device has no room.
     fn set_items(&mut self, items: usize) -> Result<()>;
 
+    /// Makes ready to be used from the calling thread, where that is not the one that made the engine.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn move_here(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether another number of items costs nothing, so that whoever has fewer should say so.
+    fn resizes_freely(&self) -> bool {
+        false
+    }
+
     /// Sets the number of items per member, and which of them stay together: `ends[member]` are where that member's runs of
     /// items end, in order, the last of them at the number of items, which is the same for all. A [`CotangentFn`] is then
     /// called with whole runs only, so that a cotangent may depend on all items of its run.

@@ -5,95 +5,143 @@
 use crate::Error;
 use crate::decoding::{Beam, Choice, Decoded, Decoding};
 use crate::graph::{GraphPolicy, GraphScratch};
-use crate::policy::{MakeEngine, Policy};
+use crate::policy::MakeEngine;
 use niwaki_nn::Engine;
-use niwaki_tasks::{GraphLanes, GraphTask, Outcome};
+use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask, Outcome};
+use std::panic::resume_unwind;
+use std::thread;
 
 /// Schedules that are built together.
 const BATCH: usize = 128;
 
-/// Dispatches the first instance of a task with such parameters; `make` makes an engine with one member, `tick` is
-/// told of the steps of constructions as they are taken, in all `(1 + starts + samples + beam) · operations`.
-///
-/// # Errors
-/// If a log-probability is no number, or the device fails.
-pub fn dispatch<E: Engine<Scalar = f32>>(
-    policy: &GraphPolicy,
-    parameters: &[f32],
-    make: &MakeEngine<E>,
-    task: &GraphTask,
-    how: Decoding,
-    tick: &mut dyn FnMut(usize),
-) -> Result<Decoded, Error> {
-    let first = task.begin(&[0])?;
-    let mut ways = how.ways(first.open(0).map(|start| start as i32));
-    let mut search = Search { policy, parameters, make, task, scratch: GraphScratch::default(), tick };
-    let mut best = Decoded::nothing();
-    for batch in ways.chunks_mut(BATCH) {
-        search.roll(batch, &mut best)?;
+/// Threads that take steps side by side where they would wait for a device.
+const THREADS: usize = 4;
+
+/// Schedules that are worth a thread.
+const ENOUGH: usize = 16;
+
+/// A policy with its parameters on a device, which schedules one shop after the other.
+#[derive(Debug)]
+pub struct Dispatcher<E> {
+    policy: GraphPolicy,
+    /// Several where a thread would wait for the device: others go on meanwhile.
+    scratches: Vec<GraphScratch<E>>,
+}
+
+impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
+    /// A policy with such parameters, for about so many schedules side by side; `make` makes an engine with one member.
+    ///
+    /// # Errors
+    /// If there are not as many parameters as the policy has, or the device fails.
+    pub fn new(
+        policy: GraphPolicy,
+        parameters: &[f32],
+        lanes: usize,
+        make: &MakeEngine<E>,
+    ) -> Result<Self, Error> {
+        let mut scratches = vec![policy.ready(parameters, make)?];
+        let threads = (lanes / ENOUGH).min(THREADS);
+        while scratches[0].waits() && scratches.len() < threads {
+            scratches.push(policy.ready(parameters, make)?);
+        }
+        Ok(Self { policy, scratches })
     }
-    if how.beam > 0 {
-        search.beam(how.beam, &mut best)?;
+
+    /// The sizes that it has room for.
+    #[must_use]
+    pub const fn sizes(&self) -> GraphSizes {
+        self.policy.sizes
     }
-    Ok(best)
+
+    /// Dispatches the first instance of a task, whose shop is of these sizes or has fewer operations; `tick` is told of the steps of constructions as they are taken, in all
+    /// `(1 + starts + samples + beam) · operations`.
+    ///
+    /// # Errors
+    /// If the shop is of other sizes, a log-probability is no number, or the device fails.
+    pub fn dispatch(
+        &mut self,
+        task: &GraphTask,
+        how: Decoding,
+        tick: &mut dyn FnMut(usize),
+    ) -> Result<Decoded, Error> {
+        let (own, shop) = (self.sizes(), task.sizes());
+        if shop.operations > own.operations || (GraphSizes { operations: own.operations, ..shop }) != own {
+            return Err(Error::Unready);
+        }
+        let first = task.begin(&[0])?;
+        let mut ways = how.ways(first.open(0).map(|start| start as i32));
+        let Self { policy, scratches } = self;
+        let mut search = Search { policy, scratches, task, steps: first.longest(), tick };
+        let mut best = Decoded::nothing();
+        for batch in ways.chunks_mut(BATCH) {
+            search.roll(batch, &mut best)?;
+        }
+        if how.beam > 0 {
+            search.beam(how.beam, &mut best)?;
+        }
+        Ok(best)
+    }
 }
 
 /// What all ways share.
 struct Search<'a, E> {
     policy: &'a GraphPolicy,
-    parameters: &'a [f32],
-    make: &'a MakeEngine<E>,
+    scratches: &'a mut [GraphScratch<E>],
     task: &'a GraphTask,
-    scratch: GraphScratch<E>,
+    /// Of a whole construction.
+    steps: usize,
     tick: &'a mut dyn FnMut(usize),
 }
 
-impl<E: Engine<Scalar = f32>> Search<'_, E> {
-    /// Makes ready for so many lanes.
-    fn begin(&mut self, lanes: usize) -> Result<(), Error> {
-        let engine = self.policy.begin(&mut self.scratch, self.make, lanes)?;
-        Ok(engine.set_parameters(0, self.parameters)?)
-    }
-
-    /// Log-probabilities of every lane's next pairs, `[lane, pair]`.
-    fn look(&mut self, building: &GraphLanes) -> Result<Vec<f32>, Error> {
-        let log_probs = self.policy.next_log_probs(&mut self.scratch, self.task, building)?;
-        // A lane that is complete has no open pair, and one that is not has a likeliest one.
-        if log_probs.iter().any(|log_prob| log_prob.is_nan()) {
-            return Err(Error::NoNumber);
-        }
-        Ok(log_probs)
-    }
-
+impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
     /// Builds one schedule for each way.
     fn roll(&mut self, ways: &mut [(&'static str, Choice)], best: &mut Decoded) -> Result<(), Error> {
-        self.begin(ways.len())?;
-        let mut building = self.task.begin(&vec![0; ways.len()])?;
-        for step in 0..self.policy.horizon() {
-            let log_probs = self.look(&building)?;
-            let lanes = log_probs.chunks_exact(self.policy.sizes.pairs()).zip(ways.iter_mut());
-            let choices: Vec<i32> = lanes.map(|(log_probs, (_, way))| way.take(step, log_probs)).collect();
-            building.choose(&choices)?;
-            (self.tick)(ways.len());
+        let Self { policy, scratches, task, steps, tick } = self;
+        let (policy, task, steps, count) = (*policy, *task, *steps, ways.len());
+        let most = count.div_ceil(scratches.len());
+        let mut groups = ways.chunks_mut(most).zip(scratches.iter_mut());
+        let Some((first, scratch)) = groups.next() else { return Ok(()) };
+        let built = thread::scope(|scope| {
+            let others = groups.map(|(ways, scratch)| {
+                scope.spawn(move || {
+                    scratch.move_here()?;
+                    build(policy, scratch, task, steps, ways, &mut || {})
+                })
+            });
+            let others: Vec<_> = others.collect();
+            // The others are about as far.
+            let mut built = vec![build(policy, scratch, task, steps, first, &mut || tick(count))];
+            built.extend(others.into_iter().map(|other| match other.join() {
+                Ok(built) => built,
+                Err(panic) => resume_unwind(panic),
+            }));
+            built
+        });
+        let mut names = ways.iter().map(|(name, _)| *name);
+        for building in built {
+            let building = building?;
+            for (lane, name) in (0..building.count()).zip(&mut names) {
+                keep(best, &building, lane, name);
+            }
         }
-        (0..ways.len()).for_each(|lane| keep(best, &building, lane, ways[lane].0));
         Ok(())
     }
 
     /// Keeps the `width` likeliest beginnings at every step.
     fn beam(&mut self, width: usize, best: &mut Decoded) -> Result<(), Error> {
-        self.begin(width)?;
+        let (policy, task) = (self.policy, self.task);
+        policy.resize(&mut self.scratches[0], width)?;
         let (mut beam, pairs) = (Beam::new(width), self.policy.sizes.pairs());
-        for step in 0..self.policy.horizon() {
+        for step in 0..self.steps {
             let building = self.rebuild(width, step, |lane, at| beam.row(lane)[at])?;
-            let log_probs = self.look(&building)?;
+            let log_probs = look(policy, &mut self.scratches[0], task, &building)?;
             beam.lengthen(|lane| {
                 let row = (0..).zip(&log_probs[lane * pairs..(lane + 1) * pairs]);
                 row.filter(|(_, log_prob)| log_prob.is_finite()).map(|(pair, &log_prob)| (pair, log_prob))
             });
             (self.tick)(width);
         }
-        let building = self.rebuild(beam.len(), self.policy.horizon(), |lane, at| beam.row(lane)[at])?;
+        let building = self.rebuild(beam.len(), self.steps, |lane, at| beam.row(lane)[at])?;
         (0..beam.len()).for_each(|lane| keep(best, &building, lane, "beam"));
         Ok(())
     }
@@ -112,6 +160,39 @@ impl<E: Engine<Scalar = f32>> Search<'_, E> {
         }
         Ok(building)
     }
+}
+
+/// Builds one schedule for each way on the calling thread; `tick` is called at every step.
+fn build<E: Engine<Scalar = f32>>(
+    policy: &GraphPolicy,
+    scratch: &mut GraphScratch<E>,
+    task: &GraphTask,
+    steps: usize,
+    ways: &mut [(&'static str, Choice)],
+    tick: &mut dyn FnMut(),
+) -> Result<GraphLanes, Error> {
+    policy.resize(scratch, ways.len())?;
+    let mut building = task.begin(&vec![0; ways.len()])?;
+    for step in 0..steps {
+        let log_probs = look(policy, scratch, task, &building)?;
+        let lanes = log_probs.chunks_exact(policy.sizes.pairs()).zip(ways.iter_mut());
+        let choices: Vec<i32> = lanes.map(|(log_probs, (_, way))| way.take(step, log_probs)).collect();
+        building.choose(&choices)?;
+        tick();
+    }
+    Ok(building)
+}
+
+/// Log-probabilities of every lane's next pairs, `[lane, pair]`.
+fn look<E: Engine<Scalar = f32>>(
+    policy: &GraphPolicy,
+    scratch: &mut GraphScratch<E>,
+    task: &GraphTask,
+    building: &GraphLanes,
+) -> Result<Vec<f32>, Error> {
+    let log_probs = policy.next_log_probs(scratch, task, building)?;
+    // A lane that is complete has no open pair, and one that is not has a likeliest one.
+    if log_probs.iter().any(|log_prob| log_prob.is_nan()) { Err(Error::NoNumber) } else { Ok(log_probs) }
 }
 
 /// Takes a complete lane where it is better than the best so far.

@@ -33,7 +33,7 @@ mod token;
 pub use bag::BagShape;
 pub use causal::CausalShape;
 pub use decoding::{Decoded, Decoding};
-pub use dispatch::dispatch;
+pub use dispatch::Dispatcher;
 pub use dual::DualShape;
 pub use error::Error;
 pub use graph::{GraphPolicy, GraphScratch};

@@ -37,4 +37,4 @@ pub use error::{Error, remedy};
 pub use pretrained::export;
 pub use record::{Measured, Record};
 pub use spec::{Recipe, Spec};
-pub use trained::{Trained, TrainedGraph, TrainedPolicy};
+pub use trained::{GraphScheduler, Trained, TrainedGraph, TrainedPolicy};

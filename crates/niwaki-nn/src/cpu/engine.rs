@@ -273,6 +273,10 @@ impl<F: Real> Engine for Cpu<F> {
         Ok(())
     }
 
+    fn resizes_freely(&self) -> bool {
+        true
+    }
+
     fn set_runs(&mut self, ends: &[Vec<usize>]) -> Result<()> {
         let items = check_runs(self.members.len(), ends)?;
         self.make_room(items);

@@ -87,6 +87,7 @@ pub(crate) fn preload_compiler() -> Result<()> {
 /// One GPU with its context and streams. Not shared between threads.
 pub(crate) struct Device {
     handle: sys::CUdevice,
+    context: sys::CUcontext,
     /// The stream that all work of this device is queued on.
     pub(crate) stream: sys::CUstream,
     /// A second stream, for work that what follows need not wait for.
@@ -163,6 +164,7 @@ impl Device {
             let name = result::device::get_name(handle).named("cuDeviceGetName")?;
             Ok(Self {
                 handle,
+                context,
                 stream,
                 aside,
                 forked,
@@ -174,6 +176,12 @@ impl Device {
                 staging: RefCell::default(),
             })
         }
+    }
+
+    /// Makes this the device of the calling thread.
+    pub(crate) fn move_here(&self) -> Result<()> {
+        // SAFETY: the context is retained until drop.
+        unsafe { result::ctx::set_current(self.context).named("cuCtxSetCurrent") }
     }
 
     /// What is queued aside from now on waits for what has been queued.
@@ -211,7 +219,11 @@ impl Device {
     /// Waits for everything queued.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream lives as long as `self`.
-        unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize") }
+        unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize")? };
+        if let Some(staging) = &mut *self.staging.borrow_mut() {
+            staging.rewind();
+        }
+        Ok(())
     }
 
     /// Free and total bytes.
@@ -337,6 +349,11 @@ impl Staging {
     fn new() -> Result<Self> {
         let emptied = [Event::new()?, Event::new()?, Event::new()?, Event::new()?];
         Ok(Self { memory: Pinned::new(PARTS * PART)?, emptied, part: 0, filled: 0 })
+    }
+
+    /// Begins anew once the device has emptied everything: what is filled again and again stays in the processor's cache.
+    fn rewind(&mut self) {
+        (self.part, self.filled) = (0, 0);
     }
 
     /// Copies bytes into free parts and queues their way to `at`.

@@ -59,6 +59,10 @@ pub struct Cuda {
     pub(super) device: Device,
 }
 
+// SAFETY: what the driver and its libraries hand out belongs to a context and not to a thread, and an engine is used by one thread at
+// a time; `move_here` tells the driver which context that thread means.
+unsafe impl Send for Cuda {}
+
 impl Cuda {
     /// A population whose parameters are zero, with no items yet.
     ///
@@ -274,6 +278,10 @@ impl Engine for Cuda {
             self.spare = None;
         }
         Ok(())
+    }
+
+    fn move_here(&self) -> Result<()> {
+        self.device.move_here()
     }
 
     fn load_scalars(&mut self, input: Value, data: &[f32]) -> Result<()> {

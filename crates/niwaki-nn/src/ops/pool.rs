@@ -6,6 +6,7 @@ use crate::cpu::{Block, Real};
 use crate::graph::{Graph, Mask, Shape, Value};
 use crate::plan::Backward;
 use crate::{Error, Result};
+use niwaki_simd::vectorised;
 
 /// How rows are pooled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,14 +125,16 @@ fn share<F: Real>(mask: Option<&[u8]>, group: usize, pooling: Pooling) -> F {
     }
 }
 
-/// Pools one group of rows into `out`.
-fn pool<F: Real>(rows: &[F], mask: Option<&[u8]>, pooling: Pooling, out: &mut [F]) {
-    let group = rows.len() / out.len();
-    let share = share(mask, group, pooling);
-    out.fill(F::ZERO);
-    for (place, row) in rows.chunks_exact(out.len()).enumerate() {
-        if mask.is_none_or(|mask| mask[place] != 0) {
-            add_scaled(out, share, row);
+vectorised! {
+    /// Pools one group of rows into `out`.
+    fn pool<F: Real>(rows: &[F], mask: Option<&[u8]>, pooling: Pooling, out: &mut [F]) {
+        let group = rows.len() / out.len();
+        let share = share(mask, group, pooling);
+        out.fill(F::ZERO);
+        for (place, row) in rows.chunks_exact(out.len()).enumerate() {
+            if mask.is_none_or(|mask| mask[place] != 0) {
+                add_scaled(out, share, row);
+            }
         }
     }
 }

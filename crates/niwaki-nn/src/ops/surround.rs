@@ -7,6 +7,7 @@ use crate::cpu::kernels::add_scaled;
 use crate::cpu::{Block, Real};
 use crate::graph::{Graph, Index, Mask, Shape, Value, expect};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 /// `output[o] = own[o] + after[o + 1] + before[o − 1] + Σ_m machines[m]` over its arcs, for each operation `o` of every state of an
 /// item, where `after` and `before` are the two halves of `beside`; a neighbour that is not there adds nothing.
@@ -120,15 +121,13 @@ impl OnCpu for Surround {
                 out.fill(F::ZERO);
                 continue;
             }
-            out.copy_from_slice(&own[row * width..][..width]);
-            for (half, which) in [AFTER, BEFORE].into_iter().enumerate() {
-                if let Some(other) = beside(row, bits, which, operations) {
-                    add_scaled(out, F::ONE, &around[(2 * other + half) * width..][..width]);
-                }
-            }
-            for machine in reached(mask, row, operations, machines) {
-                add_scaled(out, F::ONE, &on[machine * width..][..width]);
-            }
+            let near = |half: usize, which| {
+                let other = beside(row, bits, which, operations);
+                other.map_or(&[][..], |other| &around[(2 * other + half) * width..][..width])
+            };
+            let on = &on[row / operations * machines * width..][..machines * width];
+            let arcs = &mask[row * machines..(row + 1) * machines];
+            sum(&own[row * width..][..width], [near(0, AFTER), near(1, BEFORE)], on, arcs, out);
         }
     }
 
@@ -155,6 +154,19 @@ impl OnCpu for Surround {
                     add_scaled(&mut into[machine * width..][..width], F::ONE, d);
                 }
             }
+        }
+    }
+}
+
+vectorised! {
+    /// An operation's own row, those beside it where they are, and those of the machines at its arcs, in this order.
+    fn sum<F: Real>(own: &[F], near: [&[F]; 2], machines: &[F], arcs: &[u8], out: &mut [F]) {
+        out.copy_from_slice(own);
+        for row in near {
+            add_scaled(out, F::ONE, row);
+        }
+        for (row, _) in machines.chunks_exact(own.len()).zip(arcs).filter(|(_, arc)| **arc != 0) {
+            add_scaled(out, F::ONE, row);
         }
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
     let (shop, sizes, instance) = (lanes.shop(lane), task.sizes(), lanes.instance(lane));
     let (machines, columns) = (sizes.machines, sizes.features);
     let (ready, free) = (lanes.ready(lane), lanes.free(lane));
-    let column =
-        |operation: usize, column: usize| lanes.operations(lane)[operation * columns + column] as f32;
+    let (operations, able, arcs) = (lanes.operations(lane), lanes.able(lane), lanes.arcs(lane));
+    let column = |operation: usize, column: usize| operations[operation * columns + column] as f32;
     let start = |pair: usize| ready[pair / machines].max(free[pair % machines]);
     let now = lanes.open(lane).map(start).min().unwrap_or(0) as f32;
     // Time is measured in the longest time of all, which never changes.
@@ -98,12 +98,10 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
             // What comes before is left out once it has ended.
             let before = index > 0 && to.own_operations[operation - 1] == 1;
             to.neighbours[operation] = if before { neighbours } else { neighbours & !GraphTask::BEFORE };
-            for (arc, able) in
-                lanes.able(lane)[operation * machines..(operation + 1) * machines].iter().enumerate()
-            {
-                let place = operation * machines + arc;
-                to.arcs[place] = *able;
-                to.times[place] = lanes.arcs(lane)[place] as f32 / longest;
+            let places = operation * machines..(operation + 1) * machines;
+            to.arcs[places.clone()].copy_from_slice(&able[places.clone()]);
+            for (to, &time) in to.times[places.clone()].iter_mut().zip(&arcs[places]) {
+                *to = time as f32 / longest;
             }
         }
     }
@@ -111,7 +109,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
     let (mut open, mut most_open) = (vec![[0.0_f32; 2]; shop.machines()], 0.0_f32);
     let next: Vec<Option<usize>> = lanes.next(lane).collect();
     let time = |pair: usize| {
-        let arc = |operation| lanes.arcs(lane)[operation * machines + pair % machines] as f32;
+        let arc = |operation| arcs[operation * machines + pair % machines] as f32;
         next[pair / machines].map_or(0.0, arc)
     };
     for pair in lanes.open(lane) {
@@ -129,8 +127,8 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
         let is_busy = f32::from(u8::from(busy > 0.0));
         row.copy_from_slice(&[open[machine][0], count, least, sum / count, idle, busy, free, is_busy]);
     }
-    z_scores(to.operations, OPERATION, to.own_operations);
-    z_scores(to.machines, MACHINE, to.own_machines);
+    z_scores::<OPERATION>(to.operations, to.own_operations);
+    z_scores::<MACHINE>(to.machines, to.own_machines);
     for pair in lanes.open(lane) {
         let (job, machine) = (pair / machines, pair % machines);
         let Some(operation) = next[job] else { continue };
@@ -157,17 +155,21 @@ fn over(part: f32, whole: f32) -> f32 {
 }
 
 /// Turns the rows that count into z-scores of their columns; the others are zero.
-fn z_scores(rows: &mut [f32], width: usize, count: &[u8]) {
+fn z_scores<const WIDTH: usize>(rows: &mut [f32], count: &[u8]) {
     let number = count.iter().filter(|own| **own == 1).count().max(1) as f32;
-    let (mut mean, mut square) = ([0.0_f32; OPERATION], [0.0_f32; OPERATION]);
-    let each = |rows: &mut [f32], with: &mut dyn FnMut(usize, &mut f32)| {
-        for (row, _) in rows.chunks_exact_mut(width).zip(count).filter(|(_, own)| **own == 1) {
-            row.iter_mut().enumerate().for_each(|(column, value)| with(column, value));
-        }
+    let (rows, _) = rows.as_chunks_mut::<WIDTH>();
+    let (mut mean, mut square) = ([0.0_f32; WIDTH], [0.0_f32; WIDTH]);
+    let mut each = |with: &mut dyn FnMut(&mut [f32; WIDTH])| {
+        rows.iter_mut().zip(count).filter(|(_, own)| **own == 1).for_each(|(row, _)| with(row));
     };
-    each(rows, &mut |column, value| mean[column] += *value / number);
-    each(rows, &mut |column, value| square[column] += (*value - mean[column]).powi(2) / number);
-    each(rows, &mut |column, value| *value = (*value - mean[column]) / (square[column].sqrt() + EPSILON));
+    each(&mut |row| (0..WIDTH).for_each(|column| mean[column] += row[column] / number));
+    each(&mut |row| {
+        (0..WIDTH).for_each(|column| square[column] += (row[column] - mean[column]).powi(2) / number);
+    });
+    let deviation = square.map(|square| square.sqrt() + EPSILON);
+    each(&mut |row| {
+        (0..WIDTH).for_each(|column| row[column] = (row[column] - mean[column]) / deviation[column]);
+    });
 }
 
 #[cfg(test)]

@@ -15,10 +15,14 @@ use niwaki_nn::{Engine, Graph, Index, Mask, Value, initialise, log_softmax};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 use states::States;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use states::Shown;
+
+/// Lanes that one thread shows at least: fewer are not worth another's awakening.
+const ALONE: usize = 16;
 
 /// What a network over graphs reads, for so many states of an item.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +169,7 @@ impl GraphPolicy {
     }
 
     /// The engine that looks at states, one of so many lanes of each member.
-    pub(crate) fn begin<'a, E: Engine<Scalar = f32>>(
+    fn begin<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
         make: &MakeEngine<E>,
@@ -179,18 +183,40 @@ impl GraphPolicy {
         Ok(step)
     }
 
-    /// What the network says of every lane's next step, with what they show now; where nobody keeps that, a lane that has only one way
-    /// to go shows nothing else.
+    /// An engine that looks at states, with parameters.
+    pub(crate) fn ready<E: Engine<Scalar = f32>>(
+        &self,
+        parameters: &[f32],
+        make: &MakeEngine<E>,
+    ) -> Result<GraphScratch<E>, Error> {
+        let mut engine = make(&self.step, &[self.step_logits])?;
+        engine.set_parameters(0, parameters)?;
+        Ok(GraphScratch { engine: Some(engine), ..GraphScratch::default() })
+    }
+
+    /// Sets the number of lanes of the engine that looks at states.
+    pub(crate) fn resize<E: Engine<Scalar = f32>>(
+        &self,
+        scratch: &mut GraphScratch<E>,
+        lanes: usize,
+    ) -> Result<(), Error> {
+        let Some(engine) = &mut scratch.engine else { return Err(Error::Unready) };
+        Ok(engine.set_items(lanes)?)
+    }
+
+    /// What the network says of some lanes' next steps, with what they show now; where nobody keeps that, a lane that has only one
+    /// way to go shows nothing else.
     fn look_ahead<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
         task: &GraphTask,
         building: &GraphLanes,
+        which: &[usize],
         kept: bool,
     ) -> Result<Ahead<'a>, Error> {
         let GraphScratch { engine, now, .. } = scratch;
         let Some(engine) = engine else { return Err(Error::Unready) };
-        self.look(task, building, now, kept);
+        self.look(task, building, which, now, kept);
         self.step_inputs.load(engine, now)?;
         engine.forward()?;
         let engine = &*engine;
@@ -198,27 +224,53 @@ impl GraphPolicy {
         Ok(Ahead { logits: (0..engine.members()).flat_map(of).collect(), open: &now.open })
     }
 
-    /// Log-probabilities of every lane's next pairs, `[lane, pair]`, of the first member; those of closed pairs are −∞.
+    /// Log-probabilities of every lane's next pairs, `[lane, pair]`, of the only member; those of closed pairs are −∞.
+    ///
+    /// Lanes in the same state are looked at once, and those with one way to go not at all, where the engine gains by it.
     pub(crate) fn next_log_probs<E: Engine<Scalar = f32>>(
         &self,
         scratch: &mut GraphScratch<E>,
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Vec<f32>, Error> {
-        let (ahead, pairs) = (self.look_ahead(scratch, task, building, false)?, self.sizes.pairs());
-        let mut log_probs = vec![f32::NEG_INFINITY; ahead.open.len()];
-        let lanes = log_probs.chunks_exact_mut(pairs).zip(ahead.logits).zip(ahead.open.chunks_exact(pairs));
-        for ((log_probs, logits), open) in lanes.filter(|(_, open)| open.contains(&1)) {
-            log_softmax(logits, Some(open), log_probs);
+        let Some(engine) = &mut scratch.engine else { return Err(Error::Unready) };
+        let (lanes, pairs) = (building.count(), self.sizes.pairs());
+        let mut log_probs = vec![f32::NEG_INFINITY; lanes * pairs];
+        let first: Vec<Option<usize>> =
+            if engine.resizes_freely() { first_alike(building) } else { undecided(building).collect() };
+        for (lane, log_probs) in log_probs.chunks_exact_mut(pairs).enumerate() {
+            if first[lane].is_none() {
+                building.open(lane).for_each(|pair| log_probs[pair] = 0.0);
+            }
+        }
+        let mut which: Vec<usize> = (0..lanes).filter(|&lane| first[lane] == Some(lane)).collect();
+        if which.is_empty() {
+            return Ok(log_probs);
+        }
+        if engine.resizes_freely() {
+            engine.set_items(which.len())?;
+        } else {
+            which = (0..lanes).collect();
+        }
+        let ahead = self.look_ahead(scratch, task, building, &which, false)?;
+        for ((&lane, logits), open) in which.iter().zip(ahead.logits).zip(ahead.open.chunks_exact(pairs)) {
+            if first[lane] == Some(lane) {
+                log_softmax(logits, Some(open), &mut log_probs[lane * pairs..(lane + 1) * pairs]);
+            }
+        }
+        for (lane, first) in first.iter().enumerate() {
+            if let Some(first) = first.filter(|&first| first < lane) {
+                log_probs.copy_within(first * pairs..(first + 1) * pairs, lane * pairs);
+            }
         }
         Ok(log_probs)
     }
 
-    /// What every lane shows before its next step.
-    fn look(&self, task: &GraphTask, lanes: &GraphLanes, now: &mut States, kept: bool) {
-        let mut shown = now.each(lanes.count(), self.sizes, self.widths);
-        let each = shown.par_iter_mut().enumerate().with_min_len(8);
-        each.for_each(|(lane, shown)| self.show_lane(task, lanes, lane, shown, kept));
+    /// What some lanes show before their next steps.
+    fn look(&self, task: &GraphTask, lanes: &GraphLanes, which: &[usize], now: &mut States, kept: bool) {
+        let mut shown = now.each(which.len(), self.sizes, self.widths);
+        let each = shown.par_iter_mut().zip(which).with_min_len(ALONE);
+        each.for_each(|(shown, &lane)| self.show_lane(task, lanes, lane, shown, kept));
     }
 
     /// What a lane shows; a complete one shows nothing, and unless that is kept one with a single open pair no more than that: its
@@ -247,7 +299,26 @@ impl GraphPolicy {
     }
 }
 
-/// What a network says of every lane's next step.
+/// Every lane's number, `None` where it has at most one way to go.
+fn undecided(building: &GraphLanes) -> impl Iterator<Item = Option<usize>> {
+    (0..building.count()).map(|lane| building.open(lane).nth(1).map(|_| lane))
+}
+
+/// The first lane that is in the same state as each; `None` for a lane with at most one way to go.
+fn first_alike(building: &GraphLanes) -> Vec<Option<usize>> {
+    let mut seen: HashMap<(&[u32], &[u32]), Vec<usize>> = HashMap::new();
+    let mut first = |lane: usize| {
+        let near = seen.entry((building.ready(lane), building.free(lane))).or_default();
+        let first = near.iter().copied().find(|&first| building.alike(first, lane));
+        first.unwrap_or_else(|| {
+            near.push(lane);
+            lane
+        })
+    };
+    undecided(building).map(|lane| lane.map(&mut first)).collect()
+}
+
+/// What a network says of some lanes' next steps.
 struct Ahead<'a> {
     /// `[member, lane][pair]`
     logits: Vec<&'a [f32]>,
@@ -271,6 +342,18 @@ pub struct GraphScratch<E> {
     now: States,
     /// Some of the trajectories.
     part: States,
+}
+
+impl<E: Engine> GraphScratch<E> {
+    /// Whether its engine works while the calling thread waits, so that several of them, each with a thread of its own, gain something.
+    pub(crate) fn waits(&self) -> bool {
+        self.engine.as_ref().is_some_and(|engine| !engine.resizes_freely())
+    }
+
+    /// Goes with the calling thread.
+    pub(crate) fn move_here(&self) -> Result<(), Error> {
+        self.engine.as_ref().map_or(Ok(()), |engine| Ok(engine.move_here()?))
+    }
 }
 
 impl<E> Default for GraphScratch<E> {
@@ -337,8 +420,9 @@ impl Policy for GraphPolicy {
         let (mut log_prob, mut estimated) = (vec![0.0; all * horizon], vec![0.0; all * horizon]);
         // Where nobody asks what was seen, nothing is looked at once all are complete.
         let steps = if score { horizon } else { building.longest() };
+        let every: Vec<usize> = (0..all).collect();
         for step in 0..steps {
-            let logits = self.look_ahead(scratch, task, &building, score)?;
+            let logits = self.look_ahead(scratch, task, &building, &every, score)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
                     return (-1, 0.0, 0.0);
@@ -418,8 +502,9 @@ impl Policy for GraphPolicy {
         let mut building = task.begin(&rollout.instances)?;
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;
         let (mut now, mut seen) = (States::default(), States::default());
+        let every: Vec<usize> = (0..building.count()).collect();
         for step in 0..horizon {
-            self.look(task, &building, &mut now, true);
+            self.look(task, &building, &every, &mut now, true);
             seen.keep(&now, rollout.instances.len(), step, horizon);
             let choices: Vec<i32> = actions.iter().skip(step).step_by(horizon).copied().collect();
             building.choose(&choices)?;

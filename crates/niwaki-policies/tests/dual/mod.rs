@@ -2,12 +2,12 @@
 
 use niwaki_nn::{Cpu, Engine, Graph, Value};
 use niwaki_policies::{
-    Decoding, Draw, DrawRequest, DualShape, GraphPolicy, GraphScratch, Policy, Rollout, dispatch,
+    Decoding, Dispatcher, Draw, DrawRequest, DualShape, GraphPolicy, GraphScratch, Policy, Rollout,
 };
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::{Alternative, Bounds, FlexibleShop, Instance, verify};
 use niwaki_stream::Key;
-use niwaki_tasks::GraphTask;
+use niwaki_tasks::{GraphSizes, GraphTask, Outcome};
 
 fn graph(instances: Vec<Instance>, order: usize) -> GraphTask {
     let bounds = vec![Bounds { lower: 1, upper: 1 }; instances.len()];
@@ -113,9 +113,10 @@ fn dispatching_keeps_the_best_of_all_ways() {
     let policy = player(&task, 4).0;
     let parameters = policy.initial_parameters(4);
     let mut steps = 0;
+    let mut dispatcher = Dispatcher::new(policy.clone(), &parameters, 150, &make(1)).unwrap();
     let mut find = |how: Decoding| {
         let mut tick = |more: usize| steps += more;
-        dispatch(&policy, &parameters, &make(1), &task, how, &mut tick).unwrap()
+        dispatcher.dispatch(&task, how, &mut tick).unwrap()
     };
     let none = Decoding::default();
     let greedy = find(none);
@@ -138,6 +139,63 @@ fn dispatching_keeps_the_best_of_all_ways() {
     }
     assert!(steps > 0);
     let broken = vec![f32::NAN; policy.graph.layout().len()];
-    let refused = dispatch(&policy, &broken, &make(1), &task, none, &mut |_| {}).unwrap_err().to_string();
+    let mut broken = Dispatcher::new(policy, &broken, 1, &make(1)).unwrap();
+    let refused = broken.dispatch(&task, none, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("its weights are broken"), "{refused}");
+}
+
+/// The best of what a rollout draws with the numbers that a dispatcher's samples have: it looks at every lane by itself.
+fn best_drawn(task: &GraphTask, policy: &GraphPolicy, parameters: &[f32], how: Decoding) -> Outcome {
+    let mut uniforms = Vec::new();
+    for sample in 0..how.samples {
+        let mut stream = Key::new(how.seed, "decode").lane(sample as u64).open();
+        uniforms.extend((0..policy.horizon()).map(|_| stream.uniform()));
+    }
+    let draw = |lanes: usize, how: Draw<'_>| {
+        let mut engine = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
+        let mut rollout = Rollout::default();
+        engine.set_parameters(0, parameters).unwrap();
+        let request = DrawRequest { lanes, instances: &vec![0; lanes], how, score: false };
+        policy
+            .draw(&mut engine, &mut GraphScratch::default(), &make(1), task, request, &mut rollout)
+            .unwrap();
+        rollout.outcome
+    };
+    let all = [draw(1, Draw::Greedy), draw(how.samples, Draw::Sampled(&uniforms))].concat();
+    all.into_iter().min_by_key(|outcome| outcome.makespan).unwrap()
+}
+
+#[test]
+fn states_that_lanes_share_are_looked_at_once_which_changes_nothing() {
+    for (order, seed) in [(1, 0), (1, 1), (0, 2), (2, 3)] {
+        let task = graph(vec![generate(Task::Sd1, Size { jobs: 4, machines: 3 }, 3, seed).unwrap()], order);
+        let policy = player(&task, 6).0;
+        let parameters = policy.initial_parameters(6);
+        let how = Decoding { samples: 40, seed, ..Decoding::default() };
+        let mut dispatcher = Dispatcher::new(policy.clone(), &parameters, 150, &make(1)).unwrap();
+        let found = dispatcher.dispatch(&task, how, &mut |_| {}).unwrap();
+        assert_eq!(found.outcome, best_drawn(&task, &policy, &parameters, how), "order {order}, seed {seed}");
+    }
+}
+
+#[test]
+fn a_dispatcher_takes_shops_with_fewer_operations_and_no_others() {
+    let task = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 0).unwrap()], 1);
+    let parameters = player(&task, 4).0.initial_parameters(4);
+    let how = Decoding { samples: 20, beam: 2, ..Decoding::default() };
+    let with_room = |more: usize| {
+        let sizes = GraphSizes { operations: task.sizes().operations + more, ..task.sizes() };
+        let policy = DualShape { sizes, width: 4, hidden: 6, critic: true }.policy().unwrap();
+        Dispatcher::new(policy, &parameters, 20, &make(1)).unwrap()
+    };
+    let exact = with_room(0).dispatch(&task, how, &mut |_| {}).unwrap();
+    let mut roomy = with_room(20);
+    assert_eq!(roomy.dispatch(&task, how, &mut |_| {}).unwrap(), exact);
+    // The next shop is scheduled as by a dispatcher of its own.
+    let next = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 1).unwrap()], 1);
+    let policy = DualShape { sizes: next.sizes(), width: 4, hidden: 6, critic: true }.policy().unwrap();
+    let own = Dispatcher::new(policy, &parameters, 20, &make(1)).unwrap().dispatch(&next, how, &mut |_| {});
+    assert_eq!(roomy.dispatch(&next, how, &mut |_| {}).unwrap(), own.unwrap());
+    let other = graph(vec![generate(Task::Sd1, Size { jobs: 6, machines: 3 }, 1, 0).unwrap()], 1);
+    assert!(roomy.dispatch(&other, how, &mut |_| {}).is_err());
 }

@@ -170,6 +170,21 @@ impl GraphLanes {
         crew.lanes.done(lane)
     }
 
+    /// Whether two lanes are in the same state, by whatever way they came there: they show the same and the same is open.
+    #[must_use]
+    pub fn alike(&self, one: usize, other: usize) -> bool {
+        fn state(crew: &Crew, lane: usize) -> (u32, u32, [&[u32]; 3], &[u64], &Features) {
+            let Crew { lanes, features, .. } = crew;
+            let each = [lanes.next(lane), lanes.ready(lane), lanes.free(lane)];
+            (lanes.machine(lane), lanes.clock(lane), each, lanes.legal(lane), &features[lane])
+        }
+        let state = |lane| {
+            let (crew, lane) = self.crew(lane);
+            state(crew, lane)
+        };
+        self.instance(one) == self.instance(other) && state(one) == state(other)
+    }
+
     /// The features of a lane's own operations: `[operation, feature]`.
     #[must_use]
     pub fn operations(&self, lane: usize) -> &[f64] {
@@ -366,6 +381,18 @@ mod tests {
         // Job 0 on machine 1 first, while machine 0 is idle.
         lanes.choose(&[1]).unwrap();
         assert_eq!((lanes.open(0).collect::<Vec<_>>(), lanes.operations(0)[5]), (vec![2], 0.0));
+    }
+
+    #[test]
+    fn lanes_are_alike_where_the_same_was_placed_in_whatever_order() {
+        let task = task(two_by_two(), 1);
+        let mut lanes = task.begin(&[0; 3]).unwrap();
+        assert!(lanes.alike(0, 1) && lanes.alike(1, 2));
+        // Job 0 on machine 1 and job 1 on machine 0, both from 0 on, one way round and the other; or job 0 on machine 0.
+        lanes.choose(&[1, 2, 0]).unwrap();
+        assert!(!lanes.alike(0, 1));
+        lanes.choose(&[2, 1, 2]).unwrap();
+        assert!(lanes.alike(0, 1) && !lanes.alike(0, 2));
     }
 
     #[test]

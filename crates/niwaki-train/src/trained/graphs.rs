@@ -9,8 +9,10 @@ use crate::cohort::Device;
 use crate::policy::graph_policy;
 use crate::spec::{AdvantageKind, PolicyKind, Spec};
 use niwaki_files::Digest;
-use niwaki_nn::{Cpu, Graph, Value};
-use niwaki_policies::{Decoded, Decoding, GraphPolicy, Policy, dispatch};
+#[cfg(feature = "cuda")]
+use niwaki_nn::cuda::{Cuda, Options};
+use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_policies::{Decoded, Decoding, Dispatcher, GraphPolicy, MakeEngine, Policy};
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Task;
 use niwaki_shop::{Bounds, FlexibleShop, Instance, Optimum};
@@ -20,6 +22,11 @@ use std::path::Path;
 
 /// The most arcs, operations times machines, of a shop that is scheduled: its states would not fit.
 const MOST_ARCS: usize = 1 << 18;
+
+/// Operations by which room grows on a GPU, where an engine takes longer to make than a shop to schedule: shops of about the same size
+/// have the same room.
+#[cfg(feature = "cuda")]
+const ROOM: usize = 64;
 
 /// A graph network as its run's last checkpoint has it.
 #[derive(Clone, Debug)]
@@ -138,34 +145,79 @@ impl TrainedGraph {
         (1 + starts + how.samples + how.beam) * instance.operations()
     }
 
+    /// Goes to work on a device.
+    #[must_use]
+    pub fn on(self, device: Device) -> GraphScheduler {
+        let kept = match device {
+            Device::Cpu => Kept::Cpu(None),
+            #[cfg(feature = "cuda")]
+            Device::Cuda(options) => Kept::Cuda(Box::new(options), None),
+        };
+        GraphScheduler { trained: self, kept }
+    }
+
+    /// What schedules a shop: what is kept where that takes it, or a new one with operations for any shop up to a multiple of `step`.
+    fn dispatcher<'a, E: Engine<Scalar = f32> + Send>(
+        &self,
+        kept: &'a mut Option<Dispatcher<E>>,
+        make: &MakeEngine<E>,
+        shop: GraphSizes,
+        step: usize,
+        how: Decoding,
+    ) -> Result<&'a mut Dispatcher<E>, Error> {
+        let sizes = GraphSizes { operations: shop.operations.next_multiple_of(step), ..shop };
+        // What was kept goes when its successor is there, so that the device stays open.
+        let made = match kept.take() {
+            Some(kept) if kept.sizes() == sizes => kept,
+            _before => {
+                let policy = graph_policy(&self.spec, sizes, critic(&self.spec))?;
+                Dispatcher::new(policy, &self.parameters, 1 + how.samples, make)?
+            }
+        };
+        Ok(kept.insert(made))
+    }
+}
+
+/// A graph network at work on a device. What it makes ready for a shop is kept for the next one of that size.
+pub struct GraphScheduler {
+    /// The network.
+    pub trained: TrainedGraph,
+    kept: Kept,
+}
+
+/// What is ready, with where it is.
+enum Kept {
+    Cpu(Option<Dispatcher<Cpu<f32>>>),
+    #[cfg(feature = "cuda")]
+    Cuda(Box<Options>, Option<Dispatcher<Cuda>>),
+}
+
+impl GraphScheduler {
     /// The best schedule of an instance that was accepted, with the checker's word for it and the bound that the exact search finds at
     /// once; `tick` is told of steps as they are taken.
     ///
     /// # Errors
     /// If the instance was not accepted, the weights are broken, or the checker does not find what the construction did.
     pub fn schedule(
-        &self,
+        &mut self,
         instance: &Instance,
         how: Decoding,
-        device: &Device,
         tick: &mut dyn FnMut(usize),
     ) -> Result<(Optimum, Decoded), Error> {
+        let Self { trained, kept } = self;
         // The policy never sees the bounds.
         let bounds = vec![Bounds { lower: 0, upper: 0 }];
-        let task = GraphTask::new(vec![instance.clone()], bounds, 1, self.order)?;
-        let policy = graph_policy(&self.spec, task.sizes(), critic(&self.spec))?;
-        let decoded = match device {
-            Device::Cpu => {
+        let task = GraphTask::new(vec![instance.clone()], bounds, 1, trained.order)?;
+        let decoded = match kept {
+            Kept::Cpu(kept) => {
                 let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
-                dispatch(&policy, &self.parameters, &make, &task, how, tick)?
+                trained.dispatcher(kept, &make, task.sizes(), 1, how)?.dispatch(&task, how, tick)?
             }
             #[cfg(feature = "cuda")]
-            Device::Cuda(options) => {
+            Kept::Cuda(options, kept) => {
                 let options = options.clone();
-                let make = move |graph: &Graph, outputs: &[Value]| {
-                    niwaki_nn::cuda::Cuda::new(graph, outputs, 1, &options)
-                };
-                dispatch(&policy, &self.parameters, &make, &task, how, tick)?
+                let make = move |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, 1, &options);
+                trained.dispatcher(kept, &make, task.sizes(), ROOM, how)?.dispatch(&task, how, tick)?
             }
         };
         Ok((checked(instance, &decoded, how.seed)?, decoded))

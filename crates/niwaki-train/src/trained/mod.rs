@@ -12,7 +12,7 @@ mod saved;
 mod sequences;
 mod shops;
 
-pub use graphs::TrainedGraph;
+pub use graphs::{GraphScheduler, TrainedGraph};
 pub use saved::{Tensor, TrainedPolicy};
 pub use sequences::TrainedSequences;
 pub use shops::{Scored, Trained};

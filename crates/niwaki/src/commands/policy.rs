@@ -4,7 +4,7 @@ use crate::device::{DeviceArgs, Place};
 use anyhow::{Context, bail};
 use niwaki_policies::{Decoded, Decoding};
 use niwaki_shop::{Instance, Optimum};
-use niwaki_train::{Device, Error, Trained, TrainedGraph, TrainedPolicy};
+use niwaki_train::{Error, GraphScheduler, Trained, TrainedPolicy};
 use std::path::Path;
 
 /// Flags that say how hard a policy tries.
@@ -54,7 +54,7 @@ impl DecodeArgs {
 /// A policy that schedules shops.
 pub(crate) enum Scheduler {
     Pointer(Box<Trained>),
-    Graph(Box<TrainedGraph>, Device),
+    Graph(Box<GraphScheduler>),
 }
 
 impl Scheduler {
@@ -62,7 +62,7 @@ impl Scheduler {
     pub(crate) fn iteration(&self) -> u64 {
         match self {
             Self::Pointer(policy) => policy.iteration(),
-            Self::Graph(policy, _) => policy.iteration(),
+            Self::Graph(policy) => policy.trained.iteration(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Scheduler {
     pub(crate) fn accept(&self, instance: Instance) -> Result<Instance, Error> {
         match self {
             Self::Pointer(policy) => policy.accept(instance),
-            Self::Graph(policy, _) => policy.accept(instance),
+            Self::Graph(policy) => policy.trained.accept(instance),
         }
     }
 
@@ -78,20 +78,20 @@ impl Scheduler {
     pub(crate) fn steps(&self, instance: &Instance, how: Decoding) -> usize {
         match self {
             Self::Pointer(policy) => policy.steps(instance, how),
-            Self::Graph(policy, _) => policy.steps(instance, how),
+            Self::Graph(policy) => policy.trained.steps(instance, how),
         }
     }
 
     /// The best schedule of an instance that was accepted.
     pub(crate) fn schedule(
-        &self,
+        &mut self,
         instance: &Instance,
         how: Decoding,
         tick: &mut dyn FnMut(usize),
     ) -> Result<(Optimum, Decoded), Error> {
         match self {
             Self::Pointer(policy) => policy.schedule(instance, how, tick),
-            Self::Graph(policy, device) => policy.schedule(instance, how, device, tick),
+            Self::Graph(policy) => policy.schedule(instance, how, tick),
         }
     }
 }
@@ -101,10 +101,8 @@ pub(crate) fn open(folder: &Path, decode: DecodeArgs) -> anyhow::Result<Schedule
     let named = || format!("--policy {}", folder.display());
     let policy = match TrainedPolicy::open(folder).with_context(named)? {
         TrainedPolicy::Graphs(policy) => {
-            return Ok(Scheduler::Graph(
-                policy,
-                DeviceArgs::of(decode.device.unwrap_or(Place::Cpu)).choose()?,
-            ));
+            let device = DeviceArgs::of(decode.device.unwrap_or(Place::Cpu)).choose()?;
+            return Ok(Scheduler::Graph(Box::new(policy.on(device))));
         }
         TrainedPolicy::Shops(policy) => policy,
         // One over tokens is refused in the words of those that schedule.

@@ -1,4 +1,5 @@
-//! Attention along arcs on CUDA: a thread per machine, then one per operation, with partial sums for the vectors.
+//! Attention along arcs on CUDA: a warp per machine; backward a thread per machine, then one per operation, with partial sums for
+//! the vectors.
 
 use super::{Arcs, AttendArcs, Sizes};
 use crate::cuda::check::{Case, grown};
@@ -17,8 +18,10 @@ const KERNELS: &File = &File {
     kernels: &[("arcs_forward", 0), ("arcs_backward_machines", 0), ("arcs_backward_operations", 0)],
 };
 
-/// Rows that one block takes.
+/// Threads of a block: backward each has a row.
 const BLOCK: usize = 128;
+/// Threads that have a row together.
+const WARP: usize = 32;
 
 /// The kernels for a width, which a thread must hold in registers.
 fn unit(width: usize) -> Result<Unit> {
@@ -29,14 +32,15 @@ fn unit(width: usize) -> Result<Unit> {
     Ok(Unit::sized(KERNELS, &[width as u8]))
 }
 
-fn program(g: &mut Graph, width: usize, grown_times: bool) -> Result<Vec<Value>> {
-    // Three states of five operations and two machines.
-    let operations = grown(g, "operations", 15, width)?;
+fn program(g: &mut Graph, each: usize, width: usize, grown_times: bool) -> Result<Vec<Value>> {
+    // Three states of some operations and two machines.
+    let rows = 3 * each;
+    let operations = grown(g, "operations", rows, width)?;
     let machines = grown(g, "machines", 6, width)?;
-    let times = if grown_times { grown(g, "times", 15, 2)? } else { g.scalars("times", 15, 2) };
+    let times = if grown_times { grown(g, "times", rows, 2)? } else { g.scalars("times", rows, 2) };
     let [along, source, target] =
         ["along", "source", "target"].map(|name| g.param(name, &[width], Init::Normal { deviation: 0.5 }));
-    let present = g.mask("present", 15, 2);
+    let present = g.mask("present", rows, 2);
     let arcs = Arcs { operations, machines, times, along: along?, source: source?, target: target?, present };
     let once = g.attend_arcs(arcs)?;
     // The same parameters and operations again: gradients and cotangents must add up.
@@ -45,8 +49,11 @@ fn program(g: &mut Graph, width: usize, grown_times: bool) -> Result<Vec<Value>>
 }
 
 impl OnCuda for AttendArcs {
-    const CASES: &'static [Case] =
-        &[("arcs 8", |g| program(g, 8, false)), ("arcs 5, times that lead back", |g| program(g, 5, true))];
+    const CASES: &'static [Case] = &[
+        ("arcs 8", |g| program(g, 5, 8, false)),
+        ("arcs 5, times that lead back", |g| program(g, 5, 5, true)),
+        ("arcs 48, more operations than a warp has lanes", |g| program(g, 70, 48, false)),
+    ];
 
     fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
         Vec::new()
@@ -75,7 +82,7 @@ impl OnCuda for AttendArcs {
             machines,
             per_member,
         ];
-        let grid = (per_member.div_ceil(BLOCK), to.addresses.members, 1);
+        let grid = (per_member.div_ceil(BLOCK / WARP), to.addresses.members, 1);
         to.launch("arcs", (unit(width)?, "arcs_forward"), grid, BLOCK as u32, 0, arguments)
     }
 

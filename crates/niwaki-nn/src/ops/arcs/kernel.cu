@@ -1,4 +1,4 @@
-// Attention of machines to the operations at their arcs: mod.rs has the formula. A thread per row, its width in
+// Attention of machines to the operations at their arcs: mod.rs has the formula. Backward a thread has a row, its width in
 // registers. Blocks are [rows of a member, member], so that sums over rows belong to one member.
 
 #define SLOPE_ 0.2f
@@ -40,36 +40,66 @@ __device__ __forceinline__ float block_sum(float x) {
 
 #define ARC(o) (((s * operations + (o)) * machines) + m)
 
+// Columns of a lane where a warp has a row.
+#define COLUMNS_ ((ARCS_WIDTH + 31) / 32)
+#define EACH_COLUMN                \
+  _Pragma("unroll") for (int c = 0; c < COLUMNS_; ++c) \
+    if (lane + 32 * c < ARCS_WIDTH)
+
+// A warp has a row. Operations come 32 at a time: a lane has the weight of one of them, and then some columns of their sum, which
+// shrinks where a higher score follows.
 extern "C" __global__ void __launch_bounds__(128)
     arcs_forward(const float* of, const float* on, const float* times, const unsigned char* present, const float* along,
                  const float* source, const float* target, long stride, float* out, int operations, int machines,
                  int rows) {
-  const int own = blockIdx.x * 128 + threadIdx.x;
+  const int own = blockIdx.x * 4 + (threadIdx.x >> 5), lane = threadIdx.x & 31;
   if (own >= rows) return;
-  const long r = (long)blockIdx.y * rows + own, s = r / machines;
+  const long r = (long)blockIdx.y * rows + own, s = r / machines, member = blockIdx.y * stride;
   const int m = (int)(r - s * machines);
-  Vectors v;
-  v.load(along, source, target, blockIdx.y * stride);
-  const float* mine = on + r * ARCS_WIDTH;
-  const float score = along_row(v.target, mine);
-  float top = leaky(2.f * score);
-  for (int o = 0; o < operations; ++o)
-    if (present[ARC(o)])
-      top = fmaxf(top, leaky(along_row(v.source, of + (s * operations + o) * ARCS_WIDTH) + times[ARC(o)] * v.unit + score));
-  float total = expf(leaky(2.f * score) - top), spent = 0.f, sum[ARCS_WIDTH];
-#pragma unroll
-  for (int i = 0; i < ARCS_WIDTH; ++i) sum[i] = total * mine[i];
-  for (int o = 0; o < operations; ++o) {
-    if (!present[ARC(o)]) continue;
-    const float* row = of + (s * operations + o) * ARCS_WIDTH;
-    const float time = times[ARC(o)], e = expf(leaky(along_row(v.source, row) + time * v.unit + score) - top);
-    total += e;
-    spent = fmaf(e, time, spent);
-#pragma unroll
-    for (int i = 0; i < ARCS_WIDTH; ++i) sum[i] = fmaf(e, row[i], sum[i]);
+  float a[COLUMNS_], v[COLUMNS_], sum[COLUMNS_], score = 0.f, unit = 0.f;
+  EACH_COLUMN {
+    a[c] = along[member + lane + 32 * c];
+    v[c] = source[member + lane + 32 * c];
+    sum[c] = on[r * ARCS_WIDTH + lane + 32 * c];
+    score = fmaf(target[member + lane + 32 * c], sum[c], score);
+    unit = fmaf(v[c], a[c], unit);
   }
-#pragma unroll
-  for (int i = 0; i < ARCS_WIDTH; ++i) out[r * ARCS_WIDTH + i] = (sum[i] + spent * v.along[i]) / total;
+  score = warp_sum(score);
+  unit = warp_sum(unit);
+  float top = leaky(2.f * score), total = 1.f, spent = 0.f;
+  for (int first = 0; first < operations; first += 32) {
+    const int o = first + lane, last = min(32, operations - first) - 1;
+    const bool arc = o < operations && present[ARC(o)];
+    if (!__ballot_sync(~0u, arc)) continue;
+    const float time = arc ? times[ARC(o)] : 0.f;
+    const float* block = of + (s * operations + first) * ARCS_WIDTH + lane;
+    float z = 0.f;
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j) {
+      const float* row = block + min(j, last) * ARCS_WIDTH;
+      float dot = 0.f;
+      EACH_COLUMN dot = fmaf(v[c], row[32 * c], dot);
+      dot = warp_sum(dot);
+      if (lane == j) z = dot;
+    }
+    z = leaky(z + time * unit + score);
+    const float higher = fmaxf(top, warp_max(arc ? z : top)), shrink = expf(top - higher);
+    const float e = arc ? expf(z - higher) : 0.f;
+    top = higher;
+    total = fmaf(total, shrink, warp_sum(e));
+    spent = fmaf(spent, shrink, warp_sum(e * time));
+    EACH_COLUMN sum[c] *= shrink;
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j) {
+      const float weight = __shfl_sync(~0u, e, j);
+      const float* row = block + min(j, last) * ARCS_WIDTH;
+      EACH_COLUMN {
+        const float x = row[32 * c];
+        sum[c] = weight != 0.f ? fmaf(weight, x, sum[c]) : sum[c];
+      }
+    }
+  }
+  EACH_COLUMN out[r * ARCS_WIDTH + lane + 32 * c] = (sum[c] + spent * a[c]) / total;
 }
 
 // Rows are machines. stats = (log-sum-exp, mean of the pulled cotangents); partial = sums for `target`.

@@ -9,6 +9,7 @@ use crate::cpu::{Block, Real, accumulate};
 use crate::graph::Graph;
 use crate::ops::{Activation, OnCpu};
 use crate::plan::Backward;
+use niwaki_simd::vectorised;
 
 impl OnCpu for Linear {
     fn scratch(&self, graph: &Graph) -> usize {
@@ -27,7 +28,7 @@ impl OnCpu for Linear {
         let bias = bias.map(|bias| block.parameter(bias));
         let Some(weight) = block.weights.of(block.graph, position, block.parameters, false) else { return };
         let whole = block.extent.row.is_none() && residual.is_none() && saved.is_empty();
-        if whole && x.chunks_exact(inner).any(is_zero) {
+        if whole && some_zero(x, inner) {
             let finish = |y: &mut [F]| activate(y, bias, *activation, None);
             return product_of_some(weight, (x, inner), (y, outer), block.scratch, finish);
         }
@@ -96,12 +97,67 @@ impl OnCpu for Linear {
 const TOGETHER: usize = 48;
 
 /// Whether a row is zero: one of a graph's node that is not there, say.
+#[inline(always)]
 fn is_zero<F: Real>(row: &[F]) -> bool {
     // Most rows that are not show it at once; the others are read several at a time, without a branch for each.
     let (parts, rest) = row.as_chunks::<16>();
     row.first().is_none_or(|&first| first == F::ZERO)
         && parts.iter().all(|part| part.iter().fold(true, |zero, &value| zero & (value == F::ZERO)))
         && rest.iter().all(|&value| value == F::ZERO)
+}
+
+vectorised! {
+    /// Whether there is a row of zeros.
+    fn some_zero<F: Real>(x: &[F], inner: usize) -> bool {
+        x.chunks_exact(inner).any(is_zero)
+    }
+
+    /// Goes through rows from the first on: copies those that are not zero to `left`, as many as there is room for, says in `taken`
+    /// which they are, and makes of the others' results `zero`. Returns how many were taken, and where to go on.
+    fn sort_out<F: Real>(
+        x: &[F],
+        first: usize,
+        left: &mut [F],
+        taken: &mut [usize; TOGETHER],
+        zero: &[F],
+        y: &mut [F],
+    ) -> (usize, usize) {
+        let (inner, outer) = (left.len() / TOGETHER, zero.len());
+        let mut count = 0;
+        for (row, from) in x.chunks_exact(inner).enumerate().skip(first) {
+            if is_zero(from) {
+                copy(zero, &mut y[row * outer..(row + 1) * outer]);
+                continue;
+            }
+            if count == TOGETHER {
+                return (count, row);
+            }
+            copy(from, &mut left[count * inner..(count + 1) * inner]);
+            taken[count] = row;
+            count += 1;
+        }
+        (count, x.len() / inner)
+    }
+
+    /// Puts the results of rows in their places.
+    fn put_back<F: Real>(right: &[F], taken: &[usize], y: &mut [F]) {
+        let outer = right.len() / taken.len();
+        for (&row, from) in taken.iter().zip(right.chunks_exact(outer)) {
+            copy(from, &mut y[row * outer..(row + 1) * outer]);
+        }
+    }
+}
+
+/// Copies a row register by register: short copies of a length that is not constant would each be a call.
+#[inline(always)]
+fn copy<F: Real>(from: &[F], to: &mut [F]) {
+    let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+    for (to, from) in to_rest.iter_mut().zip(from_rest) {
+        *to = *from;
+    }
 }
 
 /// A product and what follows it, of which rows of zeros are left out: they all give the same. Rows have the bits that they have among
@@ -118,30 +174,17 @@ fn product_of_some<F: Real>(
     zero.fill(F::ZERO);
     finish(zero);
     let mut taken = [0; TOGETHER];
-    let mut count = 0;
-    let mut flush = |left: &[F], taken: &[usize], y: &mut [F]| {
-        let right = &mut right[..taken.len() * outer];
-        weight.product([taken.len(), inner, outer], Matrix::rows(left, inner), right, outer, false);
+    let (mut next, rows) = (0, x.len() / inner);
+    while next < rows {
+        let count;
+        (count, next) = sort_out(x, next, left, &mut taken, zero, y);
+        if count == 0 {
+            return;
+        }
+        let right = &mut right[..count * outer];
+        weight.product([count, inner, outer], Matrix::rows(left, inner), right, outer, false);
         finish(right);
-        for (&row, from) in taken.iter().zip(right.chunks_exact(outer)) {
-            y[row * outer..(row + 1) * outer].copy_from_slice(from);
-        }
-    };
-    for (row, from) in x.chunks_exact(inner).enumerate() {
-        if is_zero(from) {
-            y[row * outer..(row + 1) * outer].copy_from_slice(zero);
-            continue;
-        }
-        left[count * inner..(count + 1) * inner].copy_from_slice(from);
-        taken[count] = row;
-        count += 1;
-        if count == TOGETHER {
-            flush(left, &taken, y);
-            count = 0;
-        }
-    }
-    if count > 0 {
-        flush(left, &taken[..count], y);
+        put_back(right, &taken[..count], y);
     }
 }
 

@@ -11,6 +11,7 @@ use niwaki_shop::planning::contest::{
     Contest, Entrant, Found, Progress, Reference, Row, Scheduled, Standing, mean_gap,
 };
 use niwaki_shop::{Instance, Limits};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -98,8 +99,10 @@ impl Args {
             entrants.push(Entrant::method(text, method, Limits::new(self.time, self.seed)));
         }
         for folder in &self.policies {
-            let (policy, how) = (policy::open(folder, self.decode)?, self.decode.decoding(self.seed));
+            let policy = RefCell::new(policy::open(folder, self.decode)?);
+            let how = self.decode.decoding(self.seed);
             let schedule = move |instance: &Instance| -> Result<Found, niwaki_train::Error> {
+                let mut policy = policy.borrow_mut();
                 let instance = policy.accept(instance.clone())?;
                 let (found, decoded) = policy.schedule(&instance, how, &mut |_| {})?;
                 Ok(Found { makespan: found.bounds(), tried: Some(decoded.tried) })

@@ -67,10 +67,10 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
         return Ok((instance, found, None));
     };
     let began = Instant::now();
-    let trained = policy::open(folder, args.decode)?;
+    let mut trained = policy::open(folder, args.decode)?;
     let instance = trained.accept(instance).with_context(|| args.file.display().to_string())?;
-    let decode = || {
-        let how = args.decode.decoding(args.seed);
+    let how = args.decode.decoding(args.seed);
+    let mut decode = || {
         let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
         let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
         bar.finish_and_clear();
@@ -190,7 +190,7 @@ mod tests {
         // A poor schedule to start from: the rule's.
         let poor = planning::solve(&instance, "rule:lwkr".parse().unwrap(), limits, &mut |_| {}).unwrap();
         let began = Instant::now();
-        let decode = || {
+        let mut decode = || {
             let (schedule, outcome) = (poor.schedule.clone(), niwaki_tasks::Outcome::default());
             Ok((Optimum::new(0, schedule.clone()), Decoded { schedule, outcome, way: "rule", tried: 1 }))
         };
