@@ -494,7 +494,7 @@ mod tests {
         let present = graph.mask("present", operations, machines);
         let arcs = Arcs { operations: of, machines: on, times, along, source, target, present };
         let output = graph.attend_arcs(arcs).unwrap();
-        let parameters: Vec<f64> = crate::initialise(graph.layout(), 3).into_iter().map(f64::from).collect();
+        let parameters: Vec<f64> = crate::initialise(graph.layout(), 3);
         let (mut o, m) = (noise(operations * width, 0.7), noise(machines * width, 0.3));
         o[5 * width..6 * width].iter_mut().for_each(|entry| *entry *= 500.0);
         let (t, there) = (noise(operations * machines, 1.1), noise(operations * machines, 2.3));
