@@ -156,7 +156,9 @@ fn the_dispatcher_that_comes_with_the_program_schedules_any_shop() {
     assert!(line.contains("--method: plan.csv is searched as a general shop"), "{line}");
     let line = refused(&["solve", &job, "--policy", "builtin:best"], home);
     assert!(
-        line.contains("builtin:best: no such policy comes with the program; expected builtin:flexible or builtin:jobs"),
+        line.contains(
+            "builtin:best: no such policy comes with the program; expected builtin:flexible or builtin:jobs"
+        ),
         "{line}"
     );
 }

@@ -190,7 +190,7 @@ mod tests {
         // A poor schedule to start from: the rule's.
         let poor = planning::solve(&instance, "rule:lwkr".parse().unwrap(), limits, &mut |_| {}).unwrap();
         let began = Instant::now();
-        let mut decode = || {
+        let decode = || {
             let (schedule, outcome) = (poor.schedule.clone(), niwaki_tasks::Outcome::default());
             Ok((Optimum::new(0, schedule.clone()), Decoded { schedule, outcome, way: "rule", tried: 1 }))
         };
