@@ -138,7 +138,7 @@ impl TrainedGraph {
         Ok(instance)
     }
 
-    /// Steps that [`TrainedGraph::schedule`] tells of at most.
+    /// Steps that [`GraphScheduler::schedule`] tells of at most.
     #[must_use]
     pub fn steps(&self, instance: &Instance, how: Decoding) -> usize {
         let starts = if how.multistart { instance.jobs().saturating_mul(instance.machines()) } else { 0 };
