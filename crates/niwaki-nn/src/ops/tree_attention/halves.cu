@@ -528,16 +528,15 @@ extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 
 // Adds up the parts of the query heads that share a key head; a thread per (item, row, key head, key or value, four columns and
 // four of the other half).
 extern "C" __global__ void tree_gather(const float* sums, const float2* turns, Half* dkey, long k_pitch, Half* dvalue, long v_pitch,
-                                       int add_k, int add_v, int parts, int heads, int key_heads, int rows, unsigned count) {
-  const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
+                                       int add_k, int add_v, int parts, int heads, int key_heads, int rows, long count) {
+  const long at = (long)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= count) return;
-  const unsigned all = at / (D / 4), in_all = all / key_heads;
-  const int c = at % (D / 8) * 4, of = at / (D / 8) % 2, key_head = all % key_heads, share = heads / key_heads;
-  const long row = in_all, item = in_all / rows;
+  const int c = at % (D / 8) * 4, of = at / (D / 8) % 2, key_head = at / (D / 4) % key_heads, share = heads / key_heads;
+  const long row = at / (D / 4) / key_heads, item = row / rows;
   Half* to = of ? dvalue : dkey;
   if (!to) return;
   to += row * (of ? v_pitch : k_pitch) + key_head * D + c;
-  const float* from = sums + (((item * heads + key_head * share) * parts * rows + in_all % rows) * 2 + of) * D + c;
+  const float* from = sums + (((item * heads + key_head * share) * parts * rows + row % rows) * 2 + of) * D + c;
   float4 x = make_float4(0.f, 0.f, 0.f, 0.f), y = x;
 #pragma unroll 4
   for (int h = 0; h < share * parts; ++h, from += (long)rows * 2 * D) {
