@@ -10,7 +10,7 @@ use niwaki_stream::{Key, Stream};
 use niwaki_tasks::Outcome;
 
 /// How a schedule is sought; greedy always is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decoding {
     /// Constructions drawn by chance.
     pub samples: usize,
@@ -20,6 +20,14 @@ pub struct Decoding {
     pub multistart: bool,
     /// Seed of the samples.
     pub seed: u64,
+    /// What log-probabilities are divided by before a sample is drawn: below 1 samples stay nearer to what is likeliest.
+    pub temperature: f64,
+}
+
+impl Default for Decoding {
+    fn default() -> Self {
+        Self { samples: 0, beam: 0, multistart: false, seed: 0, temperature: 1.0 }
+    }
 }
 
 /// The best construction.
@@ -40,7 +48,8 @@ pub(crate) enum Choice {
     Likeliest,
     /// The likeliest after a given first choice.
     From(i32),
-    Chance(Box<Stream>),
+    /// By chance, at a temperature.
+    Chance(Box<Stream>, f64),
 }
 
 impl Choice {
@@ -49,9 +58,20 @@ impl Choice {
         match self {
             Self::From(start) if step == 0 => *start,
             Self::Likeliest | Self::From(_) => likeliest(log_probs) as i32,
-            Self::Chance(stream) => by_chance(log_probs, stream.uniform()) as i32,
+            Self::Chance(stream, 1.0) => by_chance(log_probs, stream.uniform()) as i32,
+            Self::Chance(stream, temperature) => {
+                by_chance(&tempered(log_probs, *temperature), stream.uniform()) as i32
+            }
         }
     }
+}
+
+/// Log-probabilities at a temperature; those of closed candidates stay −∞.
+fn tempered(log_probs: &[f32], temperature: f64) -> Vec<f32> {
+    let scaled = |log_prob: &f32| f64::from(*log_prob) / temperature;
+    let most = log_probs.iter().map(scaled).fold(f64::NEG_INFINITY, f64::max);
+    let all = most + log_probs.iter().map(|log_prob| (scaled(log_prob) - most).exp()).sum::<f64>().ln();
+    log_probs.iter().map(|log_prob| (scaled(log_prob) - all) as f32).collect()
 }
 
 impl Decoding {
@@ -62,7 +82,10 @@ impl Decoding {
             ways.extend(starts.map(|start| ("multistart", Choice::From(start))));
         }
         let stream = |sample: usize| Key::new(self.seed, "decode").lane(sample as u64).open();
-        ways.extend((0..self.samples).map(|sample| ("samples", Choice::Chance(Box::new(stream(sample))))));
+        ways.extend(
+            (0..self.samples)
+                .map(|sample| ("samples", Choice::Chance(Box::new(stream(sample)), self.temperature))),
+        );
         ways
     }
 }
@@ -108,5 +131,27 @@ impl Beam {
             (score, [&self.beginnings[lane].1[..], &[choice]].concat())
         };
         self.beginnings = longer.into_iter().map(beginning).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temperature_sharpens() {
+        // 1/4 and 3/4 at one half: 1/16 and 9/16, that is .1 and .9.
+        let closed = f32::NEG_INFINITY;
+        let sharp = tempered(&[0.25_f32.ln(), closed, 0.75_f32.ln()], 0.5);
+        assert!((sharp[0].exp() - 0.1).abs() < 1e-6 && (sharp[2].exp() - 0.9).abs() < 1e-6);
+        assert_eq!(sharp[1], closed);
+        // What is complete has no candidate, and is not asked.
+        let share = |temperature: f64| {
+            let mut choice = Choice::Chance(Box::new(Key::new(3, "decode").open()), temperature);
+            let draws = (0..4000).filter(|_| choice.take(0, &[0.25_f32.ln(), closed, 0.75_f32.ln()]) == 2);
+            draws.count() as f64 / 4000.0
+        };
+        // Three deviations of a share of 4,000 are below .021.
+        assert!((share(1.0) - 0.75).abs() < 0.021 && (share(0.5) - 0.9).abs() < 0.015);
     }
 }

@@ -79,7 +79,7 @@ impl ShopPolicy {
     ) -> PyResult<(Found, &'static str, usize)> {
         let policy = Arc::clone(&self.inner);
         let instance = policy.accept(instance.instance().clone()).map_err(refuse)?;
-        let how = Decoding { samples, beam, multistart, seed };
+        let how = Decoding { samples, beam, multistart, seed, ..Decoding::default() };
         let (solved, decoded) = waiting::run(py, move |_| {
             let (found, decoded) =
                 policy.schedule(&instance, how, &mut |_| {}).map_err(|error| error.to_string())?;

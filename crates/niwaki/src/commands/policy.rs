@@ -13,6 +13,9 @@ pub(crate) struct DecodeArgs {
     /// Number of schedules that the policy samples, in addition to its likeliest one; 128 if absent.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     samples: Option<u32>,
+    /// What the policy's log-probabilities are divided by when it samples, e.g. 0.5 to stay nearer to what is likeliest; 1 if absent.
+    #[arg(long, value_parser = temperature)]
+    temperature: Option<f64>,
     /// Width of the policy's beam search; 0, for none, if absent.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=4096))]
     beam: Option<u32>,
@@ -29,6 +32,7 @@ impl DecodeArgs {
     pub(crate) fn check_alone(self) -> anyhow::Result<()> {
         let given = [
             ("--samples", self.samples.is_some()),
+            ("--temperature", self.temperature.is_some()),
             ("--beam", self.beam.is_some()),
             ("--multistart", self.multistart),
             ("--device", self.device.is_some()),
@@ -47,8 +51,15 @@ impl DecodeArgs {
             beam: self.beam.unwrap_or(0) as usize,
             multistart: self.multistart,
             seed,
+            temperature: self.temperature.unwrap_or(1.0),
         }
     }
+}
+
+/// A temperature that samples can be drawn at.
+fn temperature(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.001..=1000.0).contains(number));
+    number.ok_or_else(|| "expected a number between 0.001 and 1000".to_owned())
 }
 
 /// A policy that schedules shops.

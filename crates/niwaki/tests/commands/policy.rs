@@ -141,8 +141,22 @@ fn the_dispatcher_that_comes_with_the_program_schedules_any_shop() {
         let better = done(&[&solve[..], &["--improve", "--time", "300ms"]].concat(), home);
         assert!(value(&better) <= makespan, "{better}");
     }
+    // At a low temperature samples are the likeliest schedule.
+    let cold = ["solve", &job, "--policy", "builtin:jobs", "--samples", "5", "--temperature"];
+    let greedy = done(&["solve", &job, "--policy", "builtin:jobs", "--samples", "0"], home);
+    let makespan = |said: &str| said.lines().find(|line| line.starts_with("makespan ")).unwrap().to_owned();
+    assert_eq!(makespan(&done(&[&cold[..], &["0.001"]].concat(), home)), makespan(&greedy));
+    let line = refused(&[&cold[..], &["0"]].concat(), home);
+    assert!(line.contains("expected a number between 0.001 and 1000"), "{line}");
     // What nothing would heed is refused.
-    for flag in [&["--samples", "3"][..], &["--beam", "3"], &["--multistart"], &["--device", "cpu"]] {
+    let flags: [&[&str]; 5] = [
+        &["--samples", "3"],
+        &["--temperature", "0.5"],
+        &["--beam", "3"],
+        &["--multistart"],
+        &["--device", "cpu"],
+    ];
+    for flag in flags {
         let bench = ["bench", "shop", "job", "--optima", "1s"];
         for command in [&["solve", &job][..], &bench] {
             let line = refused(&[command, flag].concat(), home);
