@@ -416,17 +416,19 @@ fn program(
     let (heads, key_heads, head_width) = sizes;
     let (wide, narrow) = (heads * head_width, key_heads * head_width);
     let mixed = grown(g, "x", rows, wide + 2 * narrow + gap)?;
-    let out = g.tree_attention(TreeAttention {
-        query: Columns { value: mixed, start: 0 },
-        key: Columns { value: mixed, start: wide + gap },
-        value: Columns { value: mixed, start: wide + narrow + gap },
-        heads,
-        key_heads,
-        head_width,
-        scale: 1.0 / (head_width as f64).sqrt(),
-        parent,
-    })?;
-    Ok(vec![out])
+    let columns = [0, wide + gap, wide + narrow + gap].map(|start| Columns { value: mixed, start });
+    Ok(vec![attended(g, columns, sizes, parent)?])
+}
+
+/// What rows make of the columns of queries, keys and values.
+fn attended(
+    g: &mut Graph,
+    [query, key, value]: [Columns; 3],
+    (heads, key_heads, head_width): (usize, usize, usize),
+    parent: Index,
+) -> Result<Value> {
+    let scale = 1.0 / (head_width as f64).sqrt();
+    g.tree_attention(TreeAttention { query, key, value, heads, key_heads, head_width, scale, parent })
 }
 
 fn inside(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
@@ -441,16 +443,8 @@ fn turned(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize
     let mixed = grown(g, "x", rows, wide + 2 * narrow)?;
     let position = g.indices("position", rows, 50);
     let rotated = g.rope(mixed.into(), heads + key_heads, head_width, Rotary::plain(10_000.0), position)?;
-    let out = g.tree_attention(TreeAttention {
-        query: Columns { value: rotated, start: 0 },
-        key: Columns { value: rotated, start: wide },
-        value: Columns { value: mixed, start: wide + narrow },
-        heads,
-        key_heads,
-        head_width,
-        scale: 1.0 / (head_width as f64).sqrt(),
-        parent,
-    })?;
+    let columns = [(rotated, 0), (rotated, wide), (mixed, wide + narrow)];
+    let out = attended(g, columns.map(|(value, start)| Columns { value, start }), sizes, parent)?;
     Ok(vec![followed(g, out)?])
 }
 
