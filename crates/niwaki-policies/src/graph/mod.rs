@@ -5,8 +5,10 @@
 //! state of every trajectory; on the CPU a drawn log-probability has the bits that scoring gives it. A policy says how it
 //! scales what a lane shows, and what its network is. Nothing here knows rewards or advantages. `states` holds what was shown.
 
+mod alike;
 mod states;
 
+use self::alike::{first_alike, undecided};
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
@@ -15,7 +17,6 @@ use niwaki_nn::{Engine, Graph, Index, Mask, Value, initialise, log_softmax};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 use states::States;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -297,25 +298,6 @@ impl GraphPolicy {
         }
         lanes.open(lane).for_each(|pair| shown.open[pair] = 1);
     }
-}
-
-/// Every lane's number, `None` where it has at most one way to go.
-fn undecided(building: &GraphLanes) -> impl Iterator<Item = Option<usize>> {
-    (0..building.count()).map(|lane| building.open(lane).nth(1).map(|_| lane))
-}
-
-/// The first lane that is in the same state as each; `None` for a lane with at most one way to go.
-fn first_alike(building: &GraphLanes) -> Vec<Option<usize>> {
-    let mut seen: HashMap<(&[u32], &[u32]), Vec<usize>> = HashMap::new();
-    let mut first = |lane: usize| {
-        let near = seen.entry((building.ready(lane), building.free(lane))).or_default();
-        let first = near.iter().copied().find(|&first| building.alike(first, lane));
-        first.unwrap_or_else(|| {
-            near.push(lane);
-            lane
-        })
-    };
-    undecided(building).map(|lane| lane.map(&mut first)).collect()
 }
 
 /// What a network says of some lanes' next steps.

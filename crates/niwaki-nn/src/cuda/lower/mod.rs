@@ -6,14 +6,17 @@
 
 mod brought;
 mod shared;
+mod squares;
 mod units;
 
 pub(crate) use brought::Brought;
 pub(crate) use shared::{Combine, Partial};
+pub(crate) use squares::chunks;
 pub(crate) use units::Program;
 
+use self::squares::Squares;
 use super::blas::{Blas, Precision};
-use super::kernels::{CHOOSE, Kernels, STEP};
+use super::kernels::{CHOOSE, Kernels};
 use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
@@ -39,17 +42,6 @@ pub(crate) const ROWS_PER_SUM: usize = 64;
 /// member is aligned in all, and the library may use its fastest products. The end stays zero.
 pub(crate) fn padded(graph: &Graph) -> usize {
     graph.layout().len().next_multiple_of(64)
-}
-
-/// Scalars of a gradient whose squares are summed together.
-const CHUNK: usize = 1 << 14;
-
-/// Chunks whose sums are worth a launch of their own while the backward pass goes on.
-const WORTH_IT: usize = 64;
-
-/// Chunks of a member's gradient.
-pub(crate) fn chunks(length: usize) -> usize {
-    length.div_ceil(CHUNK)
 }
 
 /// Addresses of one pass: everything starts at the pass's first member.
@@ -286,31 +278,13 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
-        let lasts = lasts(tools.graph, tools.plan.backward());
-        let mut summed = chunks(lowering.length());
+        let mut squares = Squares::new(&lowering);
         for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
-            let complete = chunks(complete_from(tools.graph, &lasts, place));
-            if complete + WORTH_IT <= summed {
-                lowering.sum_squares(complete..summed, true)?;
-                summed = complete;
-            }
+            squares.sum_complete(&mut lowering, place)?;
         }
-        lowering.tape.wait();
-        lowering.sum_squares(0..summed, false)?;
+        squares.sum_rest(&mut lowering)?;
         Ok(lowering.finish())
-    }
-
-    /// Sums the squares of some chunks of the gradients, where they are wanted.
-    fn sum_squares(&mut self, which: Range<usize>, aside: bool) -> Result<()> {
-        let Some(squares) = self.addresses.squares else { return Ok(()) };
-        let (length, grid) = (self.length(), (which.len(), self.addresses.members, 1));
-        let arguments =
-            super::tape::arguments![self.addresses.gradient, squares, which.start, chunks(length), length];
-        self.aside = aside;
-        let launched = self.launch("norm", (STEP, "sum_squares"), grid, 256, 0, arguments);
-        self.aside = false;
-        launched
     }
 
     fn op_forward(&mut self, position: usize) -> Result<()> {
@@ -503,52 +477,6 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// For each parameter, the place of the last step of a backward pass that may write its gradient; `None` where none does.
-fn lasts(graph: &Graph, backward: &[Backward]) -> Vec<Option<usize>> {
-    let mut lasts = vec![None; graph.layout().slices().len()];
-    for (place, step) in backward.iter().enumerate() {
-        for param in graph.ops()[step.op].reads().params {
-            lasts[param.0] = Some(place);
-        }
-    }
-    lasts
-}
-
-/// The scalar from which on a gradient is complete after the step at a place.
-fn complete_from(graph: &Graph, lasts: &[Option<usize>], place: usize) -> usize {
-    let slices = graph.layout().slices().iter().zip(lasts);
-    let open = slices.filter(|(_, last)| last.is_some_and(|last| last > place));
-    open.map(|(slice, _)| slice.offset + slice.len()).max().unwrap_or(0)
-}
-
 fn unplanned(what: &str) -> Error {
     super::device::refused(format!("the plan has no place for {what} that the program needs"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Init;
-    use crate::ops::Activation;
-
-    #[test]
-    fn gradients_are_complete_from_the_end_on() {
-        let mut g = Graph::new();
-        let x = g.scalars("x", 1, 4);
-        let first = g.param("first", &[4, 4], Init::Zeros).unwrap();
-        let second = g.param("second", &[4, 4], Init::Zeros).unwrap();
-        let unread = g.param("unread", &[8], Init::Zeros).unwrap();
-        let y = g.linear(x, first, None, Activation::None).unwrap();
-        let z = g.linear(y, second, None, Activation::None).unwrap();
-        let again = g.linear(z, first, None, Activation::None).unwrap();
-        let plan = Plan::training(&g, &[again]);
-        let lasts = lasts(&g, plan.backward());
-        // Steps: again, z, y. The first weight is read twice, so its gradient is complete with the last of them.
-        assert_eq!([first, second, unread].map(|param| lasts[param.0]), [Some(2), Some(1), None]);
-        let ends = [first, second].map(|param| {
-            let slice = g.layout().slice(param);
-            slice.offset + slice.len()
-        });
-        assert_eq!([0, 1, 2].map(|place| complete_from(&g, &lasts, place)), [ends[1], ends[0], 0]);
-    }
 }
