@@ -13,11 +13,12 @@
 //!
 //! Beside DANIEL: attention between machines is by what they compete for rather than by sums over candidates, and pairs have
 //! two more numbers (how long after the earliest start this one begins; where its job would end, over where the last one would).
-//! `show.rs` has the features.
+//! `show.rs` has the features, and `bounds.rs` those that say what a choice makes of the bounds of what is left.
 
+mod bounds;
 mod show;
 
-use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Widths};
+use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Show};
 use crate::hgnn::{layer, xavier};
 use niwaki_nn::{Activation, Arcs, Graph, Init, Param, Pooling, Result, Value};
 use niwaki_tasks::GraphSizes;
@@ -36,6 +37,8 @@ pub struct DualShape {
     pub hidden: usize,
     /// Whether there is a critic.
     pub critic: bool,
+    /// Whether it sees bounds of what is left, and what each choice makes of them.
+    pub bounds: bool,
 }
 
 impl DualShape {
@@ -44,8 +47,10 @@ impl DualShape {
     /// # Errors
     /// If the sizes do not fit together.
     pub fn policy(self) -> Result<GraphPolicy> {
-        let widths = Widths { operations: show::OPERATION, machines: show::MACHINE, pairs: show::PAIR };
-        GraphPolicy::new(self.sizes, widths, show::show, |graph, inputs| self.network(graph, inputs))
+        let show: Show = if self.bounds { show::show::<true> } else { show::show::<false> };
+        GraphPolicy::new(self.sizes, show::widths(self.bounds), show, |graph, inputs| {
+            self.network(graph, inputs)
+        })
     }
 
     fn network(self, graph: &mut Graph, inputs: &GraphInputs) -> Result<GraphOutputs> {
@@ -162,7 +167,7 @@ mod tests {
         // 96 + 1,056 + 2,048 + 4,128 = 7,328, twice. Actor 128 · 64 + 64, (64 + 10) · 64 + 64, 65: 13,121.
         for (jobs, machines) in [(10, 5), (4, 3)] {
             let sizes = GraphSizes { jobs, machines, operations: jobs * machines, features: 6 };
-            let shape = DualShape { sizes, width: 32, hidden: 64, critic: false };
+            let shape = DualShape { sizes, width: 32, hidden: 64, critic: false, bounds: false };
             assert_eq!(shape.policy().unwrap().graph.layout().parameters(), 2_976 + 2 * 7_328 + 13_121);
             // Critic 64 · 64 + 64 + 65.
             let judged = DualShape { critic: true, ..shape }.policy().unwrap();

@@ -152,7 +152,10 @@ pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) 
 pub(crate) fn graph_policy(spec: &Spec, sizes: GraphSizes, critic: bool) -> Result<GraphPolicy, Error> {
     let (width, hidden) = (spec.width(), spec.hidden());
     Ok(match spec.policy.kind {
-        PolicyKind::Dual => DualShape { sizes, width, hidden, critic }.policy()?,
+        PolicyKind::Dual => {
+            let bounds = spec.policy.bounds == Some(true);
+            DualShape { sizes, width, hidden, critic, bounds }.policy()?
+        }
         _ => HgnnShape { sizes, width, hidden, critic }.policy()?,
     })
 }

@@ -12,20 +12,37 @@
 //! how long the job has waited and the machine been idle together, and how long after the earliest start of all open pairs this one
 //! begins; and where its job would end, over where the last job would.
 
-use crate::graph::Shown;
+use super::bounds;
+use crate::graph::{Shown, Widths};
 use niwaki_tasks::graph::{LEFT, PLACED, START, TIME};
 use niwaki_tasks::{GraphLanes, GraphTask};
 
 /// Numbers of an operation, a machine and a pair.
-pub(super) const OPERATION: usize = 10;
-pub(super) const MACHINE: usize = 8;
-pub(super) const PAIR: usize = 10;
+const OPERATION: usize = 10;
+const MACHINE: usize = 8;
+const PAIR: usize = 10;
+
+/// How many there are, with those of `bounds.rs` behind them where they are asked for.
+pub(super) const fn widths(bounds: bool) -> Widths {
+    let more = if bounds { bounds::WIDTHS } else { Widths { operations: 0, machines: 0, pairs: 0 } };
+    Widths {
+        operations: OPERATION + more.operations,
+        machines: MACHINE + more.machines,
+        pairs: PAIR + more.pairs,
+    }
+}
 
 /// What keeps a z-score finite.
 const EPSILON: f32 = 1e-8;
 
-/// Fills a state.
-pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut Shown<'_>) {
+/// Fills a state, with bounds where they are asked for.
+pub(super) fn show<const BOUNDS: bool>(
+    task: &GraphTask,
+    lanes: &GraphLanes,
+    lane: usize,
+    to: &mut Shown<'_>,
+) {
+    let wide = const { widths(BOUNDS) };
     let (shop, sizes, instance) = (lanes.shop(lane), task.sizes(), lanes.instance(lane));
     let (machines, columns) = (sizes.machines, sizes.features);
     let (ready, free) = (lanes.ready(lane), lanes.free(lane));
@@ -50,7 +67,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
         let mut end = if left > 0.0 { ready[job] as f32 } else { 0.0 };
         for (index, operation) in route.clone().enumerate() {
             let times = times[operation];
-            let row = &mut to.operations[operation * OPERATION..(operation + 1) * OPERATION];
+            let row = &mut to.operations[operation * wide.operations..][..OPERATION];
             if column(operation, PLACED) > 0.0 {
                 let (begun, time) = (column(operation, START), column(operation, TIME));
                 if begun + time <= now {
@@ -117,7 +134,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
         *open = [open[0] + 1.0, open[1].max(time)];
         most_open = most_open.max(time);
     }
-    for (machine, row) in to.machines.chunks_exact_mut(MACHINE).take(shop.machines()).enumerate() {
+    for (machine, row) in to.machines.chunks_exact_mut(wide.machines).take(shop.machines()).enumerate() {
         let ([count, least, sum, _], free) = (on[machine], free[machine] as f32);
         if count == 0.0 {
             continue;
@@ -125,16 +142,25 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
         to.own_machines[machine] = 1;
         let (idle, busy) = ((now - free).max(0.0), (free - now).max(0.0));
         let is_busy = f32::from(u8::from(busy > 0.0));
-        row.copy_from_slice(&[open[machine][0], count, least, sum / count, idle, busy, free, is_busy]);
+        row[..MACHINE].copy_from_slice(&[
+            open[machine][0],
+            count,
+            least,
+            sum / count,
+            idle,
+            busy,
+            free,
+            is_busy,
+        ]);
     }
-    z_scores::<OPERATION>(to.operations, to.own_operations);
-    z_scores::<MACHINE>(to.machines, to.own_machines);
+    z_scores::<OPERATION>(to.operations, wide.operations, to.own_operations);
+    z_scores::<MACHINE>(to.machines, wide.machines, to.own_machines);
     for pair in lanes.open(lane) {
         let (job, machine) = (pair / machines, pair % machines);
         let Some(operation) = next[job] else { continue };
         let (time, begins, [waited, left, behind]) = (time(pair), start(pair) as f32, jobs[job]);
         let idle = (now - free[machine] as f32).max(0.0);
-        to.pairs[pair * PAIR..(pair + 1) * PAIR].copy_from_slice(&[
+        to.pairs[pair * wide.pairs..][..PAIR].copy_from_slice(&[
             time / longest,
             over(time, times[operation].longest),
             over(time, open[machine][1]),
@@ -147,6 +173,9 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, to: &mut S
             over(begins + time + behind, latest),
         ]);
     }
+    if BOUNDS {
+        bounds::show(task, lanes, lane, wide, to);
+    }
 }
 
 /// A share; none of nothing.
@@ -154,21 +183,21 @@ fn over(part: f32, whole: f32) -> f32 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Turns the rows that count into z-scores of their columns; the others are zero.
-fn z_scores<const WIDTH: usize>(rows: &mut [f32], count: &[u8]) {
+/// Turns the first columns of the rows that count into z-scores; those of the others are zero.
+fn z_scores<const COLUMNS: usize>(rows: &mut [f32], width: usize, count: &[u8]) {
     let number = count.iter().filter(|own| **own == 1).count().max(1) as f32;
-    let (rows, _) = rows.as_chunks_mut::<WIDTH>();
-    let (mut mean, mut square) = ([0.0_f32; WIDTH], [0.0_f32; WIDTH]);
-    let mut each = |with: &mut dyn FnMut(&mut [f32; WIDTH])| {
-        rows.iter_mut().zip(count).filter(|(_, own)| **own == 1).for_each(|(row, _)| with(row));
+    let (mut mean, mut square) = ([0.0_f32; COLUMNS], [0.0_f32; COLUMNS]);
+    let mut each = |with: &mut dyn FnMut(&mut [f32; COLUMNS])| {
+        let rows = rows.chunks_exact_mut(width).filter_map(|row| row.first_chunk_mut());
+        rows.zip(count).filter(|(_, own)| **own == 1).for_each(|(row, _)| with(row));
     };
-    each(&mut |row| (0..WIDTH).for_each(|column| mean[column] += row[column] / number));
+    each(&mut |row| (0..COLUMNS).for_each(|column| mean[column] += row[column] / number));
     each(&mut |row| {
-        (0..WIDTH).for_each(|column| square[column] += (row[column] - mean[column]).powi(2) / number);
+        (0..COLUMNS).for_each(|column| square[column] += (row[column] - mean[column]).powi(2) / number);
     });
     let deviation = square.map(|square| square.sqrt() + EPSILON);
     each(&mut |row| {
-        (0..WIDTH).for_each(|column| row[column] = (row[column] - mean[column]) / deviation[column]);
+        (0..COLUMNS).for_each(|column| row[column] = (row[column] - mean[column]) / deviation[column]);
     });
 }
 
@@ -216,7 +245,7 @@ mod tests {
             next: &mut [],
             open: &mut [],
         };
-        show(task, lanes, 0, &mut to);
+        show::<false>(task, lanes, 0, &mut to);
         kept
     }
 

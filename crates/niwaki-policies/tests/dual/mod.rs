@@ -23,15 +23,20 @@ fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Cpu<f3
     move |graph, outputs| Ok(Cpu::<f32>::new(graph, outputs, members))
 }
 
-fn player(task: &GraphTask, seed: u64) -> (GraphPolicy, Cpu<f32>) {
-    let policy = DualShape { sizes: task.sizes(), width: 4, hidden: 6, critic: true }.policy().unwrap();
+/// A small network, which sees bounds or not.
+fn network(sizes: GraphSizes, bounds: bool) -> GraphPolicy {
+    DualShape { sizes, width: 4, hidden: 6, critic: true, bounds }.policy().unwrap()
+}
+
+fn player(task: &GraphTask, seed: u64, bounds: bool) -> (GraphPolicy, Cpu<f32>) {
+    let policy = network(task.sizes(), bounds);
     let mut engine = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
     engine.set_parameters(0, &policy.initial_parameters(seed)).unwrap();
     (policy, engine)
 }
 
-fn draw(task: &GraphTask, seed: u64, instances: &[u32], sampled: bool) -> Rollout {
-    let ((policy, mut engine), mut rollout) = (player(task, seed), Rollout::default());
+fn draw(task: &GraphTask, seed: u64, instances: &[u32], sampled: bool, bounds: bool) -> Rollout {
+    let ((policy, mut engine), mut rollout) = (player(task, seed, bounds), Rollout::default());
     let mut stream = Key::new(seed, "law").open();
     let uniforms: Vec<f64> = (0..instances.len() * policy.horizon()).map(|_| stream.uniform()).collect();
     let how = if sampled { Draw::Sampled(&uniforms) } else { Draw::Greedy };
@@ -49,9 +54,9 @@ fn scored(policy: &GraphPolicy, engine: &mut Cpu<f32>, rollout: &Rollout) -> Vec
 
 #[test]
 fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those_of_the_whole() {
-    for order in 0..3 {
+    for (order, bounds) in [(0, false), (1, false), (2, false), (0, true), (1, true), (2, true)] {
         let task = graph(mixed(4), order);
-        let (policy, mut engine) = player(&task, 1);
+        let (policy, mut engine) = player(&task, 1, bounds);
         let (mut scratch, mut rollout) = (GraphScratch::default(), Rollout::default());
         let uniforms = vec![0.4; 4 * policy.horizon()];
         let how = Draw::Sampled(&uniforms);
@@ -100,17 +105,19 @@ fn times_in_another_unit_change_nothing() {
             .collect();
         graph(vec![Instance::Flexible(FlexibleShop::new(2, &jobs).unwrap())], 1)
     };
-    let (plain, thrice) = (draw(&times(1), 5, &[0], true), draw(&times(3), 5, &[0], true));
-    assert_eq!(plain.actions, thrice.actions);
-    for (one, other) in plain.log_prob.iter().zip(&thrice.log_prob) {
-        assert!((one - other).abs() < 1e-4, "{one} {other}");
+    for bounds in [false, true] {
+        let [plain, thrice] = [1, 3].map(|factor| draw(&times(factor), 5, &[0], true, bounds));
+        assert_eq!(plain.actions, thrice.actions);
+        for (one, other) in plain.log_prob.iter().zip(&thrice.log_prob) {
+            assert!((one - other).abs() < 1e-4, "{one} {other}");
+        }
     }
 }
 
 #[test]
 fn dispatching_keeps_the_best_of_all_ways() {
     let task = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 0).unwrap()], 1);
-    let policy = player(&task, 4).0;
+    let policy = player(&task, 4, false).0;
     let parameters = policy.initial_parameters(4);
     let mut steps = 0;
     let mut dispatcher = Dispatcher::new(policy.clone(), &parameters, 150, &make(1)).unwrap();
@@ -121,7 +128,11 @@ fn dispatching_keeps_the_best_of_all_ways() {
     let none = Decoding::default();
     let greedy = find(none);
     assert_eq!((greedy.tried, greedy.way), (1, "greedy"));
-    assert_eq!(greedy.outcome, draw(&task, 4, &[0], false).outcome[0], "as a rollout takes the likeliest");
+    assert_eq!(
+        greedy.outcome,
+        draw(&task, 4, &[0], false, false).outcome[0],
+        "as a rollout takes the likeliest"
+    );
     // A beam of one is greedy; a wider one is no worse than the best of what it keeps, and greedy stands beside it.
     assert_eq!(find(Decoding { beam: 1, ..none }).outcome, greedy.outcome);
     let shop = Instance::Flexible(task.shops()[0].clone());
@@ -167,9 +178,9 @@ fn best_drawn(task: &GraphTask, policy: &GraphPolicy, parameters: &[f32], how: D
 
 #[test]
 fn states_that_lanes_share_are_looked_at_once_which_changes_nothing() {
-    for (order, seed) in [(1, 0), (1, 1), (0, 2), (2, 3)] {
+    for (order, seed, bounds) in [(1, 0, false), (1, 1, true), (0, 2, false), (2, 3, false), (2, 4, true)] {
         let task = graph(vec![generate(Task::Sd1, Size { jobs: 4, machines: 3 }, 3, seed).unwrap()], order);
-        let policy = player(&task, 6).0;
+        let policy = player(&task, 6, bounds).0;
         let parameters = policy.initial_parameters(6);
         let how = Decoding { samples: 40, seed, ..Decoding::default() };
         let mut dispatcher = Dispatcher::new(policy.clone(), &parameters, 150, &make(1)).unwrap();
@@ -181,20 +192,22 @@ fn states_that_lanes_share_are_looked_at_once_which_changes_nothing() {
 #[test]
 fn a_dispatcher_takes_shops_with_fewer_operations_and_no_others() {
     let task = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 0).unwrap()], 1);
-    let parameters = player(&task, 4).0.initial_parameters(4);
+    let parameters = player(&task, 4, false).0.initial_parameters(4);
     let how = Decoding { samples: 20, beam: 2, ..Decoding::default() };
     let with_room = |more: usize| {
         let sizes = GraphSizes { operations: task.sizes().operations + more, ..task.sizes() };
-        let policy = DualShape { sizes, width: 4, hidden: 6, critic: true }.policy().unwrap();
-        Dispatcher::new(policy, &parameters, 20, &make(1)).unwrap()
+        Dispatcher::new(network(sizes, false), &parameters, 20, &make(1)).unwrap()
     };
     let exact = with_room(0).dispatch(&task, how, &mut |_| {}).unwrap();
     let mut roomy = with_room(20);
     assert_eq!(roomy.dispatch(&task, how, &mut |_| {}).unwrap(), exact);
     // The next shop is scheduled as by a dispatcher of its own.
     let next = graph(vec![generate(Task::Sd1, Size { jobs: 5, machines: 3 }, 1, 1).unwrap()], 1);
-    let policy = DualShape { sizes: next.sizes(), width: 4, hidden: 6, critic: true }.policy().unwrap();
-    let own = Dispatcher::new(policy, &parameters, 20, &make(1)).unwrap().dispatch(&next, how, &mut |_| {});
+    let own = Dispatcher::new(network(next.sizes(), false), &parameters, 20, &make(1)).unwrap().dispatch(
+        &next,
+        how,
+        &mut |_| {},
+    );
     assert_eq!(roomy.dispatch(&next, how, &mut |_| {}).unwrap(), own.unwrap());
     let other = graph(vec![generate(Task::Sd1, Size { jobs: 6, machines: 3 }, 1, 0).unwrap()], 1);
     assert!(roomy.dispatch(&other, how, &mut |_| {}).is_err());

@@ -37,10 +37,12 @@ mod flexible;
 mod job;
 mod lanes;
 mod mask;
+mod outlook;
 mod sequence;
 
 pub use flexible::FlexibleLanes;
 pub use job::{JobLanes, JobOrder};
 pub use lanes::{Lanes, Order};
 pub use mask::{count, nth, pick};
+pub use outlook::{Outlook, Prospect, Standing, View};
 pub use sequence::SequenceLanes;

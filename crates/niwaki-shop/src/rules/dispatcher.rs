@@ -2,12 +2,16 @@
 
 use super::DispatchRule;
 use super::rule::Candidate;
-use crate::construct::{FlexibleLanes, JobLanes, JobOrder, Lanes, Order, SequenceLanes, count, nth, pick};
+use crate::construct::{
+    FlexibleLanes, JobLanes, JobOrder, Lanes, Order, Outlook, SequenceLanes, Standing, count, nth, pick,
+};
 use crate::{Error, FlexibleShop, Instance, JobShop, Result, Schedule};
 use niwaki_stream::{Key, Stream};
 
 /// How often a randomised sample leaves its rule for a uniformly drawn candidate.
 const NOISE: f64 = 0.1;
+/// The power of the norm in which bounds are added up: the largest counts, and a little what is close behind it.
+const POWER: i32 = 20;
 /// Samples that are built side by side.
 const BATCH: usize = 256;
 
@@ -55,23 +59,34 @@ impl Dispatcher {
     /// # Errors
     /// If active schedules are asked of a problem that is solved by one order of its jobs.
     pub fn run(&self, instance: &Instance, seed: u64) -> Result<Schedule> {
-        if self.active && !matches!(instance, Instance::Job(_) | Instance::Flexible(_)) {
-            return Err(Error::Choice(format!(
-                "rule: active schedules are built for job shops, flexible or not, not for a {}: leave out `active-`",
-                instance.kind()
-            )));
+        let kind = instance.kind();
+        if !matches!(instance, Instance::Job(_) | Instance::Flexible(_)) {
+            if self.active {
+                return Err(Error::Choice(format!(
+                    "rule: active schedules are built for job shops, flexible or not, not for a {kind}: leave out `active-`"
+                )));
+            }
+            if self.rule == DispatchRule::Bound {
+                return Err(Error::Choice(format!(
+                    "rule: `bound` is for job shops, flexible or not, not for a {kind}: take another rule, e.g. `mwkr`"
+                )));
+            }
         }
         match instance {
             Instance::Job(shop) => {
                 let work = remaining(shop);
+                let outlook = self.outlook(&FlexibleShop::from_job_shop(shop)?);
                 self.best(
                     seed,
                     |lanes| self.job_lanes(shop, lanes),
-                    |lanes, lane, job| job_candidate(shop, &work, lanes, lane, job as usize),
+                    |lanes, lane, job| {
+                        job_candidate(shop, &work, outlook.as_ref(), lanes, lane, job as usize)
+                    },
                 )
             }
             Instance::Flexible(shop) => {
-                let work = remaining_mean(shop);
+                let (work, outlook) = (remaining_mean(shop), self.outlook(shop));
+                let tables = (&work[..], outlook.as_ref());
                 let pool = std::slice::from_ref(shop);
                 if self.active {
                     self.best(
@@ -79,7 +94,7 @@ impl Dispatcher {
                         |lanes| FlexibleLanes::active(pool, lanes),
                         |lanes, lane, job| {
                             let machine = lanes.machine(lane) as usize;
-                            flexible_candidate(shop, &work, lanes, lane, job as usize, machine)
+                            flexible_candidate(shop, tables, lanes, lane, (job as usize, machine))
                         },
                     )
                 } else {
@@ -89,7 +104,7 @@ impl Dispatcher {
                         |lanes, lane, pair| {
                             let (job, machine) =
                                 (pair as usize / shop.machines(), pair as usize % shop.machines());
-                            flexible_candidate(shop, &work, lanes, lane, job, machine)
+                            flexible_candidate(shop, tables, lanes, lane, (job, machine))
                         },
                     )
                 }
@@ -109,6 +124,11 @@ impl Dispatcher {
         }
     }
 
+    /// What the rule needs to see bounds.
+    fn outlook(&self, shop: &FlexibleShop) -> Option<Outlook> {
+        (self.rule == DispatchRule::Bound).then(|| Outlook::new(shop))
+    }
+
     fn job_lanes(&self, shop: &JobShop, lanes: usize) -> Result<JobLanes> {
         let pool = std::slice::from_ref(shop);
         let order = if self.active { JobOrder::Active } else { JobOrder::NonDelay(Order::Canonical) };
@@ -124,7 +144,7 @@ impl Dispatcher {
         };
         self.best(seed, make, |_, _, job| {
             let time = totals[job as usize];
-            Candidate { job, time, arrival: f64::from(job), work: time, operations: 0.0 }
+            Candidate { job, time, arrival: f64::from(job), work: time, operations: 0.0, bound: 0.0 }
         })
     }
 
@@ -213,33 +233,49 @@ fn remaining_mean(shop: &FlexibleShop) -> Vec<f64> {
     work
 }
 
-fn job_candidate(shop: &JobShop, work: &[f64], lanes: &JobLanes, lane: usize, job: usize) -> Candidate {
+/// The norm of a lane's bounds once an operation is placed on a machine; nothing where nobody asks.
+fn bound(outlook: Option<&Outlook>, standing: Standing<'_>, operation: usize, machine: usize) -> f64 {
+    outlook.map_or(0.0, |outlook| f64::from(outlook.look(standing).after(operation, machine).norm(POWER)))
+}
+
+fn job_candidate(
+    shop: &JobShop,
+    work: &[f64],
+    outlook: Option<&Outlook>,
+    lanes: &JobLanes,
+    lane: usize,
+    job: usize,
+) -> Candidate {
     let done = lanes.next(lane)[job] as usize;
     let operation = shop.starts()[job] as usize + done;
+    let standing = Standing { next: lanes.next(lane), ready: lanes.ready(lane), free: lanes.free(lane) };
     Candidate {
         job: job as u32,
         time: f64::from(shop.flat()[operation].time),
         arrival: f64::from(lanes.ready(lane)[job]),
         work: work[operation],
         operations: (shop.route(job).len() - done) as f64,
+        bound: bound(outlook, standing, operation, shop.flat()[operation].machine as usize),
     }
 }
 
 fn flexible_candidate(
     shop: &FlexibleShop,
-    work: &[f64],
+    (work, outlook): (&[f64], Option<&Outlook>),
     lanes: &FlexibleLanes,
     lane: usize,
-    job: usize,
-    machine: usize,
+    (job, machine): (usize, usize),
 ) -> Candidate {
     let done = lanes.next(lane)[job] as usize;
+    let operation = shop.job(job).start + done;
+    let standing = Standing { next: lanes.next(lane), ready: lanes.ready(lane), free: lanes.free(lane) };
     Candidate {
         job: job as u32,
         time: f64::from(lanes.next_times(lane, job)[machine]),
         arrival: f64::from(lanes.ready(lane)[job]),
-        work: work[shop.job(job).start + done],
+        work: work[operation],
         operations: (shop.job(job).len() - done) as f64,
+        bound: bound(outlook, standing, operation, machine),
     }
 }
 
@@ -272,6 +308,8 @@ mod tests {
         assert_eq!(first_on_machine_0("mopnr"), 0);
         assert_eq!(first_on_machine_0("fifo"), 0);
         assert_eq!(first_on_machine_0("active-lpt"), 2);
+        // With job 1 first machine 0 ends at 9 and machine 1 at 7; with job 0 or job 2 first machine 1 cannot end before 10 or 11.
+        assert_eq!(first_on_machine_0("bound"), 1);
     }
 
     #[test]
@@ -294,7 +332,9 @@ mod tests {
         let times = (0..60).map(|_| 1 + stream.below(30) as u32).collect();
         let flow = Instance::Flow(FlowShop::new(12, 5, times).unwrap());
         for instance in [flow, job_shop()] {
-            for rule in DispatchRule::ALL {
+            let job_shops_only = |rule: &DispatchRule| *rule == DispatchRule::Bound;
+            let flow = matches!(instance, Instance::Flow(_));
+            for rule in DispatchRule::ALL.into_iter().filter(|rule| !flow || !job_shops_only(rule)) {
                 let run = |samples| {
                     Dispatcher { rule, active: false, samples }.run(&instance, 5).unwrap().makespan()
                 };
@@ -311,6 +351,11 @@ mod tests {
         assert_eq!(
             line,
             "rule: active schedules are built for job shops, flexible or not, not for a flow shop: leave out `active-`"
+        );
+        let line = Dispatcher::parse("bound").unwrap().run(&flow, 0).unwrap_err().to_string();
+        assert_eq!(
+            line,
+            "rule: `bound` is for job shops, flexible or not, not for a flow shop: take another rule, e.g. `mwkr`"
         );
     }
 }

@@ -17,6 +17,9 @@ pub enum DispatchRule {
     Lwkr,
     /// Most operations remaining.
     Mopnr,
+    /// The candidate after which the bounds of what is left are least: see [`crate::construct::Outlook`]. For job shops, flexible or
+    /// not.
+    Bound,
     /// Any candidate, uniformly.
     Random,
 }
@@ -34,12 +37,14 @@ pub(super) struct Candidate {
     pub(super) work: f64,
     /// Operations of the job from this one on.
     pub(super) operations: f64,
+    /// The norm of all bounds once this one is taken; of a rule that asks for it.
+    pub(super) bound: f64,
 }
 
 impl DispatchRule {
     /// All rules.
-    pub const ALL: [Self; 7] =
-        [Self::Spt, Self::Lpt, Self::Fifo, Self::Mwkr, Self::Lwkr, Self::Mopnr, Self::Random];
+    pub const ALL: [Self; 8] =
+        [Self::Spt, Self::Lpt, Self::Fifo, Self::Mwkr, Self::Lwkr, Self::Mopnr, Self::Bound, Self::Random];
 
     /// The rule's name, as users type it.
     #[must_use]
@@ -51,6 +56,7 @@ impl DispatchRule {
             Self::Mwkr => "mwkr",
             Self::Lwkr => "lwkr",
             Self::Mopnr => "mopnr",
+            Self::Bound => "bound",
             Self::Random => "random",
         }
     }
@@ -75,6 +81,7 @@ impl DispatchRule {
             Self::Mwkr => Some(-candidate.work),
             Self::Lwkr => Some(candidate.work),
             Self::Mopnr => Some(-candidate.operations),
+            Self::Bound => Some(candidate.bound),
             Self::Random => None,
         }
     }
@@ -90,6 +97,6 @@ mod tests {
             assert_eq!(DispatchRule::named(rule.name()).unwrap(), rule);
         }
         let line = DispatchRule::named("best").unwrap_err().to_string();
-        assert_eq!(line, "rule: expected one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, got best");
+        assert_eq!(line, "rule: expected one of spt, lpt, fifo, mwkr, lwkr, mopnr, bound, random, got best");
     }
 }

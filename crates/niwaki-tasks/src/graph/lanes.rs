@@ -3,7 +3,7 @@
 use super::features::{COMPLETION, Features, MACHINE, Placement};
 use super::task::GraphSizes;
 use crate::{Error, Outcome};
-use niwaki_shop::construct::{FlexibleLanes, JobOrder, Lanes, Order};
+use niwaki_shop::construct::{FlexibleLanes, JobOrder, Lanes, Order, Standing};
 use niwaki_shop::{FlexibleShop, Schedule};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -161,6 +161,13 @@ impl GraphLanes {
     pub fn free(&self, lane: usize) -> &[u32] {
         let (crew, lane) = self.crew(lane);
         crew.lanes.free(lane)
+    }
+
+    /// Where a lane's schedule stands.
+    #[must_use]
+    pub fn standing(&self, lane: usize) -> Standing<'_> {
+        let (Crew { lanes, .. }, lane) = self.crew(lane);
+        Standing { next: lanes.next(lane), ready: lanes.ready(lane), free: lanes.free(lane) }
     }
 
     /// Whether a lane's schedule is complete.

@@ -4,9 +4,9 @@ use super::features::OPERATION;
 use super::lanes::GraphLanes;
 use crate::numbered::Numbered;
 use crate::{Error, Numbers};
-use niwaki_shop::construct::{JobOrder, Order};
+use niwaki_shop::construct::{JobOrder, Order, Outlook};
 use niwaki_shop::{Bounds, FlexibleShop, Instance, JobShop};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The sizes of the largest shop of a pool, part by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct GraphTask {
     times: Vec<Vec<OperationTimes>>,
     /// The longest time of each instance.
     longest: Vec<f32>,
+    /// What bounds of each instance are computed from, once somebody asks.
+    outlooks: Arc<[OnceLock<Outlook>]>,
 }
 
 /// The times of an operation over its machines.
@@ -97,7 +99,8 @@ impl GraphTask {
         let times: Vec<Vec<OperationTimes>> = pool.shops.iter().map(times_of).collect();
         let longest = times.iter().map(|times| times.iter().map(|times| times.longest).fold(0.0, f32::max));
         let longest = longest.collect();
-        Ok(Self { pool, sizes, order, neighbours, times, longest })
+        let outlooks = pool.shops.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { pool, sizes, order, neighbours, times, longest, outlooks })
     }
 
     /// The sizes of the largest shop.
@@ -134,6 +137,12 @@ impl GraphTask {
     #[must_use]
     pub fn longest(&self, instance: usize) -> f32 {
         self.longest[instance]
+    }
+
+    /// What the bounds of an instance's partial schedules are computed from.
+    #[must_use]
+    pub fn outlook(&self, instance: usize) -> &Outlook {
+        self.outlooks[instance].get_or_init(|| Outlook::new(&self.pool.shops[instance]))
     }
 
     /// Empty constructions, one lane for each instance named.

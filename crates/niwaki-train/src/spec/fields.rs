@@ -162,6 +162,11 @@ pub(super) const FIELDS: &[Field] = &[
         "What is compared with the candidates: the glimpse, 'plain', or with the query added, 'residual'.",
     ),
     field(
+        "policy.bounds",
+        DUAL,
+        "Whether it sees bounds of what is left of a schedule, and what each choice makes of them.",
+    ),
+    field(
         "policy.model",
         DECODER,
         "The pretrained model: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.",

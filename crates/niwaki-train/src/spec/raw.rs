@@ -180,6 +180,9 @@ pub struct PolicySpec {
     /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glimpse: Option<GlimpseKind>,
+    /// Whether the dual graph network sees bounds of what is left of a schedule, and what each choice makes of them; no if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<bool>,
     /// The pretrained model of a `decoder`: a Hugging Face folder or a GGUF file, beside the spec or in the working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<PathBuf>,
@@ -207,6 +210,7 @@ impl Default for PolicySpec {
             blocks: 4,
             hidden: None,
             glimpse: None,
+            bounds: None,
             model: None,
             start: None,
             digest: None,

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// The shop: a table of operations (.csv, see `niwaki template`), or an instance in any known layout.
     file: PathBuf,
-    /// How to search: exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, random, e.g.
+    /// How to search: exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, bound, random, e.g.
     /// rule:mwkr; rule:NAME*100 for the best of 100 samples; rule:active-NAME for active rather than non-delay schedules
     /// (job shops, flexible or not).
     #[arg(long, default_value = "exact")]

@@ -1,0 +1,524 @@
+//! What is still to come, machine by machine: bounds of a partial schedule, and what they become with the next choice.
+//!
+//! Each unplaced operation has a *head*, before which it cannot start on a machine (its job's earlier operations by their least
+//! times, and when the machine is free), and a *tail*, the least time that its job needs behind it. Jackson's preemptive schedule of a
+//! machine's operations with their heads and tails ends no later than any real one, so that in a job shop it bounds every
+//! completion of the partial schedule from below. Where an operation may choose among machines, each gets a share of its time
+//! that falls with the square of its time there: an estimate then, since nobody knows who will run it.
+//!
+//! A choice moves few heads, and only machines on which one moved are looked at again.
+
+use crate::FlexibleShop;
+
+/// What never changes of a shop.
+#[derive(Clone, Debug)]
+pub struct Outlook {
+    /// Where each machine's slots start, and the end: `[machine + 1]`. A slot is an operation on a machine that can run it; those of
+    /// a machine rise with their tails.
+    machines: Vec<u32>,
+    /// `[slot]`
+    slots: Vec<Slot>,
+    /// Where each job's operations start, and the end: `[job + 1]`.
+    jobs: Vec<u32>,
+    /// `[operation]`
+    steps: Vec<Step>,
+    /// `[operation][alternative]`
+    ways: Vec<Way>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    operation: u32,
+    /// The share of its time that the machine gets.
+    share: f32,
+    tail: f32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    job: u32,
+    /// Where its ways start; the end is the next one's.
+    ways: u32,
+    /// The least rest before it.
+    rest: f32,
+    tail: f32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    machine: u32,
+    slot: u32,
+    time: f32,
+}
+
+/// Where a partial schedule stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    /// Operations that are placed, `[job]`.
+    pub next: &'a [u32],
+    /// When each job's next operation could start as far as the job goes, `[job]`.
+    pub ready: &'a [u32],
+    /// When each machine is free, `[machine]`.
+    pub free: &'a [u32],
+}
+
+/// What a partial schedule leads to at best.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prospect {
+    /// When each machine's last job would end, `[machine]`: Jackson's preemptive bound, at least when the machine is free.
+    pub machines: Vec<f32>,
+    /// When the last job would end if no machine made it wait.
+    pub jobs: f32,
+}
+
+impl Prospect {
+    /// The largest of the bounds.
+    #[must_use]
+    pub fn latest(&self) -> f32 {
+        self.machines.iter().copied().fold(self.jobs, f32::max)
+    }
+
+    /// A norm of all bounds, which nears the largest as the power grows and counts those close behind it.
+    #[must_use]
+    pub fn norm(&self, power: i32) -> f32 {
+        let latest = self.latest();
+        if latest <= 0.0 {
+            return 0.0;
+        }
+        let part = |bound: f32| (bound / latest).powi(power);
+        let sum = self.machines.iter().copied().map(part).sum::<f32>() + part(self.jobs);
+        latest * sum.powf(1.0 / power as f32)
+    }
+}
+
+/// The bounds of one partial schedule, with what is needed to say what a choice makes of them.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    outlook: &'a Outlook,
+    now: Moment,
+    /// The slots of unplaced operations on each machine, by their heads.
+    orders: Vec<Vec<u32>>,
+    /// The bounds as it stands.
+    prospect: Prospect,
+    /// What a choice makes of it.
+    then: Moment,
+    then_prospect: Prospect,
+    room: Room,
+}
+
+/// Heads and what they follow from.
+#[derive(Clone, Debug, Default)]
+struct Moment {
+    /// `[machine]`
+    free: Vec<f32>,
+    /// `[slot]`, infinite for what is placed.
+    heads: Vec<f32>,
+    /// When each operation could start as far as its job goes, `[operation]`.
+    arrivals: Vec<f32>,
+    /// When each job would end, `[job]`.
+    ends: Vec<f32>,
+}
+
+impl Moment {
+    fn become_like(&mut self, other: &Self) {
+        self.free.clone_from(&other.free);
+        self.heads.clone_from(&other.heads);
+        self.arrivals.clone_from(&other.arrivals);
+        self.ends.clone_from(&other.ends);
+    }
+}
+
+/// Room that Jackson's schedule needs.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    order: Vec<u32>,
+    /// Time left, `[slot of the machine]`.
+    left: Vec<f32>,
+    /// Available slots of the machine, as bits.
+    available: Vec<u64>,
+    /// Machines on which a head moved.
+    moved: Vec<bool>,
+}
+
+impl Outlook {
+    /// The tables of a shop.
+    #[must_use]
+    pub fn new(shop: &FlexibleShop) -> Self {
+        let mut jobs = vec![0];
+        let (mut steps, mut ways) = (Vec::with_capacity(shop.operations()), Vec::new());
+        for job in 0..shop.jobs() {
+            let route = shop.job(job);
+            jobs.push(route.end as u32);
+            for operation in route {
+                let rest = shop.window(operation).min as f32;
+                steps.push(Step { job: job as u32, ways: ways.len() as u32, rest, tail: 0.0 });
+                let way = |choice: &crate::Alternative| Way {
+                    machine: choice.machine,
+                    slot: 0,
+                    time: choice.time as f32,
+                };
+                ways.extend(shop.alternatives(operation).iter().map(way));
+            }
+            let (first, mut tail) = (jobs[job] as usize, 0.0);
+            for operation in (first..steps.len()).rev() {
+                steps[operation].tail = tail;
+                let times = shop.alternatives(operation).iter().map(|choice| choice.time);
+                tail += steps[operation].rest + times.min().unwrap_or(0) as f32;
+            }
+        }
+        let mut outlook =
+            Self { machines: vec![0], slots: Vec::with_capacity(ways.len()), jobs, steps, ways };
+        outlook.fill_slots(shop.machines());
+        outlook
+    }
+
+    /// Deals the ways to their machines, by rising tails.
+    fn fill_slots(&mut self, machines: usize) {
+        let mut on: Vec<Vec<(usize, Slot)>> = vec![Vec::new(); machines];
+        for (operation, step) in self.steps.iter().enumerate() {
+            let range = self.ways_of(operation);
+            // What takes no time takes a part of one unit.
+            let weight = |way: &Way| way.time.max(0.5).powi(-2);
+            let all: f32 = self.ways[range.clone()].iter().map(weight).sum();
+            for way in range {
+                let Way { machine, time, .. } = self.ways[way];
+                let share = time * (weight(&self.ways[way]) / all);
+                let slot = Slot { operation: operation as u32, share, tail: step.tail };
+                on[machine as usize].push((way, slot));
+            }
+        }
+        for mut on in on {
+            on.sort_by(|one, other| one.1.tail.total_cmp(&other.1.tail));
+            for (way, slot) in on {
+                self.ways[way].slot = self.slots.len() as u32;
+                self.slots.push(slot);
+            }
+            self.machines.push(self.slots.len() as u32);
+        }
+    }
+
+    fn ways_of(&self, operation: usize) -> std::ops::Range<usize> {
+        let end = self.steps.get(operation + 1).map_or(self.ways.len(), |step| step.ways as usize);
+        self.steps[operation].ways as usize..end
+    }
+
+    fn slots_of(&self, machine: usize) -> std::ops::Range<usize> {
+        self.machines[machine] as usize..self.machines[machine + 1] as usize
+    }
+
+    /// Looks at a partial schedule; what it holds beyond the shop's own jobs and machines is passed over.
+    ///
+    /// # Panics
+    /// If it has fewer jobs or machines than the shop.
+    #[must_use]
+    pub fn look(&self, standing: Standing<'_>) -> View<'_> {
+        let machines = self.machines.len() - 1;
+        let mut room = Room { moved: vec![false; machines], ..Room::default() };
+        let mut now = Moment {
+            free: standing.free[..machines].iter().map(|&free| free as f32).collect(),
+            heads: vec![f32::INFINITY; self.slots.len()],
+            // None is known, and none is equal to this.
+            arrivals: vec![f32::NAN; self.steps.len()],
+            ends: vec![0.0; self.jobs.len() - 1],
+        };
+        for job in 0..now.ends.len() {
+            let next = self.jobs[job] + standing.next[job];
+            if next < self.jobs[job + 1] {
+                now.arrivals[next as usize] = standing.ready[job] as f32;
+                self.walk(next as usize, &mut now, &mut room.moved);
+            }
+        }
+        let by_head = |machine| {
+            let mut order: Vec<u32> = self.slots_of(machine).map(|slot| slot as u32).collect();
+            order.retain(|&slot| now.heads[slot as usize] < f32::INFINITY);
+            order.sort_by(|&one, &other| now.heads[one as usize].total_cmp(&now.heads[other as usize]));
+            order
+        };
+        let orders: Vec<Vec<u32>> = (0..machines).map(by_head).collect();
+        let bound = |machine: usize| {
+            room.order.clone_from(&orders[machine]);
+            self.preemptive(machine, &now, &mut room)
+        };
+        let prospect = Prospect { machines: (0..machines).map(bound).collect(), jobs: latest(&now.ends) };
+        View {
+            outlook: self,
+            now,
+            orders,
+            prospect,
+            then: Moment::default(),
+            then_prospect: Prospect::default(),
+            room,
+        }
+    }
+
+    /// Heads from an operation on, whose arrival is known, to its job's end or to where an arrival is what it was; notes the machines
+    /// on which one moved.
+    fn walk(&self, operation: usize, moment: &mut Moment, moved: &mut [bool]) {
+        let job = self.steps[operation].job as usize;
+        let last = self.jobs[job + 1] as usize;
+        let mut arrival = moment.arrivals[operation];
+        for operation in operation..last {
+            moment.arrivals[operation] = arrival;
+            let mut end = f32::INFINITY;
+            for way in &self.ways[self.ways_of(operation)] {
+                let head = arrival.max(moment.free[way.machine as usize]);
+                let slot = &mut moment.heads[way.slot as usize];
+                if *slot != head {
+                    *slot = head;
+                    moved[way.machine as usize] = true;
+                }
+                end = end.min(head + way.time);
+            }
+            if operation + 1 == last {
+                moment.ends[job] = end;
+                return;
+            }
+            arrival = end + self.steps[operation + 1].rest;
+            if arrival == moment.arrivals[operation + 1] {
+                return;
+            }
+        }
+    }
+
+    /// Jackson's preemptive schedule of a machine's slots, which stand in the room by their heads: always the available one with
+    /// the longest tail.
+    fn preemptive(&self, machine: usize, moment: &Moment, room: &mut Room) -> f32 {
+        let range = self.slots_of(machine);
+        let (first, count) = (range.start, range.len());
+        let slots = &self.slots[range];
+        let Room { order, left, available, .. } = room;
+        left.resize(left.len().max(count), 0.0);
+        available.clear();
+        available.resize(count.div_ceil(64), 0);
+        let (mut clock, mut bound, mut next, mut waiting) = (0.0_f32, moment.free[machine], 0, 0_usize);
+        while next < order.len() || waiting > 0 {
+            if waiting == 0 {
+                clock = clock.max(moment.heads[order[next] as usize]);
+            }
+            while let Some(&slot) = order.get(next)
+                && moment.heads[slot as usize] <= clock
+            {
+                let slot = slot as usize - first;
+                left[slot] = slots[slot].share;
+                available[slot / 64] |= 1 << (slot % 64);
+                (waiting, next) = (waiting + 1, next + 1);
+            }
+            let Some(word) = available.iter().rposition(|&word| word != 0) else { continue };
+            let slot = 64 * word + 63 - available[word].leading_zeros() as usize;
+            let until = order.get(next).map_or(f32::INFINITY, |&slot| moment.heads[slot as usize]);
+            if clock + left[slot] <= until {
+                clock += left[slot];
+                bound = bound.max(clock + slots[slot].tail);
+                available[word] &= !(1 << (slot % 64));
+                waiting -= 1;
+            } else {
+                left[slot] -= until - clock;
+                clock = until;
+            }
+        }
+        bound
+    }
+}
+
+impl View<'_> {
+    /// The bounds as it stands.
+    #[must_use]
+    pub const fn prospect(&self) -> &Prospect {
+        &self.prospect
+    }
+
+    /// When a job's next operation would end on a machine that can run it.
+    fn end(&self, operation: usize, machine: usize) -> f32 {
+        let ways = &self.outlook.ways[self.outlook.ways_of(operation)];
+        let way = ways.iter().find(|way| way.machine as usize == machine);
+        let time = way.map_or(0.0, |way| way.time);
+        self.now.arrivals[operation].max(self.now.free[machine]) + time
+    }
+
+    /// When an operation's job would end at best, if it is the next on a machine that can run it.
+    #[must_use]
+    pub fn job_end(&self, operation: usize, machine: usize) -> f32 {
+        self.end(operation, machine) + self.outlook.steps[operation].tail
+    }
+
+    /// When an unplaced operation could start as far as its job goes, and the least time behind it.
+    #[must_use]
+    pub fn arrival_and_tail(&self, operation: usize) -> (f32, f32) {
+        (self.now.arrivals[operation], self.outlook.steps[operation].tail)
+    }
+
+    /// The machines that can run an operation, each with the share of its time.
+    pub fn shares(&self, operation: usize) -> impl Iterator<Item = (usize, f32)> + '_ {
+        let ways = &self.outlook.ways[self.outlook.ways_of(operation)];
+        ways.iter().map(|way| (way.machine as usize, self.outlook.slots[way.slot as usize].share))
+    }
+
+    /// The bounds once an operation, the next of its job, is placed on a machine that can run it.
+    pub fn after(&mut self, operation: usize, machine: usize) -> &Prospect {
+        let end = self.end(operation, machine);
+        let Self { outlook, now, orders, prospect, then, then_prospect, room } = self;
+        then.become_like(now);
+        then.free[machine] = end;
+        room.moved.fill(false);
+        room.moved[machine] = true;
+        for way in &outlook.ways[outlook.ways_of(operation)] {
+            then.heads[way.slot as usize] = f32::INFINITY;
+            room.moved[way.machine as usize] = true;
+        }
+        let job = outlook.steps[operation].job as usize;
+        if operation + 1 < outlook.jobs[job + 1] as usize {
+            then.arrivals[operation + 1] = end + outlook.steps[operation + 1].rest;
+            outlook.walk(operation + 1, then, &mut room.moved);
+        } else {
+            then.ends[job] = end;
+        }
+        // What could have started on the machine before.
+        for &slot in &orders[machine] {
+            if now.heads[slot as usize] >= end {
+                break;
+            }
+            let other = outlook.slots[slot as usize].operation as usize;
+            if other != operation {
+                outlook.walk(other, then, &mut room.moved);
+            }
+        }
+        then_prospect.machines.clone_from(&prospect.machines);
+        for machine in 0..orders.len() {
+            if !room.moved[machine] {
+                continue;
+            }
+            room.order.clone_from(&orders[machine]);
+            room.order.retain(|&slot| then.heads[slot as usize] < f32::INFINITY);
+            insertion_sort(&mut room.order, &then.heads);
+            then_prospect.machines[machine] = outlook.preemptive(machine, then, room);
+        }
+        then_prospect.jobs = latest(&then.ends);
+        then_prospect
+    }
+}
+
+/// Sorts slots by their heads, fast where few are out of order.
+fn insertion_sort(order: &mut [u32], heads: &[f32]) {
+    for at in 1..order.len() {
+        let slot = order[at];
+        let head = heads[slot as usize];
+        let mut to = at;
+        while to > 0 && heads[order[to - 1] as usize] > head {
+            order[to] = order[to - 1];
+            to -= 1;
+        }
+        order[to] = slot;
+    }
+}
+
+fn latest(ends: &[f32]) -> f32 {
+    ends.iter().copied().fold(0.0, f32::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::construct::{FlexibleLanes, Lanes, Order, pick};
+    use crate::optimum::one_machine::{Task, preemptive};
+    use crate::{Alternative, Window};
+    use niwaki_stream::{Key, Stream};
+
+    fn standing(lanes: &FlexibleLanes) -> Standing<'_> {
+        Standing { next: lanes.next(0), ready: lanes.ready(0), free: lanes.free(0) }
+    }
+
+    /// A shop of jobs that pass through some machines, with so many to choose from at most.
+    fn drawn(stream: &mut Stream, choices: u64, rests: bool) -> FlexibleShop {
+        let (jobs, machines) = (2 + stream.below(5) as usize, 2 + stream.below(3) as usize);
+        let mut operation = || {
+            let first = stream.below(machines as u64);
+            let on = |n: u64| Alternative {
+                machine: ((first + n) % machines as u64) as u32,
+                time: stream.below(9) as u32,
+            };
+            (0..1 + first.min(choices - 1)).map(on).collect::<Vec<_>>()
+        };
+        let jobs: Vec<Vec<_>> = (0..jobs).map(|_| (0..machines).map(|_| operation()).collect()).collect();
+        let shop = FlexibleShop::new(machines, &jobs).unwrap();
+        if !rests {
+            return shop;
+        }
+        let window = |index: usize| Window { min: if index > 0 { index as u32 } else { 0 }, max: None };
+        let windows: Vec<Vec<_>> = jobs.iter().map(|job| (0..job.len()).map(window).collect()).collect();
+        shop.with_windows(&windows).unwrap()
+    }
+
+    #[test]
+    fn after_a_choice_bounds_are_what_they_are_when_it_was_taken() {
+        let mut stream = Key::new(5, "law").open();
+        for round in 0..120 {
+            let shop = drawn(&mut stream, 1 + round % 3, round % 2 == 0);
+            let outlook = Outlook::new(&shop);
+            let mut lanes = FlexibleLanes::new(std::slice::from_ref(&shop), 1, Order::Free).unwrap();
+            while !lanes.done(0) {
+                let pair = pick(lanes.legal(0), stream.bits()).unwrap();
+                let (job, machine) = (pair as usize / shop.machines(), pair as usize % shop.machines());
+                let operation = shop.job(job).start + lanes.next(0)[job] as usize;
+                let mut view = outlook.look(standing(&lanes));
+                // What was looked at before leaves no trace.
+                for other in
+                    (0..shop.jobs()).filter(|&other| lanes.next(0)[other] < shop.job(other).len() as u32)
+                {
+                    let operation = shop.job(other).start + lanes.next(0)[other] as usize;
+                    view.after(operation, shop.alternatives(operation)[0].machine as usize);
+                }
+                let after = view.after(operation, machine).clone();
+                lanes.step(&[pair]).unwrap();
+                let (taken, done) =
+                    (outlook.look(standing(&lanes)), lanes.next(0)[job] as usize == shop.job(job).len());
+                assert_eq!(after.machines, taken.prospect().machines);
+                assert!(done || after.jobs == taken.prospect().jobs);
+            }
+        }
+    }
+
+    #[test]
+    fn in_a_job_shop_a_machines_bound_is_jacksons_and_no_completion_is_shorter() {
+        let mut stream = Key::new(6, "law").open();
+        for _ in 0..60 {
+            let shop = drawn(&mut stream, 1, false);
+            let outlook = Outlook::new(&shop);
+            let mut lanes = FlexibleLanes::new(std::slice::from_ref(&shop), 1, Order::Free).unwrap();
+            let mut promised = Vec::new();
+            while !lanes.done(0) {
+                let view = outlook.look(standing(&lanes));
+                for machine in 0..shop.machines() {
+                    let mut tasks = Vec::new();
+                    for job in 0..shop.jobs() {
+                        let route = shop.job(job);
+                        let placed = lanes.next(0)[job] as usize;
+                        let time = |operation: usize| shop.alternatives(operation)[0].time;
+                        let mut head = lanes.ready(0)[job];
+                        for operation in route.clone().skip(placed) {
+                            let on = shop.alternatives(operation)[0].machine as usize;
+                            head = head.max(lanes.free(0)[on]);
+                            if on == machine {
+                                let tail = (operation + 1..route.end).map(time).sum();
+                                tasks.push(Task { head, time: time(operation), tail });
+                            }
+                            head += time(operation);
+                        }
+                    }
+                    let expected = preemptive(&mut tasks).max(lanes.free(0)[machine]);
+                    assert_eq!(view.prospect().machines[machine], expected as f32);
+                }
+                promised.push(view.prospect().latest());
+                lanes.step(&[pick(lanes.legal(0), stream.bits()).unwrap()]).unwrap();
+            }
+            assert!(promised.iter().all(|&bound| bound <= lanes.makespan(0) as f32));
+        }
+    }
+
+    #[test]
+    fn norms_near_the_largest() {
+        let prospect = Prospect { machines: vec![3.0, 4.0], jobs: 0.0 };
+        assert_eq!((prospect.norm(2), prospect.latest()), (5.0, 4.0));
+        assert!(prospect.norm(60) < 4.001 && prospect.norm(60) >= 4.0);
+        assert_eq!(Prospect::default().norm(20), 0.0);
+    }
+}
