@@ -3,11 +3,6 @@
 use niwaki_tasks::GraphLanes;
 use std::collections::HashMap;
 
-/// Every lane's number, `None` where it has at most one way to go.
-pub(super) fn undecided(building: &GraphLanes) -> impl Iterator<Item = Option<usize>> {
-    (0..building.count()).map(|lane| building.open(lane).nth(1).map(|_| lane))
-}
-
 /// The first lane that is in the same state as each; `None` for a lane with at most one way to go.
 pub(super) fn first_alike(building: &GraphLanes) -> Vec<Option<usize>> {
     let mut seen: HashMap<(&[u32], &[u32]), Vec<usize>> = HashMap::new();
@@ -19,5 +14,5 @@ pub(super) fn first_alike(building: &GraphLanes) -> Vec<Option<usize>> {
             lane
         })
     };
-    undecided(building).map(|lane| lane.map(&mut first)).collect()
+    (0..building.count()).map(|lane| building.open(lane).nth(1).map(|_| first(lane))).collect()
 }

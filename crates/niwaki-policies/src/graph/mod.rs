@@ -8,7 +8,7 @@
 mod alike;
 mod states;
 
-use self::alike::{first_alike, undecided};
+use self::alike::first_alike;
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
@@ -205,14 +205,14 @@ impl GraphPolicy {
         Ok(engine.set_items(lanes)?)
     }
 
-    /// What the network says of some lanes' next steps, with what they show now; where nobody keeps that, a lane that has only one
-    /// way to go shows nothing else.
+    /// What the network says of some lanes' next steps, with what they show now, one place after the other, of which some may be empty;
+    /// where nobody keeps that, a lane that has only one way to go shows nothing else.
     fn look_ahead<'a, E: Engine<Scalar = f32>>(
         &self,
         scratch: &'a mut GraphScratch<E>,
         task: &GraphTask,
         building: &GraphLanes,
-        which: &[usize],
+        which: &[Option<usize>],
         kept: bool,
     ) -> Result<Ahead<'a>, Error> {
         let GraphScratch { engine, now, .. } = scratch;
@@ -227,7 +227,8 @@ impl GraphPolicy {
 
     /// Log-probabilities of every lane's next pairs, `[lane, pair]`, of the only member; those of closed pairs are −∞.
     ///
-    /// Lanes in the same state are looked at once, and those with one way to go not at all, where the engine gains by it.
+    /// Lanes in the same state are looked at once, and those with one way to go not at all; where the engine does not change its size freely,
+    /// their places stay empty.
     pub(crate) fn next_log_probs<E: Engine<Scalar = f32>>(
         &self,
         scratch: &mut GraphScratch<E>,
@@ -237,25 +238,24 @@ impl GraphPolicy {
         let Some(engine) = &mut scratch.engine else { return Err(Error::Unready) };
         let (lanes, pairs) = (building.count(), self.sizes.pairs());
         let mut log_probs = vec![f32::NEG_INFINITY; lanes * pairs];
-        let first: Vec<Option<usize>> =
-            if engine.resizes_freely() { first_alike(building) } else { undecided(building).collect() };
+        let first = first_alike(building);
         for (lane, log_probs) in log_probs.chunks_exact_mut(pairs).enumerate() {
             if first[lane].is_none() {
                 building.open(lane).for_each(|pair| log_probs[pair] = 0.0);
             }
         }
-        let mut which: Vec<usize> = (0..lanes).filter(|&lane| first[lane] == Some(lane)).collect();
-        if which.is_empty() {
+        let mut which: Vec<Option<usize>> =
+            (0..lanes).map(|lane| first[lane].filter(|&first| first == lane)).collect();
+        if which.iter().all(Option::is_none) {
             return Ok(log_probs);
         }
         if engine.resizes_freely() {
+            which.retain(Option::is_some);
             engine.set_items(which.len())?;
-        } else {
-            which = (0..lanes).collect();
         }
         let ahead = self.look_ahead(scratch, task, building, &which, false)?;
-        for ((&lane, logits), open) in which.iter().zip(ahead.logits).zip(ahead.open.chunks_exact(pairs)) {
-            if first[lane] == Some(lane) {
+        for ((lane, logits), open) in which.iter().zip(ahead.logits).zip(ahead.open.chunks_exact(pairs)) {
+            if let Some(lane) = lane {
                 log_softmax(logits, Some(open), &mut log_probs[lane * pairs..(lane + 1) * pairs]);
             }
         }
@@ -267,14 +267,26 @@ impl GraphPolicy {
         Ok(log_probs)
     }
 
-    /// What some lanes show before their next steps.
-    fn look(&self, task: &GraphTask, lanes: &GraphLanes, which: &[usize], now: &mut States, kept: bool) {
+    /// What some lanes show before their next steps; an empty place shows nothing.
+    fn look(
+        &self,
+        task: &GraphTask,
+        lanes: &GraphLanes,
+        which: &[Option<usize>],
+        now: &mut States,
+        kept: bool,
+    ) {
         let mut shown = now.each(which.len(), self.sizes, self.widths);
         let each = shown.par_iter_mut().zip(which).with_min_len(ALONE);
-        each.for_each(|(shown, &lane)| self.show_lane(task, lanes, lane, shown, kept));
+        each.for_each(|(shown, &lane)| {
+            shown.clear();
+            if let Some(lane) = lane {
+                self.show_lane(task, lanes, lane, shown, kept);
+            }
+        });
     }
 
-    /// What a lane shows; a complete one shows nothing, and unless that is kept one with a single open pair no more than that: its
+    /// What a lane shows, over nothing; a complete one shows nothing, and unless that is kept one with a single open pair no more than that: its
     /// log-probability is zero whatever the network says.
     fn show_lane(
         &self,
@@ -284,7 +296,6 @@ impl GraphPolicy {
         shown: &mut Shown<'_>,
         kept: bool,
     ) {
-        shown.clear();
         if lanes.done(lane) {
             return;
         }
@@ -402,7 +413,7 @@ impl Policy for GraphPolicy {
         let (mut log_prob, mut estimated) = (vec![0.0; all * horizon], vec![0.0; all * horizon]);
         // Where nobody asks what was seen, nothing is looked at once all are complete.
         let steps = if score { horizon } else { building.longest() };
-        let every: Vec<usize> = (0..all).collect();
+        let every: Vec<Option<usize>> = (0..all).map(Some).collect();
         for step in 0..steps {
             let logits = self.look_ahead(scratch, task, &building, &every, score)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
@@ -484,7 +495,7 @@ impl Policy for GraphPolicy {
         let mut building = task.begin(&rollout.instances)?;
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;
         let (mut now, mut seen) = (States::default(), States::default());
-        let every: Vec<usize> = (0..building.count()).collect();
+        let every: Vec<Option<usize>> = (0..building.count()).map(Some).collect();
         for step in 0..horizon {
             self.look(task, &building, &every, &mut now, true);
             seen.keep(&now, rollout.instances.len(), step, horizon);

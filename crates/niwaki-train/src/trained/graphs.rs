@@ -37,6 +37,7 @@ pub struct TrainedGraph {
     features: usize,
     parameters: Vec<f32>,
     iteration: u64,
+    temperature: f64,
 }
 
 impl TrainedGraph {
@@ -57,7 +58,8 @@ impl TrainedGraph {
             _ => Err(error),
         })?;
         let order = spec.reading()?.order;
-        Ok(Self { spec: saved.spec, order, features, parameters, iteration })
+        let temperature = saved.temperature();
+        Ok(Self { spec: saved.spec, order, features, parameters, iteration, temperature })
     }
 
     /// The graph network of a folder, or one that comes with the program.
@@ -100,7 +102,7 @@ impl TrainedGraph {
                 _ => {
                     let came = here.map_or("none".to_owned(), |here| format!("{:?}", here.shape));
                     let reason = format!(
-                        "'{}' is {:?} in this policy and {came} in what it starts from; give both the same kind, width and hidden",
+                        "'{}' is {:?} in this policy and {came} in what it starts from; give both the same kind, width, hidden and bounds",
                         wanted.name, wanted.shape
                     );
                     return Err(Error::Senseless { key: "policy.start", reason });
@@ -114,6 +116,12 @@ impl TrainedGraph {
     #[must_use]
     pub const fn iteration(&self) -> u64 {
         self.iteration
+    }
+
+    /// The temperature at which its samples are best, as far as anybody has measured: 1 unless it comes with the program.
+    #[must_use]
+    pub const fn temperature(&self) -> f64 {
+        self.temperature
     }
 
     /// The instance as a flexible shop.

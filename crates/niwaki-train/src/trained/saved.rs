@@ -80,21 +80,21 @@ pub(super) fn checked(instance: &Instance, decoded: &Decoded, seed: u64) -> Resu
 pub(super) struct Saved {
     folder: PathBuf,
     pub(super) spec: Spec,
-    /// The checkpoint of a policy that comes with the program.
-    built_in: Option<&'static [u8]>,
+    /// A policy that comes with the program.
+    built_in: Option<&'static BuiltIn>,
 }
 
 impl Saved {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
         if let Some(name) = folder.to_str().and_then(|text| text.strip_prefix(BUILT_IN)) {
-            let Some(BuiltIn { spec, checkpoint, .. }) = ALL.iter().find(|one| one.name == name) else {
+            let Some(built_in) = ALL.iter().find(|one| one.name == name) else {
                 let known: Vec<String> = ALL.iter().map(|one| format!("{BUILT_IN}{}", one.name)).collect();
                 let reason =
                     format!("no such policy comes with the program; expected {}", known.join(" or "));
                 return Err(Error::OtherRun { path: folder.to_owned(), reason });
             };
-            let spec = Spec::read(&folder.display().to_string(), spec, &[])?;
-            return Ok(Self { folder: folder.to_owned(), spec, built_in: Some(checkpoint) });
+            let spec = Spec::read(&folder.display().to_string(), built_in.spec, &[])?;
+            return Ok(Self { folder: folder.to_owned(), spec, built_in: Some(built_in) });
         }
         let path = folder.join(SPEC);
         let text = niwaki_files::read_text(&path).map_err(|error| Error::OtherRun {
@@ -110,6 +110,11 @@ impl Saved {
         Error::OtherRun { path: self.folder.join(name), reason }
     }
 
+    /// The temperature at which its samples are best, as far as anybody has measured: 1 of a folder.
+    pub(super) fn temperature(&self) -> f64 {
+        self.built_in.map_or(1.0, |built_in| built_in.temperature)
+    }
+
     /// Holds the spec against the checkpoint, which vouches for it: before anything is built by what the spec says.
     pub(super) fn vouch(&self) -> Result<(), Error> {
         let path = self.folder.join(CHECKPOINT);
@@ -118,7 +123,7 @@ impl Saved {
             return Err(self.refuse(CHECKPOINT, reason.to_owned()));
         }
         let state = match self.built_in {
-            Some(bytes) => checkpoint_state_of(bytes, &path)?,
+            Some(built_in) => checkpoint_state_of(built_in.checkpoint, &path)?,
             None => checkpoint_state(&path)?,
         };
         if state["spec"].as_str() != Some(self.spec.hash()?.as_str()) {
@@ -132,7 +137,7 @@ impl Saved {
         self.vouch()?;
         let path = self.folder.join(CHECKPOINT);
         let kept = match self.built_in {
-            Some(bytes) => Checkpoint::<F>::decode(layout, bytes, &path)?,
+            Some(built_in) => Checkpoint::<F>::decode(layout, built_in.checkpoint, &path)?,
             None => Checkpoint::<F>::load(layout, &path)?,
         };
         Ok((kept.parameters, kept.state["iteration"].as_u64().unwrap_or_default()))
@@ -147,6 +152,8 @@ struct BuiltIn {
     name: &'static str,
     spec: &'static str,
     checkpoint: &'static [u8],
+    /// At which its samples are best on drawn shops.
+    temperature: f64,
 }
 
 /// All of them; `results/2026-11-17-quality` says how they were trained and what they are worth.
@@ -155,10 +162,12 @@ const ALL: [BuiltIn; 2] = [
         name: "flexible",
         spec: include_str!("../../models/flexible/spec.toml"),
         checkpoint: include_bytes!("../../models/flexible/checkpoint.safetensors"),
+        temperature: 0.35,
     },
     BuiltIn {
         name: "jobs",
         spec: include_str!("../../models/jobs/spec.toml"),
         checkpoint: include_bytes!("../../models/jobs/checkpoint.safetensors"),
+        temperature: 0.25,
     },
 ];

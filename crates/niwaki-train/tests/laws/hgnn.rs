@@ -184,7 +184,13 @@ fn a_network_goes_on_from_trained_weights() {
         super::small("dual").into_iter().filter(|setting| !setting.starts_with("task.deadline")).collect();
     let from = |start: &str, more: &[&str]| {
         let start = format!("policy.start={start}");
-        let own = ["policy.width=64", "policy.hidden=128", "task.reward=makespan", "evaluate.initial=true"];
+        let own = [
+            "policy.width=64",
+            "policy.hidden=128",
+            "policy.bounds=true",
+            "task.reward=makespan",
+            "evaluate.initial=true",
+        ];
         super::recipe(&[&settings[..], &own, &[&start], more].concat())
     };
     let first = |recipe: &niwaki_train::Recipe| curve(recipe)[0].initial.unwrap();

@@ -99,8 +99,9 @@ impl Args {
             entrants.push(Entrant::method(text, method, Limits::new(self.time, self.seed)));
         }
         for folder in &self.policies {
-            let policy = RefCell::new(policy::open(folder, self.decode)?);
-            let how = self.decode.decoding(self.seed);
+            let policy = policy::open(folder, self.decode)?;
+            let how = self.decode.decoding(self.seed, &policy);
+            let policy = RefCell::new(policy);
             let schedule = move |instance: &Instance| -> Result<Found, niwaki_train::Error> {
                 let mut policy = policy.borrow_mut();
                 let instance = policy.accept(instance.clone())?;

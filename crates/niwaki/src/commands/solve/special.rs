@@ -69,7 +69,7 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
     let began = Instant::now();
     let mut trained = policy::open(folder, args.decode)?;
     let instance = trained.accept(instance).with_context(|| args.file.display().to_string())?;
-    let how = args.decode.decoding(args.seed);
+    let how = args.decode.decoding(args.seed, &trained);
     let mut decode = || {
         let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
         let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
