@@ -15,10 +15,10 @@ use std::thread;
 const BATCH: usize = 128;
 
 /// Threads that take steps side by side where they would wait for a device.
-const THREADS: usize = 4;
+const THREADS: usize = 8;
 
 /// Schedules that are worth a thread.
-const ENOUGH: usize = 16;
+const ENOUGH: usize = 12;
 
 /// A policy with its parameters on a device, which schedules one shop after the other.
 #[derive(Debug)]

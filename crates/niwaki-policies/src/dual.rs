@@ -47,7 +47,12 @@ impl DualShape {
     /// # Errors
     /// If the sizes do not fit together.
     pub fn policy(self) -> Result<GraphPolicy> {
-        let show: Show = if self.bounds { show::show::<true> } else { show::show::<false> };
+        // Bounds take some 15 µs a lane, the rest takes 3.
+        let show = if self.bounds {
+            Show { lane: show::show::<true>, alone: 4 }
+        } else {
+            Show { lane: show::show::<false>, alone: 16 }
+        };
         GraphPolicy::new(self.sizes, show::widths(self.bounds), show, |graph, inputs| {
             self.network(graph, inputs)
         })

@@ -18,7 +18,7 @@
 //!
 //! Paper: `app:sched-driftdial`
 
-use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Shown, Widths};
+use crate::graph::{GraphInputs, GraphOutputs, GraphPolicy, Show, Shown, Widths};
 use niwaki_nn::{Activation, Arcs, Graph, Init, Param, Pooling, Result, Shape, Value};
 use niwaki_tasks::graph::MACHINE;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
@@ -48,7 +48,9 @@ impl HgnnShape {
     /// If the sizes do not fit together.
     pub fn policy(self) -> Result<GraphPolicy> {
         let widths = Widths { operations: self.sizes.features, machines: MACHINE, pairs: 0 };
-        GraphPolicy::new(self.sizes, widths, show, |graph, inputs| self.network(graph, inputs))
+        GraphPolicy::new(self.sizes, widths, Show { lane: show, alone: 16 }, |graph, inputs| {
+            self.network(graph, inputs)
+        })
     }
 
     fn network(self, graph: &mut Graph, inputs: &GraphInputs) -> Result<GraphOutputs> {

@@ -22,9 +22,6 @@ use std::sync::Arc;
 
 pub(crate) use states::Shown;
 
-/// Lanes that one thread shows at least: fewer are not worth another's awakening.
-const ALONE: usize = 16;
-
 /// What a network over graphs reads, for so many states of an item.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphInputs {
@@ -99,8 +96,14 @@ pub(crate) struct Widths {
     pub(crate) pairs: usize,
 }
 
-/// How a policy shows a lane that is not complete to its network: it fills what is zero before, but for what is next and open.
-pub(crate) type Show = fn(&GraphTask, &GraphLanes, usize, &mut Shown<'_>);
+/// How a policy shows lanes to its network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Show {
+    /// Fills what is zero before of a lane that is not complete, but for what is next and open.
+    pub(crate) lane: fn(&GraphTask, &GraphLanes, usize, &mut Shown<'_>),
+    /// Lanes that one thread shows at least: fewer are not worth another's awakening.
+    pub(crate) alone: usize,
+}
 
 /// A policy over graphs: the program that scores trajectories, that of one state, and the handles to them.
 #[derive(Clone, Debug)]
@@ -277,7 +280,7 @@ impl GraphPolicy {
         kept: bool,
     ) {
         let mut shown = now.each(which.len(), self.sizes, self.widths);
-        let each = shown.par_iter_mut().zip(which).with_min_len(ALONE);
+        let each = shown.par_iter_mut().zip(which).with_min_len(self.show.alone);
         each.for_each(|(shown, &lane)| {
             shown.clear();
             if let Some(lane) = lane {
@@ -303,7 +306,7 @@ impl GraphPolicy {
             shown.open[pair] = 1;
             return;
         }
-        (self.show)(task, lanes, lane, shown);
+        (self.show.lane)(task, lanes, lane, shown);
         for (to, operation) in shown.next.iter_mut().zip(lanes.next(lane)) {
             *to = operation.map_or(-1, |operation| operation as i32);
         }

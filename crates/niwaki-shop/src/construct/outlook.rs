@@ -6,9 +6,12 @@
 //! completion of the partial schedule from below. Where an operation may choose among machines, each gets a share of its time
 //! that falls with the square of its time there: an estimate then, since nobody knows who will run it.
 //!
-//! A choice moves few heads, and only machines on which one moved are looked at again.
+//! A choice moves few heads, and only machines on which one moved are looked at again. Jackson's schedule always runs the available
+//! operation with the longest tail, so those with tails of at least some length run as if they were alone: when they end follows from their heads and
+//! times in one pass, for all lengths side by side.
 
 use crate::FlexibleShop;
+use niwaki_simd::vectorised;
 
 /// What never changes of a shop.
 #[derive(Clone, Debug)]
@@ -96,14 +99,28 @@ impl Prospect {
 pub struct View<'a> {
     outlook: &'a Outlook,
     now: Moment,
-    /// The slots of unplaced operations on each machine, by their heads.
-    orders: Vec<Vec<u32>>,
+    /// Where what waits for each machine starts, and the end: `[machine + 1]`.
+    starts: Vec<usize>,
+    /// The slots of unplaced operations, by machine and by their heads.
+    order: Vec<Waiting>,
+    /// Their tails, by machine and rising.
+    tails: Vec<f32>,
     /// The bounds as it stands.
     prospect: Prospect,
     /// What a choice makes of it.
     then: Moment,
     then_prospect: Prospect,
     room: Room,
+}
+
+/// An unplaced operation on a machine that can run it.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    head: f32,
+    share: f32,
+    /// Of its tail among those that wait for the machine, from the shortest on.
+    rank: u32,
+    slot: u32,
 }
 
 /// Heads and what they follow from.
@@ -131,13 +148,9 @@ impl Moment {
 /// Room that Jackson's schedule needs.
 #[derive(Clone, Debug, Default)]
 struct Room {
-    order: Vec<u32>,
-    /// Time left, `[slot of the machine]`.
-    left: Vec<f32>,
-    /// Available slots of the machine, as bits.
-    available: Vec<u64>,
-    /// Machines on which a head moved.
-    moved: Vec<bool>,
+    order: Vec<Waiting>,
+    /// When all that has a tail of this rank or a longer one has ended, `[rank]`, with room behind.
+    ends: Vec<[f32; LANES]>,
 }
 
 impl Outlook {
@@ -213,7 +226,6 @@ impl Outlook {
     #[must_use]
     pub fn look(&self, standing: Standing<'_>) -> View<'_> {
         let machines = self.machines.len() - 1;
-        let mut room = Room { moved: vec![false; machines], ..Room::default() };
         let mut now = Moment {
             free: standing.free[..machines].iter().map(|&free| free as f32).collect(),
             heads: vec![f32::INFINITY; self.slots.len()],
@@ -225,35 +237,38 @@ impl Outlook {
             let next = self.jobs[job] + standing.next[job];
             if next < self.jobs[job + 1] {
                 now.arrivals[next as usize] = standing.ready[job] as f32;
-                self.walk(next as usize, &mut now, &mut room.moved);
+                self.walk(next as usize, &mut now, |_| {});
             }
         }
-        let by_head = |machine| {
-            let mut order: Vec<u32> = self.slots_of(machine).map(|slot| slot as u32).collect();
-            order.retain(|&slot| now.heads[slot as usize] < f32::INFINITY);
-            order.sort_by(|&one, &other| now.heads[one as usize].total_cmp(&now.heads[other as usize]));
-            order
-        };
-        let orders: Vec<Vec<u32>> = (0..machines).map(by_head).collect();
-        let bound = |machine: usize| {
-            room.order.clone_from(&orders[machine]);
-            self.preemptive(machine, &now, &mut room)
-        };
-        let prospect = Prospect { machines: (0..machines).map(bound).collect(), jobs: latest(&now.ends) };
-        View {
-            outlook: self,
-            now,
-            orders,
-            prospect,
-            then: Moment::default(),
-            then_prospect: Prospect::default(),
-            room,
+        let (mut starts, mut order, mut tails) = (vec![0], Vec::new(), Vec::new());
+        let mut prospect = Prospect { machines: Vec::with_capacity(machines), jobs: latest(&now.ends) };
+        let mut room = Room::default();
+        for machine in 0..machines {
+            let start = order.len();
+            for slot in self.slots_of(machine) {
+                let (head, Slot { share, tail, .. }) = (now.heads[slot], self.slots[slot]);
+                if head < f32::INFINITY {
+                    let rank = (order.len() - start) as u32;
+                    order.push(Waiting { head, share, rank, slot: slot as u32 });
+                    tails.push(tail);
+                }
+            }
+            let waiting = &mut order[start..];
+            waiting.sort_unstable_by(|one, other| {
+                one.head.total_cmp(&other.head).then(one.rank.cmp(&other.rank))
+            });
+            prospect
+                .machines
+                .push(preemptive(waiting, &tails[start..], &mut room.ends).max(now.free[machine]));
+            starts.push(order.len());
         }
+        let (then, then_prospect) = (Moment::default(), Prospect::default());
+        View { outlook: self, now, starts, order, tails, prospect, then, then_prospect, room }
     }
 
-    /// Heads from an operation on, whose arrival is known, to its job's end or to where an arrival is what it was; notes the machines
-    /// on which one moved.
-    fn walk(&self, operation: usize, moment: &mut Moment, moved: &mut [bool]) {
+    /// Heads from an operation on, whose arrival is known, to its job's end or to where an arrival is what it was; tells of the
+    /// machines on which one moved.
+    fn walk(&self, operation: usize, moment: &mut Moment, mut moved: impl FnMut(u32)) {
         let job = self.steps[operation].job as usize;
         let last = self.jobs[job + 1] as usize;
         let mut arrival = moment.arrivals[operation];
@@ -265,7 +280,7 @@ impl Outlook {
                 let slot = &mut moment.heads[way.slot as usize];
                 if *slot != head {
                     *slot = head;
-                    moved[way.machine as usize] = true;
+                    moved(way.machine);
                 }
                 end = end.min(head + way.time);
             }
@@ -279,44 +294,31 @@ impl Outlook {
             }
         }
     }
+}
 
-    /// Jackson's preemptive schedule of a machine's slots, which stand in the room by their heads: always the available one with
-    /// the longest tail.
-    fn preemptive(&self, machine: usize, moment: &Moment, room: &mut Room) -> f32 {
-        let range = self.slots_of(machine);
-        let (first, count) = (range.start, range.len());
-        let slots = &self.slots[range];
-        let Room { order, left, available, .. } = room;
-        left.resize(left.len().max(count), 0.0);
-        available.clear();
-        available.resize(count.div_ceil(64), 0);
-        let (mut clock, mut bound, mut next, mut waiting) = (0.0_f32, moment.free[machine], 0, 0_usize);
-        while next < order.len() || waiting > 0 {
-            if waiting == 0 {
-                clock = clock.max(moment.heads[order[next] as usize]);
+/// Ranks that are looked at together.
+const LANES: usize = 16;
+
+vectorised! {
+    /// When Jackson's preemptive schedule of what waits for a machine, by heads, has passed the last tail.
+    fn preemptive(order: &[Waiting], tails: &[f32], ends: &mut Vec<[f32; LANES]>) -> f32 {
+        ends.clear();
+        ends.resize(tails.len().div_ceil(LANES), [f32::NEG_INFINITY; LANES]);
+        for &Waiting { head, share, rank, .. } in order {
+            let (whole, rest) = (rank as usize / LANES, rank as usize % LANES);
+            for ends in &mut ends[..whole] {
+                for end in ends {
+                    *end = if *end > head { *end } else { head } + share;
+                }
             }
-            while let Some(&slot) = order.get(next)
-                && moment.heads[slot as usize] <= clock
-            {
-                let slot = slot as usize - first;
-                left[slot] = slots[slot].share;
-                available[slot / 64] |= 1 << (slot % 64);
-                (waiting, next) = (waiting + 1, next + 1);
-            }
-            let Some(word) = available.iter().rposition(|&word| word != 0) else { continue };
-            let slot = 64 * word + 63 - available[word].leading_zeros() as usize;
-            let until = order.get(next).map_or(f32::INFINITY, |&slot| moment.heads[slot as usize]);
-            if clock + left[slot] <= until {
-                clock += left[slot];
-                bound = bound.max(clock + slots[slot].tail);
-                available[word] &= !(1 << (slot % 64));
-                waiting -= 1;
-            } else {
-                left[slot] -= until - clock;
-                clock = until;
+            // Up to the rank itself.
+            let last = &mut ends[whole];
+            for (lane, end) in last.iter_mut().enumerate() {
+                let after = if *end > head { *end } else { head } + share;
+                *end = if lane <= rest { after } else { *end };
             }
         }
-        bound
+        ends.as_flattened().iter().zip(tails).map(|(end, tail)| end + tail).fold(0.0, f32::max)
     }
 }
 
@@ -356,41 +358,47 @@ impl View<'_> {
     /// The bounds once an operation, the next of its job, is placed on a machine that can run it.
     pub fn after(&mut self, operation: usize, machine: usize) -> &Prospect {
         let end = self.end(operation, machine);
-        let Self { outlook, now, orders, prospect, then, then_prospect, room } = self;
+        let Self { outlook, now, starts, order, tails, prospect, then, then_prospect, room } = self;
         then.become_like(now);
         then.free[machine] = end;
-        room.moved.fill(false);
-        room.moved[machine] = true;
+        // Bounds that are not known any more.
+        then_prospect.machines.clone_from(&prospect.machines);
+        let bounds = &mut then_prospect.machines;
+        bounds[machine] = f32::NAN;
         for way in &outlook.ways[outlook.ways_of(operation)] {
             then.heads[way.slot as usize] = f32::INFINITY;
-            room.moved[way.machine as usize] = true;
+            bounds[way.machine as usize] = f32::NAN;
         }
+        let mut moved = |machine: u32| bounds[machine as usize] = f32::NAN;
         let job = outlook.steps[operation].job as usize;
         if operation + 1 < outlook.jobs[job + 1] as usize {
             then.arrivals[operation + 1] = end + outlook.steps[operation + 1].rest;
-            outlook.walk(operation + 1, then, &mut room.moved);
+            outlook.walk(operation + 1, then, &mut moved);
         } else {
             then.ends[job] = end;
         }
         // What could have started on the machine before.
-        for &slot in &orders[machine] {
-            if now.heads[slot as usize] >= end {
-                break;
-            }
-            let other = outlook.slots[slot as usize].operation as usize;
+        let before = &order[starts[machine]..starts[machine + 1]];
+        for waiting in before.iter().take_while(|waiting| waiting.head < end) {
+            let other = outlook.slots[waiting.slot as usize].operation as usize;
             if other != operation {
-                outlook.walk(other, then, &mut room.moved);
+                outlook.walk(other, then, &mut moved);
             }
         }
-        then_prospect.machines.clone_from(&prospect.machines);
-        for machine in 0..orders.len() {
-            if !room.moved[machine] {
+        for (machine, bound) in then_prospect.machines.iter_mut().enumerate() {
+            if !bound.is_nan() {
                 continue;
             }
-            room.order.clone_from(&orders[machine]);
-            room.order.retain(|&slot| then.heads[slot as usize] < f32::INFINITY);
-            insertion_sort(&mut room.order, &then.heads);
-            then_prospect.machines[machine] = outlook.preemptive(machine, then, room);
+            let range = starts[machine]..starts[machine + 1];
+            room.order.clear();
+            for old in &order[range.clone()] {
+                let head = then.heads[old.slot as usize];
+                if head < f32::INFINITY {
+                    room.order.push(Waiting { head, ..*old });
+                }
+            }
+            insertion_sort(&mut room.order);
+            *bound = preemptive(&room.order, &tails[range], &mut room.ends).max(then.free[machine]);
         }
         then_prospect.jobs = latest(&then.ends);
         then_prospect
@@ -398,12 +406,11 @@ impl View<'_> {
 }
 
 /// Sorts slots by their heads, fast where few are out of order.
-fn insertion_sort(order: &mut [u32], heads: &[f32]) {
+fn insertion_sort(order: &mut [Waiting]) {
     for at in 1..order.len() {
         let slot = order[at];
-        let head = heads[slot as usize];
         let mut to = at;
-        while to > 0 && heads[order[to - 1] as usize] > head {
+        while to > 0 && order[to - 1].head > slot.head {
             order[to] = order[to - 1];
             to -= 1;
         }

@@ -68,11 +68,14 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
     };
     let began = Instant::now();
     let mut trained = policy::open(folder, args.decode)?;
-    let instance = trained.accept(instance).with_context(|| args.file.display().to_string())?;
+    let accepted = trained.accept(instance.clone()).with_context(|| args.file.display().to_string())?;
+    // A job shop is searched as what it is, also where the policy reads it as a flexible one.
+    let job_shop = matches!((&instance, &accepted), (Instance::Job(_), Instance::Flexible(_)));
+    let instance = if job_shop { instance } else { accepted.clone() };
     let how = args.decode.decoding(args.seed, &trained);
     let mut decode = || {
-        let bar = terminal::progress(trained.steps(&instance, how) as u64, "decoding");
-        let found = trained.schedule(&instance, how, &mut |steps| bar.inc(steps as u64));
+        let bar = terminal::progress(trained.steps(&accepted, how) as u64, "decoding");
+        let found = trained.schedule(&accepted, how, &mut |steps| bar.inc(steps as u64));
         bar.finish_and_clear();
         found
     };
@@ -111,6 +114,7 @@ fn improve(
     thread::scope(|scope| {
         let alone = scope.spawn(|| done(optimum::solve(instance, limits, &mut |_| {})));
         let decoded = decode();
+        OVER.fetch_or(decoded.is_err(), Ordering::Relaxed);
         let left = limits.within(limits.time.saturating_sub(began.elapsed()));
         let found = decoded.map(|(found, decoded)| {
             let found = beside_a_bar(Some(left.time), |bar| {
