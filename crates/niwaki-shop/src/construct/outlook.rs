@@ -6,7 +6,8 @@
 //! completion of the partial schedule from below. Where an operation may choose among machines, each gets a share of its time
 //! that falls with the square of its time there: an estimate then, since nobody knows who will run it.
 //!
-//! A choice moves few heads, and only machines on which one moved are looked at again. Jackson's schedule always runs the available
+//! A choice moves few heads, and a machine is looked at again only where that can matter: where nothing runs before its new head, the preemptive
+//! schedule stays as it is. Jackson's schedule always runs the available
 //! operation with the longest tail, so those with tails of at least some length run as if they were alone: when they end follows from their heads and
 //! times in one pass, for all lengths side by side.
 
@@ -105,6 +106,8 @@ pub struct View<'a> {
     order: Vec<Waiting>,
     /// Their tails, by machine and rising.
     tails: Vec<f32>,
+    /// Before when each of them does not run, `[slot]`.
+    runs: Vec<f32>,
     /// The bounds as it stands.
     prospect: Prospect,
     /// What a choice makes of it.
@@ -121,6 +124,8 @@ struct Waiting {
     /// Of its tail among those that wait for the machine, from the shortest on.
     rank: u32,
     slot: u32,
+    /// What came before it with no shorter tail has ended then: it does not run earlier.
+    runs: f32,
 }
 
 /// Heads and what they follow from.
@@ -237,19 +242,19 @@ impl Outlook {
             let next = self.jobs[job] + standing.next[job];
             if next < self.jobs[job + 1] {
                 now.arrivals[next as usize] = standing.ready[job] as f32;
-                self.walk(next as usize, &mut now, |_| {});
+                self.walk(next as usize, &mut now, |_, _| {});
             }
         }
         let (mut starts, mut order, mut tails) = (vec![0], Vec::new(), Vec::new());
         let mut prospect = Prospect { machines: Vec::with_capacity(machines), jobs: latest(&now.ends) };
-        let mut room = Room::default();
+        let (mut room, mut runs) = (Room::default(), vec![0.0; self.slots.len()]);
         for machine in 0..machines {
             let start = order.len();
             for slot in self.slots_of(machine) {
                 let (head, Slot { share, tail, .. }) = (now.heads[slot], self.slots[slot]);
                 if head < f32::INFINITY {
                     let rank = (order.len() - start) as u32;
-                    order.push(Waiting { head, share, rank, slot: slot as u32 });
+                    order.push(Waiting { head, share, rank, slot: slot as u32, runs: head });
                     tails.push(tail);
                 }
             }
@@ -260,15 +265,18 @@ impl Outlook {
             prospect
                 .machines
                 .push(preemptive(waiting, &tails[start..], &mut room.ends).max(now.free[machine]));
+            for waiting in &order[start..] {
+                runs[waiting.slot as usize] = waiting.runs;
+            }
             starts.push(order.len());
         }
         let (then, then_prospect) = (Moment::default(), Prospect::default());
-        View { outlook: self, now, starts, order, tails, prospect, then, then_prospect, room }
+        View { outlook: self, now, starts, order, tails, runs, prospect, then, then_prospect, room }
     }
 
     /// Heads from an operation on, whose arrival is known, to its job's end or to where an arrival is what it was; tells of the
-    /// machines on which one moved.
-    fn walk(&self, operation: usize, moment: &mut Moment, mut moved: impl FnMut(u32)) {
+    /// heads that moved.
+    fn walk(&self, operation: usize, moment: &mut Moment, mut moved: impl FnMut(Way, f32)) {
         let job = self.steps[operation].job as usize;
         let last = self.jobs[job + 1] as usize;
         let mut arrival = moment.arrivals[operation];
@@ -280,7 +288,7 @@ impl Outlook {
                 let slot = &mut moment.heads[way.slot as usize];
                 if *slot != head {
                     *slot = head;
-                    moved(way.machine);
+                    moved(*way, head);
                 }
                 end = end.min(head + way.time);
             }
@@ -301,10 +309,11 @@ const LANES: usize = 16;
 
 vectorised! {
     /// When Jackson's preemptive schedule of what waits for a machine, by heads, has passed the last tail.
-    fn preemptive(order: &[Waiting], tails: &[f32], ends: &mut Vec<[f32; LANES]>) -> f32 {
+    fn preemptive(order: &mut [Waiting], tails: &[f32], ends: &mut Vec<[f32; LANES]>) -> f32 {
         ends.clear();
         ends.resize(tails.len().div_ceil(LANES), [f32::NEG_INFINITY; LANES]);
-        for &Waiting { head, share, rank, .. } in order {
+        for Waiting { head, share, rank, runs, .. } in order {
+            let (head, share, rank) = (*head, *share, *rank);
             let (whole, rest) = (rank as usize / LANES, rank as usize % LANES);
             for ends in &mut ends[..whole] {
                 for end in ends {
@@ -313,6 +322,7 @@ vectorised! {
             }
             // Up to the rank itself.
             let last = &mut ends[whole];
+            *runs = last[rest];
             for (lane, end) in last.iter_mut().enumerate() {
                 let after = if *end > head { *end } else { head } + share;
                 *end = if lane <= rest { after } else { *end };
@@ -358,7 +368,7 @@ impl View<'_> {
     /// The bounds once an operation, the next of its job, is placed on a machine that can run it.
     pub fn after(&mut self, operation: usize, machine: usize) -> &Prospect {
         let end = self.end(operation, machine);
-        let Self { outlook, now, starts, order, tails, prospect, then, then_prospect, room } = self;
+        let Self { outlook, now, starts, order, tails, runs, prospect, then, then_prospect, room } = self;
         then.become_like(now);
         then.free[machine] = end;
         // Bounds that are not known any more.
@@ -369,7 +379,11 @@ impl View<'_> {
             then.heads[way.slot as usize] = f32::INFINITY;
             bounds[way.machine as usize] = f32::NAN;
         }
-        let mut moved = |machine: u32| bounds[machine as usize] = f32::NAN;
+        let mut moved = |way: Way, head: f32| {
+            if runs[way.slot as usize] < head {
+                bounds[way.machine as usize] = f32::NAN;
+            }
+        };
         let job = outlook.steps[operation].job as usize;
         if operation + 1 < outlook.jobs[job + 1] as usize {
             then.arrivals[operation + 1] = end + outlook.steps[operation + 1].rest;
@@ -398,7 +412,7 @@ impl View<'_> {
                 }
             }
             insertion_sort(&mut room.order);
-            *bound = preemptive(&room.order, &tails[range], &mut room.ends).max(then.free[machine]);
+            *bound = preemptive(&mut room.order, &tails[range], &mut room.ends).max(then.free[machine]);
         }
         then_prospect.jobs = latest(&then.ends);
         then_prospect
