@@ -11,6 +11,8 @@
 //! | [`JobLanes`] | job shop | job for the machine that next becomes free ([`JobOrder`]) | any job that can start now, or any at all |
 //! | [`FlexibleLanes`] | flexible job shop, windows | job for the machine that next becomes free | (job, machine) that can start now |
 //!
+//! [`Outlook`] looks ahead from any such state: one-machine bounds of what is left, and what each choice makes of them.
+//!
 //! # Why the canonical order makes a tree
 //!
 //! Call (machine, rank) a *slot*: the rank-th operation that a machine runs; in a sequence, a slot is a position. A state
