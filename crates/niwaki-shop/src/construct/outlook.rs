@@ -7,12 +7,12 @@
 //! that falls with the square of its time there: an estimate then, since nobody knows who will run it.
 //!
 //! A choice moves few heads, and a machine is looked at again only where that can matter: where nothing runs before its new head, the preemptive
-//! schedule stays as it is. Jackson's schedule always runs the available
-//! operation with the longest tail, so those with tails of at least some length run as if they were alone: when they end follows from their heads and
-//! times in one pass, for all lengths side by side.
+//! schedule stays as it is. Numbers are f32, exact for whole times up to 16 million; shares are rounded.
 
+mod preemptive;
+
+use self::preemptive::{LANES, Waiting, insertion_sort, preemptive};
 use crate::FlexibleShop;
-use niwaki_simd::vectorised;
 
 /// What never changes of a shop.
 #[derive(Clone, Debug)]
@@ -114,18 +114,6 @@ pub struct View<'a> {
     then: Moment,
     then_prospect: Prospect,
     room: Room,
-}
-
-/// An unplaced operation on a machine that can run it.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    head: f32,
-    share: f32,
-    /// Of its tail among those that wait for the machine, from the shortest on.
-    rank: u32,
-    slot: u32,
-    /// What came before it with no shorter tail has ended then: it does not run earlier.
-    runs: f32,
 }
 
 /// Heads and what they follow from.
@@ -304,34 +292,6 @@ impl Outlook {
     }
 }
 
-/// Ranks that are looked at together.
-const LANES: usize = 16;
-
-vectorised! {
-    /// When Jackson's preemptive schedule of what waits for a machine, by heads, has passed the last tail.
-    fn preemptive(order: &mut [Waiting], tails: &[f32], ends: &mut Vec<[f32; LANES]>) -> f32 {
-        ends.clear();
-        ends.resize(tails.len().div_ceil(LANES), [f32::NEG_INFINITY; LANES]);
-        for Waiting { head, share, rank, runs, .. } in order {
-            let (head, share, rank) = (*head, *share, *rank);
-            let (whole, rest) = (rank as usize / LANES, rank as usize % LANES);
-            for ends in &mut ends[..whole] {
-                for end in ends {
-                    *end = if *end > head { *end } else { head } + share;
-                }
-            }
-            // Up to the rank itself.
-            let last = &mut ends[whole];
-            *runs = last[rest];
-            for (lane, end) in last.iter_mut().enumerate() {
-                let after = if *end > head { *end } else { head } + share;
-                *end = if lane <= rest { after } else { *end };
-            }
-        }
-        ends.as_flattened().iter().zip(tails).map(|(end, tail)| end + tail).fold(0.0, f32::max)
-    }
-}
-
 impl View<'_> {
     /// The bounds as it stands.
     #[must_use]
@@ -419,19 +379,6 @@ impl View<'_> {
     }
 }
 
-/// Sorts slots by their heads, fast where few are out of order.
-fn insertion_sort(order: &mut [Waiting]) {
-    for at in 1..order.len() {
-        let slot = order[at];
-        let mut to = at;
-        while to > 0 && order[to - 1].head > slot.head {
-            order[to] = order[to - 1];
-            to -= 1;
-        }
-        order[to] = slot;
-    }
-}
-
 fn latest(ends: &[f32]) -> f32 {
     ends.iter().copied().fold(0.0, f32::max)
 }
@@ -440,7 +387,7 @@ fn latest(ends: &[f32]) -> f32 {
 mod tests {
     use super::*;
     use crate::construct::{FlexibleLanes, Lanes, Order, pick};
-    use crate::optimum::one_machine::{Task, preemptive};
+    use crate::optimum::one_machine::{self, Task};
     use crate::{Alternative, Window};
     use niwaki_stream::{Key, Stream};
 
@@ -529,7 +476,7 @@ mod tests {
                             head += time(operation);
                         }
                     }
-                    let expected = preemptive(&mut tasks).max(lanes.free(0)[machine]);
+                    let expected = one_machine::preemptive(&mut tasks).max(lanes.free(0)[machine]);
                     assert_eq!(view.prospect().machines[machine], expected as f32);
                 }
                 promised.push(view.prospect().latest());

@@ -75,7 +75,7 @@ impl Dispatcher {
         match instance {
             Instance::Job(shop) => {
                 let work = remaining(shop);
-                let outlook = self.outlook(&FlexibleShop::from_job_shop(shop)?);
+                let outlook = self.outlook(|| FlexibleShop::from_job_shop(shop))?;
                 self.best(
                     seed,
                     |lanes| self.job_lanes(shop, lanes),
@@ -85,7 +85,7 @@ impl Dispatcher {
                 )
             }
             Instance::Flexible(shop) => {
-                let (work, outlook) = (remaining_mean(shop), self.outlook(shop));
+                let (work, outlook) = (remaining_mean(shop), self.outlook(|| Ok(shop.clone()))?);
                 let tables = (&work[..], outlook.as_ref());
                 let pool = std::slice::from_ref(shop);
                 if self.active {
@@ -124,9 +124,9 @@ impl Dispatcher {
         }
     }
 
-    /// What the rule needs to see bounds.
-    fn outlook(&self, shop: &FlexibleShop) -> Option<Outlook> {
-        (self.rule == DispatchRule::Bound).then(|| Outlook::new(shop))
+    /// What the rule needs to see bounds, if it looks at them.
+    fn outlook(&self, shop: impl FnOnce() -> Result<FlexibleShop>) -> Result<Option<Outlook>> {
+        (self.rule == DispatchRule::Bound).then(|| Ok(Outlook::new(&shop()?))).transpose()
     }
 
     fn job_lanes(&self, shop: &JobShop, lanes: usize) -> Result<JobLanes> {
