@@ -47,11 +47,43 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 }
 
-// A large table's: each entry of dout added where it belongs (the gradient starts at zero or holds earlier uses).
-extern "C" __global__ void embed_backward_large(const ARRAY* dout, const int* index, float* gradient, long stride,
-                                                int rows, int rows_per_member, int width, int half) {
-  ENTRY
-  const int at = index[r];
-  if (at >= 0) atomicAdd(gradient + (long)(r / rows_per_member) * stride + (long)at * width + c,
-                         TAKE(dout, r * width + c, half));
+// A large table's: a block for each row, of which the first with an entry adds up all of them in order, so that the same rows always give the
+// same sum (the gradient starts at zero or holds earlier uses). A thread has up to eight columns at a time.
+extern "C" __global__ void __launch_bounds__(128)
+    embed_backward_large(const ARRAY* dout, const int* index, float* gradient, long stride, int rows_per_member, int width,
+                         int half) {
+  __shared__ unsigned hits[4];
+  const int member = blockIdx.y, r = blockIdx.x, thread = threadIdx.x;
+  const int* own = index + (long)member * rows_per_member;
+  const int at = own[r];
+  if (at < 0) return;
+  int earlier = 0;
+  for (int other = thread; other < r; other += 128) earlier |= own[other] == at;
+  if (__syncthreads_or(earlier)) return;
+  float* to = gradient + (long)member * stride + (long)at * width;
+  for (int base = 0; base < width; base += 8 * 128) {
+    float sum[8] = {0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+    for (int first = r; first < rows_per_member; first += 128) {
+      const int other = first + thread;
+      const unsigned hit = __ballot_sync(0xffffffffu, other < rows_per_member && own[other] == at);
+      if (thread % 32 == 0) hits[thread / 32] = hit;
+      __syncthreads();
+      for (int warp = 0; warp < 4; ++warp) {
+        for (unsigned left = hits[warp]; left; left &= left - 1) {
+          const long row = (long)member * rows_per_member + first + 32 * warp + __ffs(left) - 1;
+#pragma unroll
+          for (int k = 0; k < 8; ++k) {
+            const int c = base + 128 * k + thread;
+            if (c < width) sum[k] += TAKE(dout, row * width + c, half);
+          }
+        }
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      const int c = base + 128 * k + thread;
+      if (c < width) to[c] += sum[k];
+    }
+  }
 }

@@ -254,11 +254,11 @@ mod cuda {
                     to.tape.zero("embed'", at, columns * SCALAR);
                 }
             }
-            let arguments = arguments![dout, integers, gradient, to.length(), out.rows, out.rows_per_member]
-                .with(out.width)
-                .with(out.half);
-            let kernel = (to.mixed(KERNELS), "embed_backward_large");
-            to.per_entry("embed'", kernel, out.rows, out.width, arguments)
+            let arguments =
+                arguments![dout, integers, gradient, to.length(), out.rows_per_member, out.width, out.half];
+            let (kernel, grid) =
+                ((to.mixed(KERNELS), "embed_backward_large"), (out.rows_per_member, to.addresses.members, 1));
+            to.launch("embed'", kernel, grid, 128, 0, arguments)
         }
     }
 }
