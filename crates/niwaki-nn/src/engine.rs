@@ -125,6 +125,14 @@ pub trait Engine {
     /// If the device fails.
     fn parameters(&self, member: usize) -> Result<Vec<Self::Scalar>>;
 
+    /// Waits until everything that was asked for has been done: a step may still go on when [`Engine::step`] has returned.
+    ///
+    /// # Errors
+    /// If something failed.
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Computes all outputs.
     ///
     /// # Errors

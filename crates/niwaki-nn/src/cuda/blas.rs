@@ -93,6 +93,7 @@ impl Blas {
 
     /// Plans `out[rows, columns] = left · right (+ onto) (+ bias)` for `members` members. A bias is an address and the
     /// elements from one member's to the next. In bf16 both operands are bf16 in memory; the rest is f32 or, with `half`, bf16 too.
+    /// Where `multiprocessors` says how many, it is planned for so many of them.
     pub(crate) fn plan(
         &self,
         precision: Precision,
@@ -102,6 +103,7 @@ impl Blas {
         places: Places,
         onto: Onto,
         bias: Option<(u64, usize)>,
+        multiprocessors: Option<usize>,
     ) -> Result<Product> {
         use sys::cublasComputeType_t as Compute;
         // The library's own `FAST_16BF` runs tf32 products, to the bit: bf16 operands are bf16 in memory.
@@ -125,6 +127,12 @@ impl Blas {
                 let value = i32::from(transposed);
                 result::set_matmul_desc_attribute(desc, attribute, (&raw const value).cast(), 4)
                     .map_err(fail("transpose"))?;
+            }
+            if let Some(count) = multiprocessors {
+                let attribute = sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET;
+                let count = count as i32;
+                result::set_matmul_desc_attribute(desc, attribute, (&raw const count).cast(), 4)
+                    .map_err(fail("multiprocessors"))?;
             }
             if let Some((address, stride)) = bias {
                 use sys::cublasLtMatmulDescAttributes_t as Attribute;

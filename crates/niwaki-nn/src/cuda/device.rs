@@ -216,14 +216,25 @@ impl Device {
         unsafe { result::stream::wait_event(self.stream, event.at, flags).named("cuStreamWaitEvent") }
     }
 
+    /// Waits for everything that was queued before a mark, which nothing was written after.
+    pub(crate) fn catch_up(&self, mark: &Event) -> Result<()> {
+        mark.wait()?;
+        self.rewind();
+        Ok(())
+    }
+
     /// Waits for everything queued.
     pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream lives as long as `self`.
         unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize")? };
+        self.rewind();
+        Ok(())
+    }
+
+    fn rewind(&self) {
         if let Some(staging) = &mut *self.staging.borrow_mut() {
             staging.rewind();
         }
-        Ok(())
     }
 
     /// Free and total bytes.

@@ -1,6 +1,7 @@
 //! The population on the device, as a policy sees it.
 
 use super::blas::{Blas, Precision};
+use super::chunks::resting;
 use super::compile::{Target, cache_folder};
 use super::device::{Device, Plain};
 use super::extension::Library;
@@ -79,7 +80,7 @@ impl Cuda {
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let parameters = Parameters::new(&device, members, padded(graph), options.precision)?;
-        let gradient = Gradient::new(&device, members, padded(graph))?;
+        let gradient = Gradient::new(&device, members, padded(graph), &resting(graph))?;
         let update = Update::new(&device, members)?;
         Ok(Self {
             training: Plan::training(graph, outputs),
@@ -138,14 +139,6 @@ impl Cuda {
         self.session.as_ref()?.laid.notice.as_deref()
     }
 
-    /// Waits until everything queued has run.
-    ///
-    /// # Errors
-    /// If something queued failed.
-    pub fn synchronize(&self) -> Result<()> {
-        self.device.synchronize()
-    }
-
     /// Runs the training passes once, work by work, and gives each one's label and milliseconds: forward, then
     /// backward with the cotangents as they are.
     ///
@@ -202,6 +195,7 @@ impl Cuda {
                 rounded: self.parameters.rounded_at(),
                 gradient: self.gradient.at(),
                 squares: Some(self.gradient.squares_at()),
+                live: Some(self.gradient.live_at()),
             },
             members: self.members,
             items: self.items,
@@ -324,6 +318,10 @@ impl Engine for Cuda {
 
     fn parameters(&self, member: usize) -> Result<Vec<f32>> {
         self.read_member(self.parameters.of(member))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.device.synchronize()
     }
 
     fn forward(&mut self) -> Result<()> {
@@ -458,6 +456,7 @@ impl Engine for Cuda {
         for moment in moments {
             check_length("moments", length, moment.len())?;
         }
-        self.update.set_state(&self.device, member, steps, moments, padded(&self.graph))
+        let length = padded(&self.graph);
+        self.update.set_state(&self.device, &self.gradient, member, steps, moments, length)
     }
 }

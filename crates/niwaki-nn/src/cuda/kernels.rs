@@ -67,6 +67,7 @@ pub(crate) const STEP: Unit = Unit::plain(&File {
     constants: &[],
     kernels: &[
         ("sum_squares", 0),
+        ("clear_chunks", 0),
         ("norm_finish", 0),
         ("step_sgd", 0),
         ("step_adam", 0),

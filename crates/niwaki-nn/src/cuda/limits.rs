@@ -40,7 +40,8 @@ pub(super) fn measure(device: &Device, blas: &Blas, precision: Precision) -> Res
     }
     let square = Operand { rows: SIDE, columns: SIDE, pitch: SIDE, stride: SIDE * SIDE, transposed: false };
     let places = Places { left: left.at, right: right.at, onto: out.at, out: out.at };
-    let product = blas.plan(precision, 1, (square, square, square), false, places, Onto::Nothing, None)?;
+    let product =
+        blas.plan(precision, 1, (square, square, square), false, places, Onto::Nothing, None, None)?;
     // SAFETY: three squares of the planned size lie at these addresses.
     let multiply = || unsafe { blas.run(device, &product, places, false) };
     let seconds = median(device, multiply)?;

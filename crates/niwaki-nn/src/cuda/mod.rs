@@ -2,13 +2,14 @@
 //!
 //! Built without a CUDA toolkit: `device` finds the driver, NVRTC and cuBLASLt when the engine is made, and a machine
 //! without them gets one line. `compile` turns kernel files into machine code once and keeps it on disk; `kernels`
-//! knows files and units. `storage` says which values are halves. `lower` lets each op write its passes down on a `tape`, which replays as one CUDA graph; `blas` plans the products. `parameters` are the members' weights; `session` lays out memory for a number of items and splits a cohort
+//! knows files and units. `storage` says which values are halves. `lower` lets each op write its passes down on a `tape`, which replays as one CUDA graph; `blas` plans the products. `parameters` are the members' weights, `chunks` says what a step may leave alone; `session` lays out memory for a number of items and splits a cohort
 //! that exceeds it, `part` works on some of the items; `pull_back` is one gradient, `extension` a kernel that the caller brings, `engine` what a policy sees;
 //! `update` is the optimiser; [`check`] compares every op with the CPU engine on the device at hand; `limits` is what
 //! the device can do at best.
 
 pub(crate) mod blas;
 pub mod check;
+pub(crate) mod chunks;
 mod compile;
 mod device;
 mod engine;

@@ -1,9 +1,10 @@
 //! The flat parameters of all members on the device, and their copy in bf16 where products read one; their gradients.
 
 use super::blas::Precision;
+use super::chunks::chunks;
 use super::device::{Buffer, Device};
 use super::kernels::{Kernels, STEP};
-use super::lower::{SCALAR, chunks};
+use super::lower::SCALAR;
 use super::tape::{Tape, arguments};
 use crate::Result;
 use std::ops::Range;
@@ -77,6 +78,8 @@ pub(super) struct Gradient {
     entries: Buffer,
     /// `[member, chunk]`, in f64.
     squares: Buffer,
+    /// `[member, chunk]`, a byte each: whether a chunk does not rest.
+    live: Buffer,
     members: usize,
     length: usize,
 }
@@ -84,12 +87,15 @@ pub(super) struct Gradient {
 impl Gradient {
     /// Room for the gradients of so many members, all zero: those of parameters that no output reaches, and gaps between parameters,
     /// stay so.
-    pub(super) fn new(device: &Device, members: usize, length: usize) -> Result<Self> {
+    pub(super) fn new(device: &Device, members: usize, length: usize, resting: &[bool]) -> Result<Self> {
         let (bytes, of_squares) = (members * length * SCALAR, members * chunks(length) * size_of::<f64>());
         let (entries, squares) = (device.allocate(bytes)?, device.allocate(of_squares)?);
         device.zero(entries.at, bytes)?;
         device.zero(squares.at, of_squares)?;
-        Ok(Self { entries, squares, members, length })
+        let awake: Vec<u8> = resting.iter().map(|&rests| u8::from(!rests)).collect();
+        let live = device.allocate(members * awake.len())?;
+        device.write(live.at, &awake.repeat(members))?;
+        Ok(Self { entries, squares, live, members, length })
     }
 
     /// Where they start.
@@ -107,11 +113,26 @@ impl Gradient {
         self.squares.at
     }
 
-    /// Sums the squares of all chunks anew.
+    /// Where it is said which chunks do not rest.
+    pub(super) fn live_at(&self) -> u64 {
+        self.live.at
+    }
+
+    /// Wakes some of a member's chunks.
+    pub(super) fn wake(&self, device: &Device, member: usize, wanted: &[bool]) -> Result<()> {
+        let at = self.live.at + (member * wanted.len()) as u64;
+        let mut live = vec![0_u8; wanted.len()];
+        device.read(at, &mut live)?;
+        live.iter_mut().zip(wanted).for_each(|(live, &wanted)| *live |= u8::from(wanted));
+        device.write(at, &live)
+    }
+
+    /// Sums the squares of all chunks anew, and finds those that rest no longer.
     pub(super) fn sum_squares(&self, device: &Device, kernels: &Kernels) -> Result<()> {
         let chunks = chunks(self.length);
         let mut tape = Tape::default();
-        let arguments = arguments![self.entries.at, self.squares.at, 0_usize, chunks, self.length];
+        let arguments =
+            arguments![self.entries.at, self.squares.at, self.live.at, true, 0_usize, chunks, self.length];
         let kernel = kernels.get(STEP, "sum_squares")?;
         tape.kernel("norm", kernel, (chunks, self.members, 1), 256, 0, arguments)?;
         tape.run(device)

@@ -98,6 +98,7 @@ impl Part {
             rounded: copies.parameters.rounded_at(),
             gradient: copies.gradient.at,
             squares: None,
+            live: None,
         };
         let wanted = Wanted { flat, members: shares, items: slots, ..*whole };
         let inputs = Inputs::new(device, wanted.tools.graph, shares * slots)?;

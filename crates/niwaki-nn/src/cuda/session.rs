@@ -5,9 +5,10 @@
 //! works on the other. Where the whole cohort's arena does not fit, members run in equal groups, one after the other, in
 //! the same arena.
 
+use super::chunks::chunks;
 use super::device::{Buffer, Device, Event, Pinned, refused};
 use super::kernels::Kernels;
-use super::lower::{Addresses, Lowering, SCALAR, Tools, chunks, padded};
+use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
 use super::part::{Left, Part, deal, room_for, slots_of};
 use super::tape::Tape;
 use crate::engine::Choosing;
@@ -151,6 +152,8 @@ pub(super) struct Flat {
     pub(super) gradient: u64,
     /// Sums of squares of the gradients' chunks, where backward passes make them.
     pub(super) squares: Option<u64>,
+    /// Which of the chunks do not rest, where that is kept.
+    pub(super) live: Option<u64>,
 }
 
 /// Addresses of the inputs, parameters and gradients of a group.
@@ -178,6 +181,7 @@ pub(super) fn addresses(
         rounded: flat.rounded.map(|at| at + (members.start * length * SCALAR / 2) as u64),
         gradient: flat.gradient + (members.start * length * SCALAR) as u64,
         squares: flat.squares.map(|at| at + (members.start * chunks(length) * size_of::<f64>()) as u64),
+        live: flat.live.map(|at| at + (members.start * chunks(length)) as u64),
         inputs: values.collect(),
         indices: integers
             .map(|(source, buffer)| buffer.at + (skip * source.rows() * SCALAR) as u64)

@@ -1,17 +1,24 @@
 //! The optimiser on the device: the norm of each member's gradient from its sums of squares, then one pass over the flat buffers.
 
-use super::device::{Buffer, Device, Pinned};
+use super::chunks::{CHUNK, chunks, stirred};
+use super::device::{Buffer, Device, Event, Pinned};
 use super::kernels::{Kernels, STEP};
-use super::lower::{SCALAR, chunks};
+use super::lower::SCALAR;
 use super::parameters::{Gradient, Parameters};
 use super::tape::{Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
-/// Blocks that share a member's step: so many that those of one large member keep the memory busy.
-fn step_blocks(length: usize) -> usize {
-    (length >> 12).max(64)
+/// Scalars that a block of a step takes: so few that the blocks of one large member keep the memory busy.
+const TAKEN: usize = CHUNK / 4;
+
+/// Whether a rule leaves parameters alone that never had a gradient, so that chunks that rest may be passed by.
+fn moved_by_gradients_alone(rule: &StepRule) -> bool {
+    match *rule {
+        StepRule::NormalisedSgd | StepRule::Sgd => true,
+        StepRule::Adam { epsilon, decay, .. } => epsilon as f32 > 0.0 && decay == 0.0,
+    }
 }
 
 /// Settings per member: rate and Adam's two corrections.
@@ -28,6 +35,8 @@ pub(super) struct Update {
     factors: Buffer,
     host_settings: Pinned<f64>,
     host_norms: Pinned<f64>,
+    /// When the norms have reached the host, which need not wait for the rest.
+    fetched: Event,
 }
 
 impl Update {
@@ -41,6 +50,7 @@ impl Update {
             factors: device.allocate(members * SCALAR)?,
             host_settings: Pinned::new(members * SETTINGS)?,
             host_norms: Pinned::new(members)?,
+            fetched: Event::new()?,
         })
     }
 
@@ -84,9 +94,6 @@ impl Update {
             StepRule::Adam { .. } => 2,
         };
         let mut tape = Tape::default();
-        let wide = (step_blocks(length), members, 1);
-        let get = |name| kernels.get(STEP, name);
-        let gradient_at = gradient.at();
         let finish = arguments![
             gradient.squares_at(),
             chunks(length),
@@ -97,40 +104,34 @@ impl Update {
             self.norms.at,
             self.factors.at,
         ];
-        tape.kernel("norm", get("norm_finish")?, (members, 1, 1), 256, 0, finish)?;
-        match optimiser.rule {
+        tape.kernel("norm", kernels.get(STEP, "norm_finish")?, (members, 1, 1), 256, 0, finish)?;
+        tape.run(device)?;
+        device.fetch(self.norms.at, self.host_norms.values_mut())?;
+        device.mark(&self.fetched)?;
+        let live = moved_by_gradients_alone(&optimiser.rule).then_some(gradient.live_at());
+        let (to, rounded, from) = (parameters.at(), parameters.rounded_at(), gradient.at());
+        let (name, arguments) = match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
-                let step = arguments![
-                    parameters.at(),
-                    parameters.rounded_at(),
-                    gradient_at,
-                    self.factors.at,
-                    length
-                ];
-                tape.kernel("step", get("step_sgd")?, wide, 256, 0, step)?;
-                tape.run(device)?;
+                ("step_sgd", arguments![to, rounded, from, live, self.factors.at])
             }
             StepRule::Adam { first, second, epsilon, decay } => {
-                let step = arguments![
-                    parameters.at(),
-                    parameters.rounded_at(),
-                    gradient_at,
-                    moments,
-                    members * length,
-                    self.factors.at,
-                    self.settings.at,
-                    first as f32,
-                    second as f32,
-                    epsilon as f32,
-                    decay as f32,
-                    length,
-                ];
-                tape.kernel("step", get("step_adam")?, wide, 256, 0, step)?;
-                tape.run(device)?;
+                let arguments = arguments![to, rounded, from, moments, members * length, live]
+                    .with(self.factors.at)
+                    .with(self.settings.at)
+                    .with(first as f32)
+                    .with(second as f32)
+                    .with(epsilon as f32)
+                    .with(decay as f32);
+                ("step_adam", arguments)
             }
-        }
-        device.fetch(self.norms.at, self.host_norms.values_mut())?;
-        device.synchronize()?;
+        };
+        let (arguments, grid) =
+            (arguments.with(chunks(length)).with(length), (length.div_ceil(TAKEN), members, 1));
+        let mut tape = Tape::default();
+        tape.kernel("step", kernels.get(STEP, name)?, grid, 256, 0, arguments)?;
+        tape.run(device)?;
+        // What follows is queued behind the step: nobody has to wait for it here.
+        device.catch_up(&self.fetched)?;
         let norms = self.host_norms.values().to_vec();
         for (steps, &norm) in self.steps.iter_mut().zip(&norms) {
             *steps += u64::from(optimiser.factor(norm).is_some());
@@ -159,6 +160,7 @@ impl Update {
     pub(super) fn set_state(
         &mut self,
         device: &Device,
+        gradient: &Gradient,
         member: usize,
         steps: u64,
         moments: &[Vec<f32>],
@@ -166,6 +168,7 @@ impl Update {
     ) -> Result<()> {
         self.steps[member] = steps;
         if !moments.is_empty() {
+            gradient.wake(device, member, &stirred(moments.iter().map(|moment| &**moment), length))?;
             let base = self.moments(device, length)?;
             for (which, moment) in moments.iter().enumerate().take(2) {
                 device.write(self.moment_at(base, which, member, length), moment)?;

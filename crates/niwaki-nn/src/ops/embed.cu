@@ -47,43 +47,33 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 }
 
-// A large table's: a block for each row, of which the first with an entry adds up all of them in order, so that the same rows always give the
-// same sum (the gradient starts at zero or holds earlier uses). A thread has up to eight columns at a time.
+// A large table's: a block for each row and 128 columns, of which the first row with an entry adds up all of them in order, so that the
+// same rows always give the same sum (the gradient starts at zero or holds earlier uses). The table starts at `place` in a member's
+// gradient; its chunks of 16,384 entries that are written rest no longer, where that is kept.
 extern "C" __global__ void __launch_bounds__(128)
-    embed_backward_large(const ARRAY* dout, const int* index, float* gradient, long stride, int rows_per_member, int width,
-                         int half) {
-  __shared__ unsigned hits[4];
-  const int member = blockIdx.y, r = blockIdx.x, thread = threadIdx.x;
+    embed_backward_large(const ARRAY* dout, const int* index, float* gradient, long place, unsigned char* live, int chunks, long stride,
+                         int rows_per_member, int width, int half) {
+  __shared__ int places[1024];
+  const int member = blockIdx.y, r = blockIdx.x, c = blockIdx.z * 128 + threadIdx.x;
   const int* own = index + (long)member * rows_per_member;
   const int at = own[r];
   if (at < 0) return;
   int earlier = 0;
-  for (int other = thread; other < r; other += 128) earlier |= own[other] == at;
+  for (int other = threadIdx.x; other < r; other += 128) earlier |= own[other] == at;
   if (__syncthreads_or(earlier)) return;
-  float* to = gradient + (long)member * stride + (long)at * width;
-  for (int base = 0; base < width; base += 8 * 128) {
-    float sum[8] = {0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
-    for (int first = r; first < rows_per_member; first += 128) {
-      const int other = first + thread;
-      const unsigned hit = __ballot_sync(0xffffffffu, other < rows_per_member && own[other] == at);
-      if (thread % 32 == 0) hits[thread / 32] = hit;
-      __syncthreads();
-      for (int warp = 0; warp < 4; ++warp) {
-        for (unsigned left = hits[warp]; left; left &= left - 1) {
-          const long row = (long)member * rows_per_member + first + 32 * warp + __ffs(left) - 1;
-#pragma unroll
-          for (int k = 0; k < 8; ++k) {
-            const int c = base + 128 * k + thread;
-            if (c < width) sum[k] += TAKE(dout, row * width + c, half);
-          }
-        }
-      }
-      __syncthreads();
+  const long begins = place + (long)at * width;
+  if (live && c < width) live[(long)member * chunks + ((begins + c) >> 14)] = 1;
+  float sum = 0.f;
+  for (int first = r; first < rows_per_member; first += 1024) {
+    const int rows = min(1024, rows_per_member - first);
+    for (int i = threadIdx.x; i < rows; i += 128) places[i] = own[first + i] == at;
+    const int found = list_places(places, rows);
+    const long base = ((long)member * rows_per_member + first) * width + c;
+    if (c < width) {
+#pragma unroll 8
+      for (int i = 0; i < found; ++i) sum += TAKE(dout, base + (long)places[i] * width, half);
     }
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      const int c = base + 128 * k + thread;
-      if (c < width) to[c] += sum[k];
-    }
+    __syncthreads();
   }
+  if (c < width) gradient[(long)member * stride + begins + c] += sum;
 }

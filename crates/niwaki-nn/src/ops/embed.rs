@@ -9,7 +9,7 @@ use crate::layout::Param;
 use crate::plan::Backward;
 
 #[cfg(feature = "cuda")]
-pub(crate) use cuda::summed_embeddings;
+pub(crate) use cuda::{looked_up, summed_embeddings};
 
 /// `output[r] = table[index[r]]`, zeros where `index[r] < 0`. Backward: `d table[index[r]] += d output[r]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,11 +88,12 @@ impl OnCpu for Embed {
 mod cuda {
     use super::Embed;
     use crate::cuda::check::{Case, ROWS, followed};
-    use crate::cuda::kernels::{ENTRIES, File, MIXED, Unit};
+    use crate::cuda::chunks::{chunks, chunks_of};
+    use crate::cuda::kernels::{ENTRIES, File, MIXED, STEP, Unit};
     use crate::cuda::lower::{Lowering, Partial, Program, ROWS_PER_SUM, SCALAR};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
-    use crate::ops::{Add, OnCuda, Op};
+    use crate::ops::{Add, OnCuda, Op, Operation};
     use crate::plan::{Backward, Plan};
     use crate::{Init, Result};
 
@@ -110,6 +111,17 @@ mod cuda {
             ("embed_backward_large", 0),
         ],
     };
+
+    /// For each parameter: whether it is a large table that is looked up and nothing else, so that only the gradients of the rows that are
+    /// looked up are ever written.
+    pub(crate) fn looked_up(graph: &Graph) -> Vec<bool> {
+        let mut looked_up: Vec<bool> =
+            graph.layout().slices().iter().map(|slice| slice.len() > SMALL_TABLE).collect();
+        for op in graph.ops().iter().filter(|op| !matches!(op, Op::Embed(_))) {
+            op.reads().params.iter().for_each(|param| looked_up[param.0] = false);
+        }
+        looked_up
+    }
 
     /// Finds sums of two embeddings, each read by nothing else and asked for by nobody: they are looked up and added in
     /// one kernel, and both tables' gradients are taken from the sum's cotangent.
@@ -246,18 +258,28 @@ mod cuda {
                 let sums = Partial::dense(blocks, columns);
                 return to.gather_partials("embed'", partial, sums, (table, columns), None);
             }
-            let (gradient, add) = to.gradient(table);
+            let (_, add) = to.gradient(table);
+            let place = to.tools.graph.layout().slice(table).range();
+            let (gradient, live, length) = (to.addresses.gradient, to.addresses.live, to.length());
             if !add {
-                // A member's gradient lies `length` scalars from the next one's: one fill each.
-                for member in 0..to.addresses.members {
-                    let at = gradient + (member * to.length() * SCALAR) as u64;
-                    to.tape.zero("embed'", at, columns * SCALAR);
-                }
+                let arguments = arguments![gradient, live, place.start, place.end, chunks(length), length];
+                let grid = (chunks_of(&place).len(), to.addresses.members, 1);
+                to.launch("embed'", (STEP, "clear_chunks"), grid, 256, 0, arguments)?;
             }
-            let arguments =
-                arguments![dout, integers, gradient, to.length(), out.rows_per_member, out.width, out.half];
-            let (kernel, grid) =
-                ((to.mixed(KERNELS), "embed_backward_large"), (out.rows_per_member, to.addresses.members, 1));
+            let arguments = arguments![
+                dout,
+                integers,
+                gradient,
+                place.start,
+                live,
+                chunks(length),
+                length,
+                out.rows_per_member,
+                out.width,
+                out.half,
+            ];
+            let kernel = (to.mixed(KERNELS), "embed_backward_large");
+            let grid = (out.rows_per_member, to.addresses.members, out.width.div_ceil(128));
             to.launch("embed'", kernel, grid, 128, 0, arguments)
         }
     }

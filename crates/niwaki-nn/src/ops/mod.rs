@@ -61,7 +61,10 @@ pub use surround::Surround;
 pub use swiglu::Swiglu;
 pub use tree_attention::{AttendTree, TreeAttention};
 #[cfg(feature = "cuda")]
-pub(crate) use {embed::summed_embeddings, point::folded};
+pub(crate) use {
+    embed::{looked_up, summed_embeddings},
+    point::folded,
+};
 
 #[cfg(feature = "cuda")]
 use crate::Result;

@@ -122,7 +122,121 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
     ] {
         outcomes.push(stepped(name, &graph, &outputs, &optimiser, options)?);
     }
+    // An ε far above the gradients: where it is small, an entry near zero with its sign in doubt moves as far as any other.
+    let rule = StepRule::Adam { first: 0.8, second: 0.9, epsilon: 1.0, decay: 0.0 };
+    for (name, optimiser) in
+        [("sgd", Optimiser::sgd()), ("adam, clipped", Optimiser { rule, clip: Some(1.0) })]
+    {
+        outcomes.push(in_a_row(name, &optimiser, options)?);
+        outcomes.push(looked_up(name, &optimiser, options)?);
+    }
     Ok(outcomes)
+}
+
+/// Zero where two members' scalars have the same bits, or no number.
+fn same(one: &[f32], other: &[f32]) -> f64 {
+    let equal = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.to_bits() == b.to_bits());
+    if equal { 0.0 } else { f64::NAN }
+}
+
+/// Updates one after the other, of which none is waited for: the bits of updates that are.
+fn in_a_row(name: &str, optimiser: &Optimiser, options: &Options) -> Result<Outcome> {
+    let (members, width) = (2, 512);
+    let mut g = Graph::new();
+    let mut x = g.scalars("x", 4, width);
+    for layer in 0..10 {
+        let weight = g.param(&format!("weight.{layer}"), &[width, width], Init::Linear { fan_in: width })?;
+        x = g.linear(x, weight, None, Activation::Tanh)?;
+    }
+    let order: Vec<usize> = (0..members).collect();
+    let run = |waits: bool| -> Result<Cuda> {
+        let mut engine = Cuda::new(&g, &[x], members, options)?;
+        Filler::new(&g, 11, members).fill(&mut engine, 4, |x| x)?;
+        for _ in 0..5 {
+            pull_on_device(&mut engine, &order, 0)?;
+            engine.step(optimiser, &[0.01, 0.02])?;
+            if waits {
+                engine.synchronize()?;
+            }
+        }
+        pull_on_device(&mut engine, &order, 0)?;
+        Ok(engine)
+    };
+    let (together, apart) = (run(false)?, run(true)?);
+    let (mut out, mut gradient) = (0.0, 0.0);
+    for member in 0..members {
+        out = worst(out, same(together.output(member, 0), apart.output(member, 0)));
+        out = worst(out, same(&together.parameters(member)?, &apart.parameters(member)?));
+        gradient = worst(gradient, same(&together.gradient(member)?, &apart.gradient(member)?));
+    }
+    let name = format!("law: updates in a row are updates that are waited for, {name}");
+    Ok(Outcome { name, outputs: out, gradient, limit: 0.0 })
+}
+
+/// A large table of which updates look up few rows, others each time: it moves as on the CPU, rows that were never looked up stay as they
+/// are, the same rows have the same gradient twice, and an engine that takes over parameters and state goes on with the same bits.
+fn looked_up(name: &str, optimiser: &Optimiser, options: &Options) -> Result<Outcome> {
+    let (entries, width) = (40_000, 16);
+    let mut g = Graph::new();
+    let tokens = g.indices("tokens", 8, entries);
+    let table = g.param("table", &[entries, width], Init::Normal { deviation: 1.0 })?;
+    let x = g.embed(table, tokens)?;
+    let head = g.param("head", &[width, 12], Init::Linear { fan_in: width })?;
+    let y = g.linear(x, head, None, Activation::Tanh)?;
+    let (outputs, order): (_, Vec<usize>) = ([y], (0..MEMBERS).collect());
+    let looked_up = |round: usize| -> Vec<i32> {
+        let token = |place: usize| ((7 * place + 13 * round) % 50 * 97) as i32;
+        (0..MEMBERS * ITEMS * 8).map(|place| if place % 9 == 0 { -1 } else { token(place) }).collect()
+    };
+    let mut host = Cpu::<f64>::new(&g, &outputs, MEMBERS);
+    let mut device = Cuda::new(&g, &outputs, MEMBERS, options)?;
+    let filler = Filler::new(&g, 11, MEMBERS);
+    filler.fill(&mut host, ITEMS, f64::from)?;
+    filler.fill(&mut device, ITEMS, |x| x)?;
+    let start: Vec<Vec<f32>> = (0..MEMBERS).map(|member| device.parameters(member)).collect::<Result<_>>()?;
+    let rates = [0.01, 0.02, 0.03, 0.04, 0.05];
+    let mut exact = 0.0;
+    for round in 0..3 {
+        host.load_indices(tokens, &looked_up(round))?;
+        device.load_indices(tokens, &looked_up(round))?;
+        pull_on_host(&g, &outputs, &mut host, 0)?;
+        pull_on_device(&mut device, &order, 0)?;
+        let before = device.gradient(0)?;
+        pull_on_device(&mut device, &order, 0)?;
+        exact = worst(exact, same(&before, &device.gradient(0)?));
+        host.step(optimiser, &rates)?;
+        device.step(optimiser, &rates)?;
+    }
+    let mut moved = 0.0;
+    let mut heir = Cuda::new(&g, &outputs, MEMBERS, options)?;
+    heir.set_items(ITEMS)?;
+    for member in 0..MEMBERS {
+        let flat = device.parameters(member)?;
+        let travel = |end: f64, start: f32| end - f64::from(start);
+        let ends = host.parameters(member)?;
+        let expected: Vec<f64> =
+            ends.iter().zip(&start[member]).map(|(&end, &start)| travel(end, start)).collect();
+        let got: Vec<f64> =
+            flat.iter().zip(&start[member]).map(|(&end, &start)| travel(f64::from(end), start)).collect();
+        if expected.iter().zip(&got).any(|(&expected, &got)| expected == 0.0 && got != 0.0) {
+            exact = f64::NAN;
+        }
+        moved = worst(moved, relative(got.into_iter(), expected.into_iter()));
+        let (steps, moments) = device.state(member)?;
+        heir.set_parameters(member, &flat)?;
+        heir.set_state(member, steps, &moments)?;
+    }
+    for engine in [&mut device, &mut heir] {
+        engine.load_indices(tokens, &looked_up(3))?;
+        pull_on_device(engine, &order, 0)?;
+        engine.step(optimiser, &rates)?;
+    }
+    for member in 0..MEMBERS {
+        exact = worst(exact, same(&device.parameters(member)?, &heir.parameters(member)?));
+    }
+    let name = format!("law: rows that nobody looks up rest, {name}");
+    let limit = (8.0 * tolerance(options.precision)).max(2e-3);
+    Ok(Outcome { name, outputs: exact, gradient: moved, limit })
 }
 
 /// Three updates on both devices from the same start: the parameters' movement and the norms.

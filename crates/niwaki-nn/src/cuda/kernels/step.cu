@@ -12,20 +12,46 @@ __device__ __forceinline__ double block_sum(double sum) {
   return sum;
 }
 
-// squares[member, chunk] = sum of squares of a chunk of 16,384 entries, from chunk `first` on: a block each. Threads add floats of a
-// few entries, then doubles.
+// A chunk has 16,384 entries. One that rests has never had a gradient, which is zero there; `live` says which do not, [member, chunk];
+// where there is no such array, none rests.
+__device__ __forceinline__ bool rests(const unsigned char* live, int chunks, int chunk) {
+  return live && !live[(long)blockIdx.y * chunks + chunk];
+}
+
+// squares[member, chunk] = sum of squares of a chunk, from chunk `first` on: a block each. Threads add floats of a few entries, then
+// doubles. With `find`, chunks in which something is not zero rest no longer.
 extern "C" __global__ void __launch_bounds__(256)
-    sum_squares(const float* gradient, double* squares, int first, int chunks, int length) {
+    sum_squares(const float* gradient, double* squares, unsigned char* live, int find, int first, int chunks, int length) {
   const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
   const int chunk = first + blockIdx.x, end = min(chunk * 4096 + 4096, length >> 2);
+  const long at = (long)blockIdx.y * chunks + chunk;
+  if (!find && rests(live, chunks, chunk)) {
+    if (threadIdx.x == 0) squares[at] = 0.0;
+    return;
+  }
   double sum = 0.0;
+  int any = 0;
 #pragma unroll 8
   for (int i = chunk * 4096 + threadIdx.x; i < end; i += 256) {
     const float4 v = g[i];
     sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
+    any |= v.x != 0.f || v.y != 0.f || v.z != 0.f || v.w != 0.f;
   }
+  if (find && __syncthreads_or(any) && threadIdx.x == 0) live[at] = 1;
   sum = block_sum(sum);
-  if (threadIdx.x == 0) squares[(long)blockIdx.y * chunks + chunk] = sum;
+  if (threadIdx.x == 0) squares[at] = sum;
+}
+
+// gradient[member, first..end] = 0, a block for each chunk that some of it lies in; where a chunk rests, it is. `first` is a multiple
+// of four, and what lies between `end` and the next one belongs to nobody.
+extern "C" __global__ void __launch_bounds__(256)
+    clear_chunks(float* gradient, const unsigned char* live, int first, int end, int chunks, int length) {
+  const int chunk = (first >> 14) + blockIdx.x;
+  if (rests(live, chunks, chunk)) return;
+  float4* g = (float4*)(gradient + (long)blockIdx.y * length);
+  const int last = min((end + 3) >> 2, chunk * 4096 + 4096);
+#pragma unroll 4
+  for (int i = max(first >> 2, chunk * 4096) + threadIdx.x; i < last; i += 256) g[i] = make_float4(0.f, 0.f, 0.f, 0.f);
 }
 
 // A block per member: the norm, and the factor on the gradient (rate included for the SGDs). rule: 0 N-SGD, 1 SGD, 2 Adam.
@@ -54,16 +80,18 @@ extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float
   if (at < fours) to[blockIdx.y * fours + at] = four_bf16(from[blockIdx.y * fours + at]);
 }
 
-// The rounded parameters follow where there are some; so they do below.
+// Steps: a block for each 1,024 quads, which lie in one chunk; where it rests, there is nothing to do. The rounded parameters follow where
+// there are some.
 extern "C" __global__ void __launch_bounds__(256)
-    step_sgd(float* parameters, uint2* rounded, const float* gradient, const float* factors, int length) {
+    step_sgd(float* parameters, uint2* rounded, const float* gradient, const unsigned char* live, const float* factors, int chunks,
+             int length) {
   const float factor = factors[blockIdx.y];
-  if (factor == 0.f) return;
+  if (factor == 0.f || rests(live, chunks, blockIdx.x >> 2)) return;
   float4* p = (float4*)(parameters + (long)blockIdx.y * length);
   const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
-  const int quads = length >> 2;
+  const int quads = length >> 2, end = min((int)(blockIdx.x + 1) * 1024, quads);
 #pragma unroll 4
-  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+  for (int i = blockIdx.x * 1024 + threadIdx.x; i < end; i += 256) {
     float4 x = p[i];
     const float4 d = g[i];
     x.x = fmaf(factor, d.x, x.x); x.y = fmaf(factor, d.y, x.y);
@@ -82,17 +110,19 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    step_adam(float* parameters, uint2* rounded, const float* gradient, float* moments, long second_at, const float* factors,
-              const double* settings, float first, float second, float epsilon, float decay, int length) {
+    step_adam(float* parameters, uint2* rounded, const float* gradient, float* moments, long second_at,
+              const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon,
+              float decay, int chunks, int length) {
   const int member = blockIdx.y;
+  if (rests(live, chunks, blockIdx.x >> 2)) return;
   const float factor = factors[member], rate = (float)settings[member * 3];
   const float scale1 = (float)settings[member * 3 + 1], scale2 = (float)settings[member * 3 + 2];
   float4* p = (float4*)(parameters + (long)member * length);
   const float4* g = (const float4*)(gradient + (long)member * length);
   float4* m = (float4*)(moments + (long)member * length);
   float4* v = (float4*)(moments + second_at + (long)member * length);
-  const int quads = length >> 2;
-  for (int i = blockIdx.x * 256 + threadIdx.x; i < quads; i += gridDim.x * 256) {
+  const int quads = length >> 2, end = min((int)(blockIdx.x + 1) * 1024, quads);
+  for (int i = blockIdx.x * 1024 + threadIdx.x; i < end; i += 256) {
     float4 x = p[i], mean = m[i], square = v[i];
     const float4 d = g[i];
     adam_entry(x.x, factor * d.x, mean.x, square.x, first, second, epsilon, decay, rate, scale1, scale2);

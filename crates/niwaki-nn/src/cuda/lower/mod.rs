@@ -11,7 +11,6 @@ mod units;
 
 pub(crate) use brought::Brought;
 pub(crate) use shared::{Combine, Partial};
-pub(crate) use squares::chunks;
 pub(crate) use units::Program;
 
 use self::squares::Squares;
@@ -38,6 +37,9 @@ fn bytes(half: bool) -> usize {
 /// Rows that one block of a summing kernel takes.
 pub(crate) const ROWS_PER_SUM: usize = 64;
 
+/// Rows of a short pass, at most.
+const SHORT: usize = 1024;
+
 /// Scalars that a member's flat buffer takes on the device: a multiple of 256 bytes, so that what is aligned in one
 /// member is aligned in all, and the library may use its fastest products. The end stays zero.
 pub(crate) fn padded(graph: &Graph) -> usize {
@@ -61,6 +63,8 @@ pub(crate) struct Addresses {
     pub(crate) gradient: u64,
     /// Sums of squares of their chunks, where they are wanted.
     pub(crate) squares: Option<u64>,
+    /// Which of their chunks do not rest, where that is known: a byte each.
+    pub(crate) live: Option<u64>,
     /// Inputs of scalars by position of their value; 0 for values in the arena.
     pub(crate) inputs: Vec<u64>,
     /// Integers by position.
@@ -432,6 +436,11 @@ impl<'a> Lowering<'a> {
             Some(rounded) => rounded + (offset * SCALAR / 2) as u64,
             None => self.param(param),
         }
+    }
+
+    /// Whether so few rows pass that what counts is how long kernels take one after the other, not how much they do.
+    pub(crate) fn is_short(&self) -> bool {
+        self.tools.graph.tallest() * self.items() <= SHORT
     }
 
     /// Where a parameter's gradient lies, and whether it already holds a part; it does from now on.

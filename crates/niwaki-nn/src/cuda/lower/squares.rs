@@ -4,6 +4,7 @@
 
 use super::Lowering;
 use crate::Result;
+use crate::cuda::chunks::chunks;
 use crate::cuda::kernels::STEP;
 use crate::cuda::tape::arguments;
 use crate::graph::Graph;
@@ -11,16 +12,8 @@ use crate::ops::Operation;
 use crate::plan::Backward;
 use std::ops::Range;
 
-/// Scalars of a gradient whose squares are summed together.
-const CHUNK: usize = 1 << 14;
-
 /// Chunks whose sums are worth a launch of their own while the backward pass goes on.
 const WORTH_IT: usize = 64;
-
-/// Chunks of a member's gradient.
-pub(crate) fn chunks(length: usize) -> usize {
-    length.div_ceil(CHUNK)
-}
 
 /// How far a backward pass's sums are.
 pub(super) struct Squares {
@@ -57,8 +50,10 @@ impl Lowering<'_> {
     /// Sums the squares of some chunks of the gradients, where they are wanted.
     fn sum_squares(&mut self, which: Range<usize>, aside: bool) -> Result<()> {
         let Some(squares) = self.addresses.squares else { return Ok(()) };
+        let live = self.addresses.live;
         let (length, grid) = (self.length(), (which.len(), self.addresses.members, 1));
-        let arguments = arguments![self.addresses.gradient, squares, which.start, chunks(length), length];
+        let arguments =
+            arguments![self.addresses.gradient, squares, live, false, which.start, chunks(length), length];
         self.aside = aside;
         let launched = self.launch("norm", (STEP, "sum_squares"), grid, 256, 0, arguments);
         self.aside = false;

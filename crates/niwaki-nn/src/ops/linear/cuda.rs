@@ -303,16 +303,40 @@ impl Lowering<'_> {
     /// A product of the library with its algorithm chosen.
     pub(super) fn planned(
         &self,
+        factors: [Factor; 2],
+        out: Factor,
+        onto: Option<u64>,
+        bias: Option<(u64, usize)>,
+    ) -> Result<(Product, Places)> {
+        self.planned_for(factors, out, onto, bias, None)
+    }
+
+    /// The same for so many multiprocessors, where not for all.
+    pub(super) fn planned_for(
+        &self,
         [left, right]: [Factor; 2],
         out: Factor,
         onto: Option<u64>,
         bias: Option<(u64, usize)>,
+        multiprocessors: Option<usize>,
     ) -> Result<(Product, Places)> {
         let (precision, members) = (self.tools.precision, self.addresses.members);
         let places = Places { left: left.at, right: right.at, onto: onto.unwrap_or(out.at), out: out.at };
         let onto = if onto.is_some() { Onto::Matrix } else { Onto::Nothing };
         let operands = (left.operand, right.operand, out.operand);
-        Ok((self.tools.blas.plan(precision, members, operands, out.half, places, onto, bias)?, places))
+        Ok((
+            self.tools.blas.plan(
+                precision,
+                members,
+                operands,
+                out.half,
+                places,
+                onto,
+                bias,
+                multiprocessors,
+            )?,
+            places,
+        ))
     }
 
     /// A factor of a product; in bf16 what is not stored in halves is rounded and packed in scratch, so many scalars after its

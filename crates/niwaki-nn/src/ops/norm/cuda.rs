@@ -29,9 +29,13 @@ fn sizes(width: usize) -> Option<[u8; 2]> {
     }
 }
 
-/// Rows that a block of a backward pass takes: few where a member has few, or most of the device would stand idle.
-fn rows_per_block(rows_per_member: usize) -> usize {
-    if rows_per_member < 2048 { 8 } else { ROWS_PER_SUM }
+/// Rows that a block of a backward pass takes: few where there are few, or most of the device would stand idle.
+fn rows_per_block(members: usize, rows_per_member: usize) -> usize {
+    match rows_per_member {
+        _ if members * rows_per_member <= 1024 => 4,
+        ..2048 => 8,
+        _ => ROWS_PER_SUM,
+    }
 }
 
 /// The kernel file for a width, and for operand and result in halves.
@@ -96,7 +100,7 @@ impl Lowering<'_> {
 
     fn norm_backward(&mut self, step: &Backward, norm: &Norm) -> Result<()> {
         let x = self.view(norm.input)?;
-        let per_block = rows_per_block(x.rows_per_member);
+        let per_block = rows_per_block(self.addresses.members, x.rows_per_member);
         let blocks = x.rows_per_member.div_ceil(per_block);
         // Where this norm is the first to read x, it is the last to add to x's cotangent, and can sum it.
         let first_reader = self

@@ -79,7 +79,7 @@ const fn stages_of_halves(head_width: usize, matrices: usize) -> u32 {
 /// Matrices of a stage in the forward and in the backward pass.
 const MATRICES: [usize; 2] = [2, 3];
 
-/// Of two groups in a backward pass with heads of 128 columns, which is more than three with heads of 64.
+/// Of two groups in a backward pass with heads of 128 columns, which is more than four in a forward pass with heads of 64.
 const MOST_STAGES: u32 = 2 * stages_of_halves(128, 3);
 
 /// Groups of threads that share out a block's tiles in the forward and in the backward pass, as many as a multiprocessor has
@@ -87,16 +87,23 @@ const MOST_STAGES: u32 = 2 * stages_of_halves(128, 3);
 fn groups(many: usize, head_width: usize, tiles: usize) -> [usize; 2] {
     let most = match (many, head_width) {
         (MANY, _) => [1, 1],
-        (_, ..=64) => [4, 3],
+        (_, ..=64) => [4, 2],
         _ => [2, 2],
     };
     most.map(|most| most.min(tiles))
 }
 
-/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, two on a
-/// multiprocessor, where there are so few.
-fn parts(multiprocessors: usize, blocks: usize, tiles: usize, groups: usize) -> usize {
-    let sets = 2 * multiprocessors / blocks.max(1);
+/// Parts into which the work on keys and values is cut: with the blocks for queries beside them they fill the device once, three small
+/// ones or two others on a multiprocessor, where there are so few.
+fn parts(
+    multiprocessors: usize,
+    (many, head_width): (usize, usize),
+    blocks: usize,
+    tiles: usize,
+    groups: usize,
+) -> usize {
+    let together = if many == FEW && head_width <= 64 { 3 } else { 2 };
+    let sets = together * multiprocessors / blocks.max(1);
     sets.saturating_sub(1).clamp(1, tiles.div_ceil(2 * groups).clamp(1, 8))
 }
 
@@ -242,7 +249,7 @@ impl OnCuda for AttendTree {
             let wanted = at(1).is_some() || at(2).is_some();
             let (tiles, blocks) = (rows.div_ceil(TILE), grid.0 * grid.1 * grid.2);
             let groups = groups(many, a.head_width, tiles)[1];
-            let parts = parts(to.tools.multiprocessors, blocks, tiles, groups);
+            let parts = parts(to.tools.multiprocessors, (many, a.head_width), blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
             let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
@@ -454,12 +461,12 @@ mod tests {
 
     #[test]
     fn few_blocks_are_cut_into_parts() {
-        // 117 blocks on 132 multiprocessors: two sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room for
-        // many, but 13 tiles are worth three, and one tile is worth one.
-        assert_eq!(
-            [parts(132, 117, 13, 3), parts(132, 936, 13, 3), parts(132, 9, 13, 3), parts(132, 1, 1, 1)],
-            [1, 1, 3, 1]
-        );
+        // 117 blocks on 132 multiprocessors: three sets, one of them for queries. Eight times as many need no parts; 9 blocks leave room
+        // for many, but 13 tiles are worth four, and one tile is worth one.
+        let small = |blocks, tiles, groups| parts(132, (FEW, 64), blocks, tiles, groups);
+        assert_eq!([small(117, 13, 2), small(936, 13, 2), small(9, 13, 2), small(1, 1, 1)], [2, 1, 4, 1]);
+        // Wide heads and large blocks have two sets.
+        assert_eq!([parts(132, (FEW, 128), 117, 13, 2), parts(132, (MANY, 64), 63, 13, 1)], [1, 3]);
     }
 
     #[test]
@@ -472,7 +479,7 @@ mod tests {
                 assert!((1..=tiles).contains(&groups));
             }
         }
-        assert_eq!([groups(FEW, 64, 13), groups(FEW, 128, 13), groups(FEW, 64, 1)], [[4, 3], [2, 2], [1, 1]]);
+        assert_eq!([groups(FEW, 64, 13), groups(FEW, 128, 13), groups(FEW, 64, 1)], [[4, 2], [2, 2], [1, 1]]);
     }
 
     #[test]

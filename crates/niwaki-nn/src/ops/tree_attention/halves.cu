@@ -14,7 +14,7 @@
 #define AHEAD 2            // tiles that are there or on their way
 #define GROUP (2 * MANY)   // threads that work together
 #define FORWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 4 : 2)  // most that a block has
-#define BACKWARD_GROUPS (MANY == 64 ? 1 : D <= 64 ? 3 : 2)
+#define BACKWARD_GROUPS (MANY == 64 ? 1 : 2)
 #define KEPT (COLUMNS * 4) // sums of a thread
 #define SHARES (GROUP / WORD)  // threads that share a row of a tile
 

@@ -26,10 +26,13 @@ pub(crate) struct Args {
     /// Records of a minibatch, which share one prompt.
     #[arg(long, default_value_t = 8)]
     records: usize,
-    /// Measured steps, after three to warm up.
+    /// Measured runs of eight steps, after three to warm up.
     #[arg(long, default_value_t = 20)]
     steps: usize,
 }
+
+/// Steps of a run, as many as an epoch of 64 records has in minibatches of eight.
+const RUN: usize = 8;
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
@@ -100,33 +103,48 @@ impl Args {
         };
         let adam = Optimiser::adam().clipped(1.0);
         let rates = vec![1e-7; self.members];
-        // Milliseconds of the whole, of the forward pass, and of an optimiser's step alone.
-        let step = |engine: &mut E| -> Result<[f64; 3]> {
-            let clock = Instant::now();
+        let update = |engine: &mut E| -> Result<()> {
             engine.pull_back(&surrogate)?;
             engine.step(&adam, &rates)?;
-            let whole = clock.elapsed();
+            Ok(())
+        };
+        // Milliseconds of a step in a run of steps, all of which are over at its end; of a step that is waited for, its forward pass,
+        // and an optimiser's step alone.
+        let steps = |engine: &mut E| -> Result<[f64; 4]> {
+            let run = Instant::now();
+            for _ in 0..RUN {
+                update(engine)?;
+            }
+            engine.synchronize()?;
+            let run = run.elapsed() / RUN as u32;
+            let clock = Instant::now();
+            update(engine)?;
+            engine.synchronize()?;
+            let alone = clock.elapsed();
             let ended = *forward_ended.lock().unwrap_or_else(PoisonError::into_inner);
             let again = Instant::now();
             engine.step(&adam, &rates)?;
-            Ok([whole, ended.duration_since(clock), again.elapsed()].map(|took| 1e3 * took.as_secs_f64()))
+            engine.synchronize()?;
+            let times = [run, alone, ended.duration_since(clock), again.elapsed()];
+            Ok(times.map(|took| 1e3 * took.as_secs_f64()))
         };
         draw(&mut engine)?;
-        step(&mut engine)?;
+        update(&mut engine)?;
+        engine.synchronize()?;
         say_format!("first step {:.2} s after the start", began.elapsed().as_secs_f64());
-        let mut times = [const { Vec::new() }; 4];
+        let mut times = [const { Vec::new() }; 5];
         for repeat in 0..self.steps + 2 {
             let drawn = draw(&mut engine)?;
-            let [whole, forward, optimiser] = step(&mut engine)?;
+            let [run, alone, forward, optimiser] = steps(&mut engine)?;
             if repeat >= 2 {
-                let all = [drawn, whole, forward, optimiser];
+                let all = [drawn, run, alone, forward, optimiser];
                 times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));
             }
         }
         times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-        let [draws, steps, forwards, optimisers] = &times;
+        let [draws, steps, singles, forwards, optimisers] = &times;
         say_format!(
-            "{} members × {} records, {} rows an item: all prefixes and a draw median {:.2} ms, least {:.2}; update step median {:.2} ms, least {:.2}, of {}",
+            "{} members × {} records, {} rows an item: all prefixes and a draw median {:.2} ms, least {:.2}; update step median {:.2} ms, least {:.2}, of {} runs of {RUN}",
             self.members,
             self.records,
             policy.graph().tallest(),
@@ -137,7 +155,8 @@ impl Args {
             self.steps
         );
         say_format!(
-            "of a step: forward {:.2} ms, optimiser {:.2}, medians",
+            "a step that is waited for {:.2} ms: forward {:.2}, optimiser {:.2}, medians",
+            singles[singles.len() / 2],
             forwards[forwards.len() / 2],
             optimisers[optimisers.len() / 2]
         );
