@@ -55,6 +55,8 @@ pub struct Plan {
     cotangents: Vec<Option<Region>>,
     /// Outputs whose cotangents the caller supplies.
     asked: Vec<Value>,
+    /// The only op that reads each value, in one place; none of an output.
+    only_reader: Vec<Option<usize>>,
     arena: usize,
 }
 
@@ -138,6 +140,11 @@ impl Plan {
     #[must_use]
     pub fn asked(&self, output: Value) -> Option<Region> {
         if self.asked.contains(&output) { self.cotangent(output) } else { None }
+    }
+
+    /// The op that reads a value, where there is one, it does so in one place, and the caller does not.
+    pub(crate) fn only_reader(&self, value: Value) -> Option<usize> {
+        self.only_reader[value.position()]
     }
 
     /// Scalars of the arena per item.
@@ -293,6 +300,16 @@ impl<'a> Planner<'a> {
         }
     }
 
+    fn only_readers(&self) -> Vec<Option<usize>> {
+        let mut readers = vec![Vec::new(); self.graph.values()];
+        for &position in &self.forward {
+            let operands = self.graph.ops()[position].operands();
+            operands.iter().for_each(|operand| readers[operand.position()].push(position));
+        }
+        self.outputs.iter().for_each(|output| readers[output.position()].clear());
+        readers.iter().map(|readers| if let [only] = readers[..] { Some(only) } else { None }).collect()
+    }
+
     fn finish(mut self, pinned: &[Value]) -> Plan {
         let graph = self.graph;
         let caller = self.caller();
@@ -339,6 +356,7 @@ impl<'a> Planner<'a> {
         let asked = self.outputs.iter().copied().filter(|&output| !graph.is_shown(output)).collect();
         Plan {
             asked,
+            only_reader: self.only_readers(),
             outputs: self.outputs,
             forward: self.forward,
             backward: self.backward,

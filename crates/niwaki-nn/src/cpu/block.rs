@@ -1,12 +1,13 @@
 //! One block of items of one member: the tape run in the arena. This file gives ops their slices.
 
 use super::Real;
+use super::apart::Apart;
 use super::buffer::Buffer;
 use super::kernels::{elu_backward, multiply_into, relu_backward, scale, sigmoid_backward, tanh_backward};
 use super::rows::copy_row;
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::layout::Param;
-use crate::ops::{Activation, OnCpu, Weights};
+use crate::ops::{Activation, OnCpu, Op, Weights};
 use crate::plan::{Plan, Region, Write};
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub(crate) struct Inputs<F> {
 pub(crate) struct Workspace<F> {
     arena: Buffer<F>,
     scratch: Buffer<F>,
+    /// `[value]`
+    apart: Vec<Apart>,
 }
 
 impl<F: Real> Workspace<F> {
@@ -30,6 +33,7 @@ impl<F: Real> Workspace<F> {
     pub(crate) fn reserve(&mut self, graph: &Graph, plan: &Plan, items: usize) {
         self.arena.reserve(plan.arena() * items);
         self.scratch.reserve(graph.ops().iter().map(|op| op.scratch(graph)).max().unwrap_or(0));
+        self.apart.resize_with(graph.values(), Apart::default);
     }
 }
 
@@ -54,6 +58,7 @@ pub(crate) struct Block<'a, F> {
     pub(crate) extent: Extent,
     arena: *mut F,
     pub(crate) scratch: &'a mut [F],
+    apart: &'a mut [Apart],
     pub(crate) weights: &'a Weights<F>,
 }
 
@@ -68,8 +73,9 @@ impl<'a, F: Real> Block<'a, F> {
     ) -> Self {
         assert!(workspace.arena.len() >= plan.arena() * extent.items.len(), "the arena was not reserved");
         let arena = workspace.arena.as_mut_ptr();
-        let Workspace { scratch, .. } = workspace;
-        Self { graph, plan, inputs, parameters, extent, arena, scratch, weights }
+        let Workspace { scratch, apart, .. } = workspace;
+        apart.iter_mut().for_each(Apart::forget);
+        Self { graph, plan, inputs, parameters, extent, arena, scratch, apart, weights }
     }
 
     /// Runs the plan's forward pass.
@@ -149,6 +155,17 @@ impl<'a, F: Real> Block<'a, F> {
         &self.parameters[self.graph.layout().slice(param).range()]
     }
 
+    /// Which rows of a value are worked on, to look at or to change.
+    pub(crate) fn apart(&mut self, value: Value) -> &mut Apart {
+        &mut self.apart[value.position()]
+    }
+
+    /// The only op that reads a value, where a pass forward is all there is.
+    pub(crate) fn only_reader(&self, value: Value) -> Option<&'a Op> {
+        let reader = self.plan.only_reader(value).filter(|_| self.plan.backward().is_empty());
+        reader.map(|reader| &self.graph.ops()[reader])
+    }
+
     /// The integer of a row, counted over all items of the block.
     pub(crate) fn index(&self, index: Index) -> impl Fn(usize) -> i32 + 'a {
         let (entries, period) = match &self.graph.index_sources()[index.position()] {
@@ -157,7 +174,8 @@ impl<'a, F: Real> Block<'a, F> {
                 (self.part(&self.inputs.indices[index.position()], *rows), rows * self.items())
             }
         };
-        move |row| entries[row % period]
+        // A division takes longer than all else that is done to most rows.
+        move |row| entries[if row < period { row } else { row % period }]
     }
 
     pub(crate) fn mask(&self, mask: Mask) -> &'a [u8] {

@@ -41,6 +41,8 @@ pub struct Cpu<F> {
 #[derive(Debug)]
 struct Member<F> {
     parameters: Buffer<F>,
+    /// How often the parameters have changed.
+    changes: u64,
     gradient: Buffer<F>,
     moments: Vec<Vec<F>>,
     steps: u64,
@@ -56,6 +58,7 @@ impl<F: Real> Cpu<F> {
         let length = graph.layout().len();
         let member = || Member {
             parameters: Buffer::zeros(length),
+            changes: 0,
             gradient: Buffer::zeros(length),
             moments: Vec::new(),
             steps: 0,
@@ -113,7 +116,7 @@ impl<F: Real> Cpu<F> {
             for workspace in buffers.workspaces.iter_mut().take(if cuts.halves() { 2 } else { 1 }) {
                 workspace.reserve(graph, plan, cuts.largest());
             }
-            buffers.weights.lay_out(graph, plan, &member.parameters);
+            buffers.weights.lay_out(graph, plan, &member.parameters, (index, member.changes));
             work((index, cuts), member, &mut buffers, &shared);
             free().push(buffers);
         });
@@ -320,6 +323,7 @@ impl<F: Real> Engine for Cpu<F> {
     fn set_parameters(&mut self, member: usize, flat: &[F]) -> Result<()> {
         check_length("parameters", self.graph.layout().len(), flat.len())?;
         self.members[member].parameters.copy_from_slice(flat);
+        self.members[member].changes += 1;
         Ok(())
     }
 
@@ -381,7 +385,8 @@ impl<F: Real> Engine for Cpu<F> {
         check_members("learning rates", self.members.len(), rates.len())?;
         let length = self.graph.layout().len();
         let stepped = self.members.par_iter_mut().zip(rates).map(|(member, &rate)| {
-            let Member { parameters, gradient, moments, steps, .. } = member;
+            let Member { parameters, changes, gradient, moments, steps, .. } = member;
+            *changes += 1;
             moments.resize_with(optimiser.moments(), || vec![F::ZERO; length]);
             step(optimiser, rate, parameters, gradient, moments, steps)
         });

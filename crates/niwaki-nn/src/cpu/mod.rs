@@ -8,6 +8,7 @@
 //! their slices; the other files are kernels over plain slices that several ops share, which know rows and widths and
 //! nothing of graphs.
 
+pub(crate) mod apart;
 mod block;
 mod buffer;
 mod cuts;

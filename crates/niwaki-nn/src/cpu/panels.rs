@@ -87,28 +87,66 @@ pub(crate) fn multiply<F: Real>(
     stride: usize,
     add: bool,
 ) {
+    for (first, rows) in tiles(m) {
+        let place = |row: usize| [(first + row) * left.row_stride, (first + row) * stride];
+        multiply_tile([rows, k, n], place, (left.data, left.column_stride), right, out, add);
+    }
+}
+
+/// The listed rows of `out[_, n] = left[_, k] · right[k, n]`, with `right` in panels, and no others.
+pub(crate) fn multiply_listed<F: Real>(
+    [k, n]: [usize; 2],
+    listed: &[u32],
+    left: &[F],
+    right: &[F],
+    out: &mut [F],
+) {
+    for listed in listed.chunks(ROWS) {
+        let place = |row: usize| [listed[row] as usize * k, listed[row] as usize * n];
+        multiply_tile([listed.len(), k, n], place, (left, 1), right, out, false);
+    }
+}
+
+/// At most [`ROWS`] rows of a product; `place` says where a row starts in `left`, whose columns are so far apart, and in `out`.
+fn multiply_tile<F: Real>(
+    [rows, k, n]: [usize; 3],
+    place: impl Fn(usize) -> [usize; 2],
+    (left, apart): (&[F], usize),
+    right: &[F],
+    out: &mut [F],
+    add: bool,
+) {
     assert!(used(), "panels are for AVX-512");
+    let (mut from, mut to) = ([0; ROWS], [0; ROWS]);
+    for row in 0..rows {
+        [from[row], to[row]] = place(row);
+    }
     for start in (0..k).step_by(PANEL) {
         let depth = PANEL.min(k - start);
-        let add = add || start > 0;
-        for (row, rows) in tiles(m) {
-            let left = left.from(row, start);
-            for (column, columns, padded) in panels(n) {
-                let panel = &right[column * k + start * padded..][..depth * padded];
-                let out = &mut out[row * stride + column..];
-                // SAFETY: `used` says that the machine has the features.
-                unsafe { tile([rows, columns], left, panel, out, stride, add) };
-            }
+        let left = Left { data: left, rows: from.map(|from| from + start * apart), apart };
+        for (column, columns, padded) in panels(n) {
+            let panel = &right[column * k + start * padded..][..depth * padded];
+            let to = to.map(|to| to + column);
+            // SAFETY: `used` says that the machine has the features.
+            unsafe { tile([rows, columns], left, panel, out, to, add || start > 0) };
         }
     }
+}
+
+/// The rows of a tile's left factor: where they start, and how far apart their scalars are.
+#[derive(Clone, Copy)]
+struct Left<'a, F> {
+    data: &'a [F],
+    rows: [usize; ROWS],
+    apart: usize,
 }
 
 /// `out[m, n] += leftᵀ · right` with `left` `[k, m]`, `right` `[k, n]` and `out` row-major: a weight's gradient. Where
 /// panels are used, each run of [`DEPTH`] rows is summed by itself.
 pub(crate) fn add_outer<F: Real>([k, m, n]: [usize; 3], left: &[F], right: &[F], out: &mut [F]) {
-    let (left, right) = (Matrix::rows(left, m).transposed(), Matrix::rows(right, n));
+    let right = Matrix::rows(right, n);
     if !used() {
-        return product([m, k, n], left, right, out, n, true);
+        return product([m, k, n], Matrix::rows(left, m).transposed(), right, out, n, true);
     }
     let mut room = Room([F::ZERO; DEPTH * WIDTH]);
     for start in (0..k).step_by(DEPTH) {
@@ -117,9 +155,11 @@ pub(crate) fn add_outer<F: Real>([k, m, n]: [usize; 3], left: &[F], right: &[F],
             let panel = &mut room.0[..depth * padded];
             pack([depth, columns], right.from(start, column), panel);
             for (row, rows) in tiles(m) {
-                let out = &mut out[row * n + column..];
+                let from = std::array::from_fn(|place| start * m + row + place);
+                let left = Left { data: left, rows: from, apart: m };
+                let to = std::array::from_fn(|place| (row + place) * n + column);
                 // SAFETY: `used` says that the machine has the features.
-                unsafe { tile([rows, columns], left.from(row, start), panel, out, n, true) };
+                unsafe { tile([rows, columns], left, panel, out, to, true) };
             }
         }
     }
@@ -138,44 +178,45 @@ fn tiles(m: usize) -> impl Iterator<Item = (usize, usize)> {
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma"))]
 fn tile<F: Real>(
     [rows, columns]: [usize; 2],
-    left: Matrix<'_, F>,
+    left: Left<'_, F>,
     panel: &[F],
     out: &mut [F],
-    stride: usize,
+    to: [usize; ROWS],
     add: bool,
 ) {
     if !columns.is_multiple_of(PART) {
         // A part of a register: the whole of it goes elsewhere first.
         let mut room = [F::ZERO; ROWS * WIDTH];
-        whole_tile([rows, columns.div_ceil(PART)], left, panel, &mut room, WIDTH, false);
-        for (row, room) in room.chunks_exact(WIDTH).take(rows).enumerate() {
-            for (out, &sum) in out[row * stride..][..columns].iter_mut().zip(room) {
+        let within = std::array::from_fn(|row| row * WIDTH);
+        whole_tile([rows, columns.div_ceil(PART)], left, panel, &mut room, within, false);
+        for (to, room) in to.into_iter().zip(room.chunks_exact(WIDTH)).take(rows) {
+            for (out, &sum) in out[to..][..columns].iter_mut().zip(room) {
                 *out = if add { *out + sum } else { sum };
             }
         }
         return;
     }
-    whole_tile([rows, columns / PART], left, panel, out, stride, add);
+    whole_tile([rows, columns / PART], left, panel, out, to, add);
 }
 
 /// A tile of whole registers: `parts` of them across.
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma"))]
 fn whole_tile<F: Real>(
     [rows, parts]: [usize; 2],
-    left: Matrix<'_, F>,
+    left: Left<'_, F>,
     panel: &[F],
     out: &mut [F],
-    stride: usize,
+    to: [usize; ROWS],
     add: bool,
 ) {
     macro_rules! with_constants {
         ($($rows:literal)*) => {
             match (rows, parts) {
                 $(
-                    ($rows, 1) => constant_tile::<F, $rows, 1>(left, panel, out, stride, add),
-                    ($rows, 2) => constant_tile::<F, $rows, 2>(left, panel, out, stride, add),
-                    ($rows, 3) => constant_tile::<F, $rows, 3>(left, panel, out, stride, add),
-                    ($rows, 4) => constant_tile::<F, $rows, 4>(left, panel, out, stride, add),
+                    ($rows, 1) => constant_tile::<F, $rows, 1>(left, panel, out, to, add),
+                    ($rows, 2) => constant_tile::<F, $rows, 2>(left, panel, out, to, add),
+                    ($rows, 3) => constant_tile::<F, $rows, 3>(left, panel, out, to, add),
+                    ($rows, 4) => constant_tile::<F, $rows, 4>(left, panel, out, to, add),
                 )*
                 _ => {}
             }
@@ -187,26 +228,30 @@ fn whole_tile<F: Real>(
 /// A tile whose sums stay in registers, because all their indices are constants.
 #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma"))]
 fn constant_tile<F: Real, const HEIGHT: usize, const PARTS: usize>(
-    left: Matrix<'_, F>,
+    left: Left<'_, F>,
     panel: &[F],
     out: &mut [F],
-    stride: usize,
+    to: [usize; ROWS],
     add: bool,
 ) {
     let panel = panel.as_chunks::<PART>().0.as_chunks::<PARTS>().0;
-    assert!(left.data.len() >= left.reach(HEIGHT, panel.len()), "operand too short");
-    assert!(out.len() >= Matrix::rows(&*out, stride).reach(HEIGHT, PARTS * PART), "result too short");
-    // A pointer per row and one offset for all. The black box hides that the rows are evenly spaced: otherwise the
+    let reach = panel.len().saturating_sub(1) * left.apart;
+    let within = |starts: &[usize; ROWS], reach: usize, length: usize| {
+        starts[..HEIGHT].iter().all(|start| start + reach < length)
+    };
+    assert!(within(&left.rows, reach, left.data.len()), "operand too short");
+    assert!(within(&to, PARTS * PART - 1, out.len()), "result too short");
+    // A pointer per row and one offset for all. The black box hides that the rows may be evenly spaced: otherwise the
     // compiler keeps fewer pointers and computes the others in every step.
-    // SAFETY: the rows begin within the reach that was asserted.
+    // SAFETY: the rows begin within what was asserted.
     let rows: [*const F; HEIGHT] =
-        black_box(std::array::from_fn(|row| unsafe { left.data.as_ptr().add(row * left.row_stride) }));
+        black_box(std::array::from_fn(|row| unsafe { left.data.as_ptr().add(left.rows[row]) }));
     let mut offset = 0;
     let mut sums = [[[F::ZERO; PART]; PARTS]; HEIGHT];
     for right in panel {
         let right = *right;
         for row in 0..HEIGHT {
-            // SAFETY: within the reach that was asserted.
+            // SAFETY: within what was asserted.
             let factor = unsafe { *rows[row].add(offset) };
             for part in 0..PARTS {
                 for lane in 0..PART {
@@ -214,12 +259,12 @@ fn constant_tile<F: Real, const HEIGHT: usize, const PARTS: usize>(
                 }
             }
         }
-        offset += left.column_stride;
+        offset += left.apart;
     }
     for row in 0..HEIGHT {
         for part in 0..PARTS {
-            // SAFETY: within the reach that was asserted.
-            let out = unsafe { &mut *out.as_mut_ptr().add(row * stride + part * PART).cast::<[F; PART]>() };
+            // SAFETY: within what was asserted.
+            let out = unsafe { &mut *out.as_mut_ptr().add(to[row] + part * PART).cast::<[F; PART]>() };
             for lane in 0..PART {
                 sums[row][part][lane] =
                     if add { out[lane] + sums[row][part][lane] } else { sums[row][part][lane] };

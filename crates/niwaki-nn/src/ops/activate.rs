@@ -1,6 +1,7 @@
 //! A function of each scalar.
 
 use super::{OnCpu, Operation, Reads, Rows};
+use crate::cpu::apart::runs;
 use crate::cpu::kernels::activate;
 use crate::cpu::{Block, Real, scale_range};
 use crate::graph::{Graph, Value};
@@ -102,6 +103,19 @@ impl OnCpu for Activate {
         let saved = block.saved(at);
         let keep = !saved.is_empty();
         let shape = block.graph.shape(self.output);
+        if block.extent.row.is_none() && !keep && block.apart(self.input).leaves_out() {
+            let apart = std::mem::take(block.apart(self.input));
+            let (x, y) = (block.value(self.input), block.result(self.output));
+            for run in runs(apart.rows()) {
+                let at = scale_range(&run, shape.width);
+                y[at.clone()].copy_from_slice(&x[at.clone()]);
+                activate(&mut y[at], None, self.activation, None);
+            }
+            apart.fill(y);
+            block.apart(self.output).become_like(&apart);
+            *block.apart(self.input) = apart;
+            return;
+        }
         for rows in block.spans(shape.rows) {
             let at = scale_range(&rows, shape.width);
             let y = &mut block.result(self.output)[at.clone()];

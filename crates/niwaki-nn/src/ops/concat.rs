@@ -2,7 +2,8 @@
 
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::cpu::kernels::scale;
-use crate::cpu::{Block, Real, accumulate};
+use crate::cpu::rows::copy_columns;
+use crate::cpu::{Block, Real, accumulate, scale_range};
 use crate::graph::{Graph, Value, expect};
 use crate::plan::Backward;
 use crate::{Error, Result};
@@ -77,9 +78,9 @@ impl OnCpu for Concat {
         for &input in &self.inputs {
             let width = block.graph.shape(input).width;
             let x = block.value(input);
-            for row in block.spans(shape.rows).flatten() {
-                let to = &mut out[row * shape.width + start..][..width];
-                to.copy_from_slice(&x[row * width..(row + 1) * width]);
+            for rows in block.spans(shape.rows) {
+                let (from, to) = (scale_range(&rows, width), scale_range(&rows, shape.width));
+                copy_columns(&x[from], width, &mut out[to], shape.width, start);
             }
             start += width;
         }

@@ -90,6 +90,19 @@ impl Pairs {
     }
 }
 
+impl Pairs {
+    /// The rows of the operations that open pairs read.
+    pub(crate) fn operations_read<F: Real>(&self, block: &Block<'_, F>) -> Vec<u32> {
+        let Sizes { operations, machines, jobs, .. } = self.sizes(block.graph);
+        let next = block.index(self.next);
+        let open = block.mask(self.open).chunks_exact(machines).enumerate();
+        let jobs_open = open.filter(|(_, open)| open.iter().any(|&open| open != 0)).map(|(row, _)| row);
+        let read =
+            |row: usize| next(row).try_into().ok().map(|at: u32| (row / jobs * operations) as u32 + at);
+        jobs_open.filter_map(read).collect()
+    }
+}
+
 impl Operation for Pairs {
     fn name(&self) -> &'static str {
         "pairs"

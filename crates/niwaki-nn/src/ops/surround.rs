@@ -115,20 +115,26 @@ impl OnCpu for Surround {
         let Sizes { operations, machines, width } = self.sizes(block.graph);
         let (mask, neighbours) = (block.mask(self.arcs), block.index(self.neighbours));
         let (own, around, on) = (block.value(self.own), block.value(self.beside), block.value(self.machines));
-        for (row, out) in block.result(self.output).chunks_exact_mut(width).enumerate() {
-            let bits = neighbours(row);
-            if bits < 0 {
-                out.fill(F::ZERO);
-                continue;
+        let states = block.result(self.output).chunks_exact_mut(operations * width);
+        for (state, (out, on)) in states.zip(on.chunks_exact(machines * width)).enumerate() {
+            for (place, out) in out.chunks_exact_mut(width).enumerate() {
+                let row = state * operations + place;
+                let bits = neighbours(row);
+                if bits < 0 {
+                    out.fill(F::ZERO);
+                    continue;
+                }
+                let near = |half: usize, there: bool, other: usize| {
+                    if there { &around[(2 * other + half) * width..][..width] } else { &[][..] }
+                };
+                let after = near(0, bits & AFTER != 0 && place + 1 < operations, row + 1);
+                let before = near(1, bits & BEFORE != 0 && place > 0, row.wrapping_sub(1));
+                let arcs = &mask[row * machines..(row + 1) * machines];
+                sum(&own[row * width..][..width], [after, before], on, arcs, out);
             }
-            let near = |half: usize, which| {
-                let other = beside(row, bits, which, operations);
-                other.map_or(&[][..], |other| &around[(2 * other + half) * width..][..width])
-            };
-            let on = &on[row / operations * machines * width..][..machines * width];
-            let arcs = &mask[row * machines..(row + 1) * machines];
-            sum(&own[row * width..][..width], [near(0, AFTER), near(1, BEFORE)], on, arcs, out);
         }
+        let rows = block.graph.shape(self.output).rows * block.items();
+        block.apart(self.output).look(rows, |row| neighbours(row) < 0);
     }
 
     fn backward<F: Real>(&self, block: &mut Block<'_, F>, step: &Backward, _: &mut [F]) {
@@ -158,15 +164,42 @@ impl OnCpu for Surround {
     }
 }
 
+/// Columns that are summed at a time.
+const COLUMNS: usize = 64;
+
+/// Adds some columns of what stands around an operation, from rows of a width.
+#[inline(always)]
+fn add_rows<F: Real>(
+    near: [&[F]; 2],
+    machines: &[F],
+    arcs: &[u8],
+    first: usize,
+    width: usize,
+    sums: &mut [F],
+) {
+    let at = first..first + sums.len();
+    for row in near.into_iter().filter(|row| !row.is_empty()) {
+        add_scaled(sums, F::ONE, &row[at.clone()]);
+    }
+    for (row, _) in machines.chunks_exact(width).zip(arcs).filter(|(_, arc)| **arc != 0) {
+        add_scaled(sums, F::ONE, &row[at.clone()]);
+    }
+}
+
 vectorised! {
     /// An operation's own row, those beside it where they are, and those of the machines at its arcs, in this order.
     fn sum<F: Real>(own: &[F], near: [&[F]; 2], machines: &[F], arcs: &[u8], out: &mut [F]) {
-        out.copy_from_slice(own);
-        for row in near {
-            add_scaled(out, F::ONE, row);
+        // As many columns at a time as registers hold.
+        let (parts, rest) = out.as_chunks_mut::<COLUMNS>();
+        for (part, (out, &own_part)) in parts.iter_mut().zip(own.as_chunks::<COLUMNS>().0).enumerate() {
+            let mut sums = own_part;
+            add_rows(near, machines, arcs, part * COLUMNS, own.len(), &mut sums);
+            *out = sums;
         }
-        for (row, _) in machines.chunks_exact(own.len()).zip(arcs).filter(|(_, arc)| **arc != 0) {
-            add_scaled(out, F::ONE, row);
+        if !rest.is_empty() {
+            let first = parts.len() * COLUMNS;
+            rest.copy_from_slice(&own[first..]);
+            add_rows(near, machines, arcs, first, own.len(), rest);
         }
     }
 }

@@ -2,19 +2,19 @@
 
 use super::Linear;
 use super::weights::Weight;
+use crate::cpu::apart::{Apart, runs};
 use crate::cpu::kernels::{activate, add_column_sums, multiply_and_add_column_sums};
 use crate::cpu::panels::add_outer;
 use crate::cpu::product::Matrix;
-use crate::cpu::{Block, Real, accumulate};
+use crate::cpu::{Block, Real, accumulate, scale_range};
 use crate::graph::Graph;
-use crate::ops::{Activation, OnCpu};
+use crate::ops::{Activation, OnCpu, Op};
 use crate::plan::Backward;
 use niwaki_simd::vectorised;
 
 impl OnCpu for Linear {
-    fn scratch(&self, graph: &Graph) -> usize {
-        let (inner, outer) = (graph.shape(self.input).width, graph.shape(self.output).width);
-        TOGETHER * (inner + outer) + outer
+    fn scratch(&self, _: &Graph) -> usize {
+        0
     }
 
     fn forward<F: Real>(&self, block: &mut Block<'_, F>, position: usize) {
@@ -28,9 +28,8 @@ impl OnCpu for Linear {
         let bias = bias.map(|bias| block.parameter(bias));
         let Some(weight) = block.weights.of(block.graph, position, block.parameters, false) else { return };
         let whole = block.extent.row.is_none() && residual.is_none() && saved.is_empty();
-        if whole && some_zero(x, inner) {
-            let finish = |y: &mut [F]| activate(y, bias, *activation, None);
-            return product_of_some(weight, (x, inner), (y, outer), block.scratch, finish);
+        if whole && self.forward_apart(block, weight) {
+            return;
         }
         // Row `row` of each item stands `rows` rows after that of the item before.
         let (count, first, stride) = match block.extent.row {
@@ -93,9 +92,6 @@ impl OnCpu for Linear {
     }
 }
 
-/// Rows that are multiplied together where others are left out.
-const TOGETHER: usize = 48;
-
 /// Whether a row is zero: one of a graph's node that is not there, say.
 #[inline(always)]
 fn is_zero<F: Real>(row: &[F]) -> bool {
@@ -107,84 +103,44 @@ fn is_zero<F: Real>(row: &[F]) -> bool {
 }
 
 vectorised! {
-    /// Whether there is a row of zeros.
-    fn some_zero<F: Real>(x: &[F], inner: usize) -> bool {
-        x.chunks_exact(inner).any(is_zero)
-    }
-
-    /// Goes through rows from the first on: copies those that are not zero to `left`, as many as there is room for, says in `taken`
-    /// which they are, and makes of the others' results `zero`. Returns how many were taken, and where to go on.
-    fn sort_out<F: Real>(
-        x: &[F],
-        first: usize,
-        left: &mut [F],
-        taken: &mut [usize; TOGETHER],
-        zero: &[F],
-        y: &mut [F],
-    ) -> (usize, usize) {
-        let (inner, outer) = (left.len() / TOGETHER, zero.len());
-        let mut count = 0;
-        for (row, from) in x.chunks_exact(inner).enumerate().skip(first) {
-            if is_zero(from) {
-                copy(zero, &mut y[row * outer..(row + 1) * outer]);
-                continue;
-            }
-            if count == TOGETHER {
-                return (count, row);
-            }
-            copy(from, &mut left[count * inner..(count + 1) * inner]);
-            taken[count] = row;
-            count += 1;
-        }
-        (count, x.len() / inner)
-    }
-
-    /// Puts the results of rows in their places.
-    fn put_back<F: Real>(right: &[F], taken: &[usize], y: &mut [F]) {
-        let outer = right.len() / taken.len();
-        for (&row, from) in taken.iter().zip(right.chunks_exact(outer)) {
-            copy(from, &mut y[row * outer..(row + 1) * outer]);
-        }
+    /// Looks at which rows are zero.
+    fn look_for_zeros<F: Real>(x: &[F], inner: usize, apart: &mut Apart) {
+        apart.look(x.len() / inner, |row| is_zero(&x[row * inner..(row + 1) * inner]));
     }
 }
 
-/// Copies a row register by register: short copies of a length that is not constant would each be a call.
-#[inline(always)]
-fn copy<F: Real>(from: &[F], to: &mut [F]) {
-    let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = *from;
-    }
-    for (to, from) in to_rest.iter_mut().zip(from_rest) {
-        *to = *from;
-    }
-}
-
-/// A product and what follows it, of which rows of zeros are left out: they all give the same. Rows have the bits that they have among
-/// all.
-fn product_of_some<F: Real>(
-    weight: Weight<'_, F>,
-    (x, inner): (&[F], usize),
-    (y, outer): (&mut [F], usize),
-    room: &mut [F],
-    finish: impl Fn(&mut [F]),
-) {
-    let (zero, room) = room.split_at_mut(outer);
-    let (left, right) = room.split_at_mut(TOGETHER * inner);
-    zero.fill(F::ZERO);
-    finish(zero);
-    let mut taken = [0; TOGETHER];
-    let (mut next, rows) = (0, x.len() / inner);
-    while next < rows {
-        let count;
-        (count, next) = sort_out(x, next, left, &mut taken, zero, y);
-        if count == 0 {
-            return;
+impl Linear {
+    /// Its rows, but for those that nobody reads and those that are like another. Rows have the bits that they have among all. Returns
+    /// whether there are such rows.
+    fn forward_apart<F: Real>(&self, block: &mut Block<'_, F>, weight: Weight<'_, F>) -> bool {
+        let Self { input, bias, activation, output, .. } = *self;
+        let shape = [input, output].map(|value| block.graph.shape(value).width);
+        let (x, y, bias) = (block.value(input), block.result(output), bias.map(|bias| block.parameter(bias)));
+        let mut work = |rows: &[u32]| {
+            weight.product_listed(shape, rows, x, y);
+            if bias.is_some() || activation != Activation::None {
+                let [_, outer] = shape;
+                runs(rows).for_each(|run| activate(&mut y[scale_range(&run, outer)], bias, activation, None));
+            }
+        };
+        if let Some(Op::Pairs(pairs)) = block.only_reader(output)
+            && pairs.operations == output
+        {
+            work(&pairs.operations_read(block));
+            return true;
         }
-        let right = &mut right[..count * outer];
-        weight.product([count, inner, outer], Matrix::rows(left, inner), right, outer, false);
-        finish(right);
-        put_back(right, &taken[..count], y);
+        if !block.apart(input).is_known() {
+            look_for_zeros(x, shape[0], block.apart(input));
+        }
+        if !block.apart(input).leaves_out() {
+            return false;
+        }
+        let apart = std::mem::take(block.apart(input));
+        work(apart.rows());
+        apart.fill(y);
+        block.apart(output).become_like(&apart);
+        *block.apart(input) = apart;
+        true
     }
 }
 

@@ -1,5 +1,6 @@
 //! The weights of a member's products, laid out for the machine once for all blocks.
 
+use crate::cpu::apart::runs;
 use crate::cpu::panels;
 use crate::cpu::product::{Matrix, product, transpose};
 use crate::cpu::{Buffer, Real};
@@ -38,6 +39,19 @@ impl<F: Real> Weight<'_, F> {
             Self::Panels(right) => panels::multiply(shape, left, right, out, stride, add),
         }
     }
+
+    /// The listed rows of `out[_, n] = left[_, k] · self[k, n]`, all row-major without gaps.
+    pub(super) fn product_listed(self, [k, n]: [usize; 2], rows: &[u32], left: &[F], out: &mut [F]) {
+        match self {
+            Self::Plain(right) => {
+                for run in runs(rows) {
+                    let (left, out) = (Matrix::rows(&left[run.start * k..], k), &mut out[run.start * n..]);
+                    product([run.len(), k, n], left, right, out, n, false);
+                }
+            }
+            Self::Panels(right) => panels::multiply_listed([k, n], rows, left, right, out),
+        }
+    }
 }
 
 /// Copies of weights: in panels where the machine multiplies faster so, otherwise transposed for the backward pass,
@@ -47,12 +61,26 @@ pub(crate) struct Weights<F> {
     data: Buffer<F>,
     /// Where the copies of each op start: for the forward pass, for the backward pass.
     starts: Vec<[Option<usize>; 2]>,
+    /// What was laid out last: whose parameters, after how many changes, and whether for a backward pass too.
+    last: Option<(usize, u64, bool)>,
 }
 
 impl<F: Real> Weights<F> {
     /// Lays out the weights of a plan's products, once for all blocks of a member. Without this, products read the
-    /// member's parameters as they are, and there can be no backward pass.
-    pub(crate) fn lay_out(&mut self, graph: &Graph, plan: &Plan, parameters: &[F]) {
+    /// member's parameters as they are, and there can be no backward pass. What was laid out last stays where the member and the
+    /// number of its changes are the same.
+    pub(crate) fn lay_out(
+        &mut self,
+        graph: &Graph,
+        plan: &Plan,
+        parameters: &[F],
+        (member, changes): (usize, u64),
+    ) {
+        let now = Some((member, changes, !plan.backward().is_empty()));
+        if self.last == now {
+            return;
+        }
+        self.last = now;
         let packs = panels::used();
         self.starts.clear();
         self.starts.resize(graph.ops().len(), [None; 2]);
