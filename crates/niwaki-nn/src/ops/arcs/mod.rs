@@ -6,7 +6,7 @@ mod cuda;
 use super::around::states;
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
-use crate::cpu::kernels::{add_scaled, dot, largest};
+use crate::cpu::kernels::{LANES, add_scaled, dot, largest};
 use crate::cpu::{Block, Real};
 use crate::graph::{Graph, Mask, Shape, Value, expect};
 use crate::layout::Param;
@@ -144,14 +144,15 @@ impl OnCpu for AttendArcs {
     fn scratch(&self, graph: &Graph) -> usize {
         let Sizes { operations, width, .. } = self.sizes(graph);
         // Scores of operations, weights and slopes of one machine's arcs and loop; one row.
-        3 * operations + 2 + width
+        operations + 2 * room(operations) + width
     }
 
     fn forward<F: Real>(&self, block: &mut Block<'_, F>, _: usize) {
         let sizes = self.sizes(block.graph);
         let own = sizes.machines * sizes.width;
+        let mut list = vec![0; sizes.operations];
         for (place, out) in block.result(self.output).chunks_exact_mut(own).enumerate() {
-            attend(self.state(block, sizes, place), sizes, out, block.scratch);
+            attend(self.state(block, sizes, place), sizes, out, block.scratch, &mut list);
         }
     }
 
@@ -164,6 +165,7 @@ impl OnCpu for AttendArcs {
         let d = block.pulled(self.output);
         let values = [self.arcs.operations, self.arcs.machines, self.arcs.times];
         let sizes_of = [operations * width, machines * width, operations * machines];
+        let mut list = vec![0; operations];
         // One operand after the other, so that one value may be two of them; the parameters with the first.
         for (part, (value, size)) in values.into_iter().zip(sizes_of).enumerate() {
             let into = block.zeroed(value, &step.writes, part);
@@ -173,7 +175,7 @@ impl OnCpu for AttendArcs {
             let mut into = into.unwrap_or_default().chunks_exact_mut(size);
             for (place, d) in d.chunks_exact(machines * width).enumerate() {
                 let to = Into { part, values: into.next().unwrap_or_default(), params: &mut params };
-                attend_backward(self.state(block, sizes, place), sizes, d, to, block.scratch);
+                attend_backward(self.state(block, sizes, place), sizes, d, to, block.scratch, &mut list);
             }
         }
     }
@@ -204,62 +206,66 @@ struct Into<'a, 'p, F> {
     params: &'a mut [&'p mut [F]; 3],
 }
 
+/// Scalars for a machine's arcs and its loop, in whole registers.
+const fn room(operations: usize) -> usize {
+    (operations + 1).next_multiple_of(LANES)
+}
+
 #[inline(always)]
 fn leaky<F: Real>(z: F) -> F {
     if z > F::ZERO { z } else { F::from_f64(SLOPE) * z }
 }
 
-/// Operations whose arcs are listed together.
-const TOGETHER: usize = 64;
-
-/// The operations at a machine's arcs, of [`TOGETHER`] from the first on, and how many they are. No branch hangs on an arc.
+/// The operations at a machine's arcs, rising, in room for all. No branch hangs on an arc.
 #[inline(always)]
-fn arcs_of(present: &[u8], machines: usize, machine: usize, first: usize) -> ([u32; TOGETHER], usize) {
-    let (mut list, mut count) = ([0; TOGETHER], 0);
-    let rows = present[first * machines..].chunks_exact(machines).take(TOGETHER);
-    for (o, arcs) in (first as u32..).zip(rows) {
-        list[count % TOGETHER] = o;
+fn arcs_of<'a>(present: &[u8], machines: usize, machine: usize, list: &'a mut [u32]) -> &'a [u32] {
+    let mut count = 0;
+    for (o, arcs) in (0..).zip(present.chunks_exact(machines)) {
+        list[count] = o;
         count += usize::from(arcs[machine] != 0);
     }
-    (list, count)
+    &list[..count]
 }
 
-/// Weights of a machine's arcs, one after the other, and behind them of its loop; returns how many arcs there are. `raw` becomes the
-/// scores before [`leaky`].
+/// Weights of a machine's arcs, which are listed, and behind them of its loop. `raw` becomes the scores before [`leaky`].
 ///
 /// `scores` are those of the operations alone, `along` that of a unit of time.
 #[inline(always)]
 fn weigh<F: Real>(
     state: State<'_, F>,
     machine: usize,
+    list: &[u32],
     scores: &[F],
     along: F,
     weights: &mut [F],
     raw: &mut [F],
-) -> usize {
+) {
     let machines = state.times.len() / scores.len();
     let width = state.target.len();
     let own = dot(state.target, &state.machines[machine * width..(machine + 1) * width]);
-    let mut count = 0;
-    for first in (0..scores.len()).step_by(TOGETHER) {
-        let (list, found) = arcs_of(state.present, machines, machine, first);
-        for (raw, &o) in raw[count..].iter_mut().zip(&list[..found]) {
-            let o = o as usize;
-            *raw = scores[o] + state.times[o * machines + machine] * along + own;
-        }
-        count += found;
+    let count = list.len();
+    for (raw, &o) in raw.iter_mut().zip(list) {
+        let o = o as usize;
+        *raw = scores[o] + state.times[o * machines + machine] * along + own;
     }
     raw[count] = own + own;
+    // Whole registers: one number at a time would take as long for a few as for many.
+    let padded = (count + 1).next_multiple_of(LANES);
+    raw[count + 1..padded].fill(F::LOWEST);
     // The highest score comes from the highest before.
-    let highest = leaky(largest(&raw[..=count]));
-    for (weight, &raw) in weights[..=count].iter_mut().zip(&*raw) {
-        let power = (leaky(raw) - highest).exponential();
-        *weight = if power < F::from_f64(NOTHING) { F::ZERO } else { power };
+    let highest = leaky(largest(&raw[..padded]));
+    let weights = &mut weights[..padded];
+    for (weights, raw) in weights.as_chunks_mut::<LANES>().0.iter_mut().zip(raw.as_chunks::<LANES>().0) {
+        for lane in 0..LANES {
+            let power = (leaky(raw[lane]) - highest).exponential();
+            weights[lane] = if power < F::from_f64(NOTHING) { F::ZERO } else { power };
+        }
     }
     let mut total = F::ZERO;
     weights[..=count].iter().for_each(|&weight| total += weight);
-    weights[..=count].iter_mut().for_each(|weight| *weight = *weight / total);
-    count
+    for weights in weights.as_chunks_mut::<LANES>().0 {
+        weights.iter_mut().for_each(|weight| *weight = *weight / total);
+    }
 }
 
 /// What [`weigh`] finds, with everything in its place, zero where there is no arc, the loop's last; and the slopes of the scores.
@@ -267,12 +273,14 @@ fn weigh<F: Real>(
 fn weigh_in_place<F: Real>(
     state: State<'_, F>,
     machine: usize,
+    list: &[u32],
     scores: &[F],
     along: F,
     weights: &mut [F],
     slopes: &mut [F],
 ) {
-    let mut count = weigh(state, machine, scores, along, weights, slopes);
+    weigh(state, machine, list, scores, along, weights, slopes);
+    let mut count = list.len();
     for slope in &mut slopes[..=count] {
         *slope = if *slope > F::ZERO { F::ONE } else { F::from_f64(SLOPE) };
     }
@@ -294,31 +302,28 @@ fn weigh_in_place<F: Real>(
 fn add_rows<F: Real>(
     state: State<'_, F>,
     [machines, machine]: [usize; 2],
+    list: &[u32],
     weights: &[F],
     first: usize,
     sums: &mut [F],
 ) -> F {
     let width = state.target.len();
-    let mut weights = weights.iter();
     let mut time = F::ZERO;
-    for start in (0..state.present.len() / machines).step_by(TOGETHER) {
-        let (list, found) = arcs_of(state.present, machines, machine, start);
-        for (&o, &weight) in list[..found].iter().zip(&mut weights) {
-            let o = o as usize;
-            add_scaled(sums, weight, &state.operations[o * width + first..][..sums.len()]);
-            time += weight * state.times[o * machines + machine];
-        }
+    for (&o, &weight) in list.iter().zip(weights) {
+        let o = o as usize;
+        add_scaled(sums, weight, &state.operations[o * width + first..][..sums.len()]);
+        time += weight * state.times[o * machines + machine];
     }
     time
 }
 
 vectorised! {
     /// One state's result.
-    fn attend<F: Real>(state: State<'_, F>, sizes: Sizes, out: &mut [F], scratch: &mut [F]) {
+    fn attend<F: Real>(state: State<'_, F>, sizes: Sizes, out: &mut [F], scratch: &mut [F], list: &mut [u32]) {
         let Sizes { operations, machines, width } = sizes;
         let (scores, rest) = scratch.split_at_mut(operations);
-        let (weights, rest) = rest.split_at_mut(operations + 1);
-        let raw = &mut rest[..operations + 1];
+        let (weights, rest) = rest.split_at_mut(room(operations));
+        let raw = &mut rest[..room(operations)];
         let rows = state.operations.chunks_exact(width).zip(state.present.chunks_exact(machines));
         for (score, (row, arcs)) in scores.iter_mut().zip(rows) {
             // Nobody asks for the score of an operation without arcs: it is over.
@@ -326,39 +331,40 @@ vectorised! {
         }
         let along = dot(state.source, state.along);
         for (machine, out) in out.chunks_exact_mut(width).enumerate() {
-            let count = weigh(state, machine, scores, along, weights, raw);
-            let weights = &weights[..=count];
+            let list = arcs_of(state.present, machines, machine, list);
+            weigh(state, machine, list, scores, along, weights, raw);
             let mut time = F::ZERO;
             // As many columns at a time as registers hold.
             let (parts, rest) = out.as_chunks_mut::<COLUMNS>();
             for (part, out) in parts.iter_mut().enumerate() {
                 let mut sums = [F::ZERO; COLUMNS];
-                time = add_rows(state, [machines, machine], &weights[..count], part * COLUMNS, &mut sums);
+                time = add_rows(state, [machines, machine], list, weights, part * COLUMNS, &mut sums);
                 *out = sums;
             }
             if !rest.is_empty() {
                 rest.fill(F::ZERO);
-                time = add_rows(state, [machines, machine], &weights[..count], parts.len() * COLUMNS, rest);
+                time = add_rows(state, [machines, machine], list, weights, parts.len() * COLUMNS, rest);
             }
             add_scaled(out, time, state.along);
-            add_scaled(out, weights[count], &state.machines[machine * width..(machine + 1) * width]);
+            add_scaled(out, weights[list.len()], &state.machines[machine * width..(machine + 1) * width]);
         }
     }
 
     /// Adds one state's cotangents.
-    fn attend_backward<F: Real>(state: State<'_, F>, sizes: Sizes, d: &[F], to: Into<'_, '_, F>, scratch: &mut [F]) {
+    fn attend_backward<F: Real>(state: State<'_, F>, sizes: Sizes, d: &[F], to: Into<'_, '_, F>, scratch: &mut [F], list: &mut [u32]) {
         let Sizes { operations, machines, width } = sizes;
         let Into { part, values, params: [d_along, d_source, d_target] } = to;
         let (scores, rest) = scratch.split_at_mut(operations);
-        let (weights, rest) = rest.split_at_mut(operations + 1);
-        let (slopes, rest) = rest.split_at_mut(operations + 1);
+        let (weights, rest) = rest.split_at_mut(room(operations));
+        let (slopes, rest) = rest.split_at_mut(room(operations));
         let sum = &mut rest[..width];
         for (score, row) in scores.iter_mut().zip(state.operations.chunks_exact(width)) {
             *score = dot(state.source, row);
         }
         let along = dot(state.source, state.along);
         for (machine, d) in d.chunks_exact(width).enumerate() {
-            weigh_in_place(state, machine, scores, along, weights, slopes);
+            let list = arcs_of(state.present, machines, machine, list);
+            weigh_in_place(state, machine, list, scores, along, weights, slopes);
             let own = &state.machines[machine * width..(machine + 1) * width];
             let (d_time, d_own) = (dot(d, state.along), dot(d, own));
             let pulled = |o: usize| {
@@ -483,8 +489,8 @@ mod tests {
 
     #[test]
     fn many_operations_and_wide_rows_by_the_formula() {
-        // More operations than are listed together, more columns than are summed together; one score is far below the others.
-        let (operations, machines, width) = (TOGETHER + 6, 3, COLUMNS + 6);
+        // Several registers of operations, more columns than are summed together; one score is far below the others.
+        let (operations, machines, width) = (4 * LANES + 6, 3, COLUMNS + 6);
         let noise = |count: usize, by: f64| (0..count).map(|at| (at as f64 * by).sin()).collect::<Vec<f64>>();
         let mut graph = Graph::new();
         let (of, on) = (graph.scalars("o", operations, width), graph.scalars("m", machines, width));
