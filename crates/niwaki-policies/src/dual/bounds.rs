@@ -7,9 +7,10 @@
 //! decided, pairs show nothing.
 
 use crate::graph::{Shown, Widths};
-use niwaki_shop::construct::Prospect;
+use niwaki_shop::construct::{Prospect, Sight, View};
 use niwaki_tasks::graph::PLACED;
 use niwaki_tasks::{GraphLanes, GraphTask};
+use std::cell::Cell;
 
 /// Numbers of an operation, a machine and a pair.
 pub(super) const WIDTHS: Widths = Widths { operations: 2, machines: 2, pairs: 7 };
@@ -20,14 +21,41 @@ const POWERS: [i32; 3] = [1, 8, 20];
 /// How much of a bound's distance to the largest is one.
 const FAR: f32 = 0.2;
 
+thread_local! {
+    /// The memory of this thread's last view.
+    static SIGHT: Cell<Sight> = Cell::default();
+}
+
 /// Writes the numbers of a state into rows of these widths, at their ends.
 pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, wide: Widths, to: &mut Shown<'_>) {
-    let (instance, machines, columns) = (lanes.instance(lane), task.sizes().machines, task.sizes().features);
-    let mut view = task.outlook(instance).look(lanes.standing(lane));
-    let now = view.prospect().clone();
-    let latest = now.latest().max(1.0);
-    let behind = |bound: f32| (bound / latest - 1.0) / FAR;
-    let (operations, times) = (lanes.operations(lane), task.times(instance));
+    let outlook = task.outlook(lanes.instance(lane));
+    let mut view = outlook.look_again(lanes.standing(lane), SIGHT.take());
+    show_what_is_left(task, lanes, lane, &view, wide, to);
+    show_choices(task, lanes, lane, &mut view, wide, to);
+    SIGHT.set(view.close());
+}
+
+/// What all is measured in: the largest bound as it stands.
+fn measure(view: &View<'_>) -> f32 {
+    view.prospect().latest().max(1.0)
+}
+
+/// How far a bound stays behind the largest.
+fn behind(bound: f32, latest: f32) -> f32 {
+    (bound / latest - 1.0) / FAR
+}
+
+/// The numbers of operations and machines.
+fn show_what_is_left(
+    task: &GraphTask,
+    lanes: &GraphLanes,
+    lane: usize,
+    view: &View<'_>,
+    wide: Widths,
+    to: &mut Shown<'_>,
+) {
+    let (latest, columns) = (measure(view), task.sizes().features);
+    let (operations, times) = (lanes.operations(lane), task.times(lanes.instance(lane)));
     let mut work = vec![0.0; lanes.shop(lane).machines()];
     for (operation, row) in to.operations.chunks_exact_mut(wide.operations).enumerate().take(times.len()) {
         if operations[operation * columns + PLACED] > 0.0 {
@@ -35,7 +63,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, wide: Widt
         }
         let (arrival, tail) = view.arrival_and_tail(operation);
         let own = &mut row[wide.operations - WIDTHS.operations..];
-        own.copy_from_slice(&[arrival / latest, behind(arrival + times[operation].least + tail)]);
+        own.copy_from_slice(&[arrival / latest, behind(arrival + times[operation].least + tail, latest)]);
         for (machine, share) in view.shares(operation) {
             work[machine] += share;
         }
@@ -43,9 +71,22 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, wide: Widt
     for (machine, row) in to.machines.chunks_exact_mut(wide.machines).enumerate().take(work.len()) {
         if to.own_machines[machine] == 1 {
             let own = &mut row[wide.machines - WIDTHS.machines..];
-            own.copy_from_slice(&[behind(now.machines[machine]), work[machine] / latest]);
+            own.copy_from_slice(&[behind(view.prospect().machines[machine], latest), work[machine] / latest]);
         }
     }
+}
+
+/// The numbers of open pairs, where there are several.
+fn show_choices(
+    task: &GraphTask,
+    lanes: &GraphLanes,
+    lane: usize,
+    view: &mut View<'_>,
+    wide: Widths,
+    to: &mut Shown<'_>,
+) {
+    let (latest, machines, bounds) =
+        (measure(view), task.sizes().machines, view.prospect().machines.len() + 1);
     let next: Vec<Option<usize>> = lanes.next(lane).collect();
     let open: Vec<(usize, usize)> =
         lanes.open(lane).filter_map(|pair| Some((pair, next[pair / machines]?))).collect();
@@ -55,6 +96,7 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, wide: Widt
     let mut least = [f32::INFINITY; POWERS.len()];
     for &(pair, operation) in &open {
         let machine = pair % machines;
+        let before = view.prospect().machines[machine];
         let after: &Prospect = view.after(operation, machine);
         let norms = POWERS.map(|power| after.norm(power));
         least = std::array::from_fn(|which| least[which].min(norms[which]));
@@ -65,16 +107,16 @@ pub(super) fn show(task: &GraphTask, lanes: &GraphLanes, lane: usize, wide: Widt
             norms[0],
             norms[1],
             norms[2],
-            behind(own),
-            grown(own - now.machines[machine], latest),
-            behind(job),
+            behind(own, latest),
+            grown(own - before, latest),
+            behind(job, latest),
         ]);
     }
     for &(pair, _) in &open {
         let norms = &mut to.pairs[(pair + 1) * wide.pairs - WIDTHS.pairs + 1..][..POWERS.len()];
         for ((norm, least), power) in norms.iter_mut().zip(least).zip(POWERS) {
-            // A norm of power one adds all machines up.
-            let scale = if power == 1 { (now.machines.len() + 1) as f32 } else { 1.0 };
+            // A norm of power one adds all bounds up.
+            let scale = if power == 1 { bounds as f32 } else { 1.0 };
             *norm = grown((*norm - least) / scale, latest);
         }
     }

@@ -46,5 +46,5 @@ pub use flexible::FlexibleLanes;
 pub use job::{JobLanes, JobOrder};
 pub use lanes::{Lanes, Order};
 pub use mask::{count, nth, pick};
-pub use outlook::{Outlook, Prospect, Standing, View};
+pub use outlook::{Outlook, Prospect, Sight, Standing, View};
 pub use sequence::SequenceLanes;

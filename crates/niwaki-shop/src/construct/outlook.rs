@@ -11,7 +11,7 @@
 
 mod preemptive;
 
-use self::preemptive::{LANES, Waiting, insertion_sort, preemptive};
+use self::preemptive::{TOGETHER, Waiting, line_up, preemptive, preemptive_and_runs};
 use crate::FlexibleShop;
 
 /// What never changes of a shop.
@@ -41,8 +41,8 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 struct Step {
     job: u32,
-    /// Where its ways start; the end is the next one's.
-    ways: u32,
+    /// Where its ways start and end.
+    ways: [u32; 2],
     /// The least rest before it.
     rest: f32,
     tail: f32,
@@ -99,13 +99,20 @@ impl Prospect {
 #[derive(Clone, Debug)]
 pub struct View<'a> {
     outlook: &'a Outlook,
+    sight: Sight,
+}
+
+/// What a view holds, which the next one may take over: looking then takes no new memory.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
     now: Moment,
-    /// Where what waits for each machine starts, and the end: `[machine + 1]`.
-    starts: Vec<usize>,
-    /// The slots of unplaced operations, by machine and by their heads.
+    /// Where what waits for each machine starts, and where its tails do, and the ends: `[machine + 1]`.
+    starts: Vec<[usize; 2]>,
+    /// Unplaced operations, by machine and by their heads, with their slots.
     order: Vec<Waiting>,
+    slots: Vec<u32>,
     /// Their tails, by machine and rising.
-    tails: Vec<f32>,
+    tails: Vec<[f32; TOGETHER]>,
     /// Before when each of them does not run, `[slot]`.
     runs: Vec<f32>,
     /// The bounds as it stands.
@@ -138,12 +145,16 @@ impl Moment {
     }
 }
 
-/// Room that Jackson's schedule needs.
+/// Room for one machine's operations.
 #[derive(Clone, Debug, Default)]
 struct Room {
     order: Vec<Waiting>,
-    /// When all that has a tail of this rank or a longer one has ended, `[rank]`, with room behind.
-    ends: Vec<[f32; LANES]>,
+    /// Heads and ranks as numbers that rise with the head, then with the rank.
+    keys: Vec<u64>,
+    /// The slots of all that wait, `[rank]`.
+    slots: Vec<u32>,
+    /// `[place]`
+    runs: Vec<f32>,
 }
 
 impl Outlook {
@@ -157,13 +168,16 @@ impl Outlook {
             jobs.push(route.end as u32);
             for operation in route {
                 let rest = shop.window(operation).min as f32;
-                steps.push(Step { job: job as u32, ways: ways.len() as u32, rest, tail: 0.0 });
+                let alternatives = shop.alternatives(operation);
+                let first = ways.len() as u32;
+                let own = [first, first + alternatives.len() as u32];
+                steps.push(Step { job: job as u32, ways: own, rest, tail: 0.0 });
                 let way = |choice: &crate::Alternative| Way {
                     machine: choice.machine,
                     slot: 0,
                     time: choice.time as f32,
                 };
-                ways.extend(shop.alternatives(operation).iter().map(way));
+                ways.extend(alternatives.iter().map(way));
             }
             let (first, mut tail) = (jobs[job] as usize, 0.0);
             for operation in (first..steps.len()).rev() {
@@ -204,8 +218,8 @@ impl Outlook {
     }
 
     fn ways_of(&self, operation: usize) -> std::ops::Range<usize> {
-        let end = self.steps.get(operation + 1).map_or(self.ways.len(), |step| step.ways as usize);
-        self.steps[operation].ways as usize..end
+        let [start, end] = self.steps[operation].ways;
+        start as usize..end as usize
     }
 
     fn slots_of(&self, machine: usize) -> std::ops::Range<usize> {
@@ -218,48 +232,47 @@ impl Outlook {
     /// If it has fewer jobs or machines than the shop.
     #[must_use]
     pub fn look(&self, standing: Standing<'_>) -> View<'_> {
+        self.look_again(standing, Sight::default())
+    }
+
+    /// As [`Outlook::look`], in the memory of an earlier view, of whatever shop.
+    ///
+    /// # Panics
+    /// If the partial schedule has fewer jobs or machines than the shop.
+    #[must_use]
+    pub fn look_again(&self, standing: Standing<'_>, mut sight: Sight) -> View<'_> {
         let machines = self.machines.len() - 1;
-        let mut now = Moment {
-            free: standing.free[..machines].iter().map(|&free| free as f32).collect(),
-            heads: vec![f32::INFINITY; self.slots.len()],
-            // None is known, and none is equal to this.
-            arrivals: vec![f32::NAN; self.steps.len()],
-            ends: vec![0.0; self.jobs.len() - 1],
-        };
+        let Sight { now, starts, order, slots, tails, runs, prospect, .. } = &mut sight;
+        self.arrive(standing, now);
+        starts.clear();
+        starts.push([0; 2]);
+        order.clear();
+        slots.clear();
+        tails.clear();
+        refill(runs, 0.0, self.slots.len());
+        prospect.machines.clear();
+        prospect.jobs = latest(&now.ends);
+        for machine in 0..machines {
+            sight.wait_for(self, machine);
+        }
+        View { outlook: self, sight }
+    }
+
+    /// What follows from a partial schedule alone.
+    fn arrive(&self, standing: Standing<'_>, now: &mut Moment) {
+        now.free.clear();
+        now.free.extend(standing.free[..self.machines.len() - 1].iter().map(|&free| free as f32));
+        refill(&mut now.heads, f32::INFINITY, self.slots.len());
+        // None is known, and none is equal to this.
+        refill(&mut now.arrivals, f32::NAN, self.steps.len());
+        refill(&mut now.ends, 0.0, self.jobs.len() - 1);
         for job in 0..now.ends.len() {
             let next = self.jobs[job] + standing.next[job];
             if next < self.jobs[job + 1] {
                 now.arrivals[next as usize] = standing.ready[job] as f32;
-                self.walk(next as usize, &mut now, |_, _| {});
+                self.walk(next as usize, now, |_, _| {});
             }
         }
-        let (mut starts, mut order, mut tails) = (vec![0], Vec::new(), Vec::new());
-        let mut prospect = Prospect { machines: Vec::with_capacity(machines), jobs: latest(&now.ends) };
-        let (mut room, mut runs) = (Room::default(), vec![0.0; self.slots.len()]);
-        for machine in 0..machines {
-            let start = order.len();
-            for slot in self.slots_of(machine) {
-                let (head, Slot { share, tail, .. }) = (now.heads[slot], self.slots[slot]);
-                if head < f32::INFINITY {
-                    let rank = (order.len() - start) as u32;
-                    order.push(Waiting { head, share, rank, slot: slot as u32, runs: head });
-                    tails.push(tail);
-                }
-            }
-            let waiting = &mut order[start..];
-            waiting.sort_unstable_by(|one, other| {
-                one.head.total_cmp(&other.head).then(one.rank.cmp(&other.rank))
-            });
-            prospect
-                .machines
-                .push(preemptive(waiting, &tails[start..], &mut room.ends).max(now.free[machine]));
-            for waiting in &order[start..] {
-                runs[waiting.slot as usize] = waiting.runs;
-            }
-            starts.push(order.len());
-        }
-        let (then, then_prospect) = (Moment::default(), Prospect::default());
-        View { outlook: self, now, starts, order, tails, runs, prospect, then, then_prospect, room }
     }
 
     /// Heads from an operation on, whose arrival is known, to its job's end or to where an arrival is what it was; tells of the
@@ -292,11 +305,65 @@ impl Outlook {
     }
 }
 
+impl Sight {
+    /// Lines up what waits for the next machine, and finds its bound.
+    fn wait_for(&mut self, outlook: &Outlook, machine: usize) {
+        let Self { now, starts, order, slots, tails, runs, prospect, room, .. } = self;
+        room.keys.clear();
+        room.slots.clear();
+        let mut tail_of = |rank: usize, tail: f32| {
+            if rank.is_multiple_of(TOGETHER) {
+                tails.push([0.0; TOGETHER]);
+            }
+            if let Some(last) = tails.last_mut() {
+                last[rank % TOGETHER] = tail;
+            }
+        };
+        for slot in outlook.slots_of(machine) {
+            let head = now.heads[slot];
+            if head < f32::INFINITY {
+                let rank = room.slots.len();
+                tail_of(rank, outlook.slots[slot].tail);
+                // Bits of numbers that are not negative rise with them.
+                room.keys.push(u64::from(head.to_bits()) << 32 | rank as u64);
+                room.slots.push(slot as u32);
+            }
+        }
+        room.keys.sort_unstable();
+        let [start, first_tail] = starts[machine];
+        for key in &room.keys {
+            let rank = *key as u32;
+            let slot = room.slots[rank as usize];
+            let share = outlook.slots[slot as usize].share;
+            order.push(Waiting { head: f32::from_bits((key >> 32) as u32), share, rank });
+            slots.push(slot);
+        }
+        refill(&mut room.runs, 0.0, room.slots.len());
+        let bound = preemptive_and_runs(&order[start..], &tails[first_tail..], &mut room.runs);
+        prospect.machines.push(bound.max(now.free[machine]));
+        for (&slot, &before) in slots[start..].iter().zip(&room.runs) {
+            runs[slot as usize] = before;
+        }
+        starts.push([order.len(), tails.len()]);
+    }
+}
+
+fn refill(numbers: &mut Vec<f32>, number: f32, count: usize) {
+    numbers.clear();
+    numbers.resize(count, number);
+}
+
 impl View<'_> {
     /// The bounds as it stands.
     #[must_use]
     pub const fn prospect(&self) -> &Prospect {
-        &self.prospect
+        &self.sight.prospect
+    }
+
+    /// Its memory, for the next view.
+    #[must_use]
+    pub fn close(self) -> Sight {
+        self.sight
     }
 
     /// When a job's next operation would end on a machine that can run it.
@@ -304,7 +371,7 @@ impl View<'_> {
         let ways = &self.outlook.ways[self.outlook.ways_of(operation)];
         let way = ways.iter().find(|way| way.machine as usize == machine);
         let time = way.map_or(0.0, |way| way.time);
-        self.now.arrivals[operation].max(self.now.free[machine]) + time
+        self.sight.now.arrivals[operation].max(self.sight.now.free[machine]) + time
     }
 
     /// When an operation's job would end at best, if it is the next on a machine that can run it.
@@ -316,7 +383,7 @@ impl View<'_> {
     /// When an unplaced operation could start as far as its job goes, and the least time behind it.
     #[must_use]
     pub fn arrival_and_tail(&self, operation: usize) -> (f32, f32) {
-        (self.now.arrivals[operation], self.outlook.steps[operation].tail)
+        (self.sight.now.arrivals[operation], self.outlook.steps[operation].tail)
     }
 
     /// The machines that can run an operation, each with the share of its time.
@@ -328,7 +395,8 @@ impl View<'_> {
     /// The bounds once an operation, the next of its job, is placed on a machine that can run it.
     pub fn after(&mut self, operation: usize, machine: usize) -> &Prospect {
         let end = self.end(operation, machine);
-        let Self { outlook, now, starts, order, tails, runs, prospect, then, then_prospect, room } = self;
+        let Self { outlook, sight } = self;
+        let Sight { now, starts, order, slots, tails, runs, prospect, then, then_prospect, room } = sight;
         then.become_like(now);
         then.free[machine] = end;
         // Bounds that are not known any more.
@@ -352,9 +420,10 @@ impl View<'_> {
             then.ends[job] = end;
         }
         // What could have started on the machine before.
-        let before = &order[starts[machine]..starts[machine + 1]];
-        for waiting in before.iter().take_while(|waiting| waiting.head < end) {
-            let other = outlook.slots[waiting.slot as usize].operation as usize;
+        let before = starts[machine][0]..starts[machine + 1][0];
+        let before = order[before.clone()].iter().zip(&slots[before]);
+        for (_, &slot) in before.take_while(|(waiting, _)| waiting.head < end) {
+            let other = outlook.slots[slot as usize].operation as usize;
             if other != operation {
                 outlook.walk(other, then, &mut moved);
             }
@@ -363,16 +432,12 @@ impl View<'_> {
             if !bound.is_nan() {
                 continue;
             }
-            let range = starts[machine]..starts[machine + 1];
-            room.order.clear();
-            for old in &order[range.clone()] {
-                let head = then.heads[old.slot as usize];
-                if head < f32::INFINITY {
-                    room.order.push(Waiting { head, ..*old });
-                }
-            }
-            insertion_sort(&mut room.order);
-            *bound = preemptive(&mut room.order, &tails[range], &mut room.ends).max(then.free[machine]);
+            let ([start, first_tail], [end, last_tail]) = (starts[machine], starts[machine + 1]);
+            let slots = &slots[start..end];
+            let head = |place: usize| then.heads[slots[place] as usize];
+            let first = line_up(&order[start..end], &mut room.order, head);
+            let waiting = &room.order[first..];
+            *bound = preemptive(waiting, &tails[first_tail..last_tail]).max(then.free[machine]);
         }
         then_prospect.jobs = latest(&then.ends);
         then_prospect
