@@ -8,13 +8,15 @@ use crate::graph::{GraphPolicy, GraphScratch};
 use crate::policy::MakeEngine;
 use niwaki_nn::Engine;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask, Outcome};
+use rayon::prelude::*;
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Schedules that are built together.
 const BATCH: usize = 128;
 
-/// Threads that take steps side by side where they would wait for a device.
+/// Threads that take steps side by side where they would wait for a device; elsewhere as many as there are.
 const THREADS: usize = 8;
 
 /// Schedules that are worth a thread.
@@ -24,7 +26,7 @@ const ENOUGH: usize = 12;
 #[derive(Debug)]
 pub struct Dispatcher<E> {
     policy: GraphPolicy,
-    /// Several where a thread would wait for the device: others go on meanwhile.
+    /// One for each thread that builds schedules: while one waits, for the device or for a few steps that are taken one by one, others go on.
     scratches: Vec<GraphScratch<E>>,
 }
 
@@ -40,8 +42,8 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         make: &MakeEngine<E>,
     ) -> Result<Self, Error> {
         let mut scratches = vec![policy.ready(parameters, make)?];
-        let threads = (lanes / ENOUGH).min(THREADS);
-        while scratches[0].waits() && scratches.len() < threads {
+        let most = if scratches[0].waits() { THREADS } else { rayon::current_num_threads() };
+        while scratches.len() < most.min(lanes / ENOUGH) {
             scratches.push(policy.ready(parameters, make)?);
         }
         Ok(Self { policy, scratches })
@@ -62,7 +64,7 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         &mut self,
         task: &GraphTask,
         how: Decoding,
-        tick: &mut dyn FnMut(usize),
+        tick: &mut (dyn FnMut(usize) + Send),
     ) -> Result<Decoded, Error> {
         let (own, shop) = (self.sizes(), task.sizes());
         if shop.operations > own.operations || (GraphSizes { operations: own.operations, ..shop }) != own {
@@ -83,6 +85,9 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
     }
 }
 
+/// Ways that one thread builds, with its engine.
+type Group<'a, E> = (&'a mut [(&'static str, Choice)], &'a mut GraphScratch<E>);
+
 /// What all ways share.
 struct Search<'a, E> {
     policy: &'a GraphPolicy,
@@ -90,7 +95,7 @@ struct Search<'a, E> {
     task: &'a GraphTask,
     /// Of a whole construction.
     steps: usize,
-    tick: &'a mut dyn FnMut(usize),
+    tick: &'a mut (dyn FnMut(usize) + Send),
 }
 
 impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
@@ -99,24 +104,30 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
         let Self { policy, scratches, task, steps, tick } = self;
         let (policy, task, steps, count) = (*policy, *task, *steps, ways.len());
         let most = count.div_ceil(scratches.len());
-        let mut groups = ways.chunks_mut(most).zip(scratches.iter_mut());
-        let Some((first, scratch)) = groups.next() else { return Ok(()) };
-        let built = thread::scope(|scope| {
-            let others = groups.map(|(ways, scratch)| {
-                scope.spawn(move || {
-                    scratch.move_here()?;
-                    build(policy, scratch, task, steps, ways, &mut || {})
-                })
-            });
-            let others: Vec<_> = others.collect();
-            // The others are about as far.
-            let mut built = vec![build(policy, scratch, task, steps, first, &mut || tick(count))];
-            built.extend(others.into_iter().map(|other| match other.join() {
-                Ok(built) => built,
-                Err(panic) => resume_unwind(panic),
-            }));
-            built
-        });
+        let waits = scratches.iter().any(GraphScratch::waits);
+        let groups = ways.chunks_mut(most).zip(scratches.iter_mut()).enumerate();
+        let tick = Mutex::new(tick);
+        let build = |(place, (ways, scratch)): (usize, Group<'_, E>)| {
+            // The other groups are about as far as the first.
+            let tell = || tick.lock().unwrap_or_else(PoisonError::into_inner)(count);
+            scratch.move_here()?;
+            build(policy, scratch, task, steps, ways, &mut || {
+                if place == 0 {
+                    tell()
+                }
+            })
+        };
+        let built: Vec<Result<GraphLanes, Error>> = if waits {
+            // Threads of their own: those of the pool have work to do.
+            thread::scope(|scope| {
+                let threads: Vec<_> = groups.map(|group| scope.spawn(|| build(group))).collect();
+                let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
+                ended.map(|built| built.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+            })
+        } else {
+            let groups: Vec<_> = groups.collect();
+            groups.into_par_iter().with_max_len(1).map(build).collect()
+        };
         let mut names = ways.iter().map(|(name, _)| *name);
         for building in built {
             let building = building?;

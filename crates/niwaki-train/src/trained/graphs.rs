@@ -210,7 +210,7 @@ impl GraphScheduler {
         &mut self,
         instance: &Instance,
         how: Decoding,
-        tick: &mut dyn FnMut(usize),
+        tick: &mut (dyn FnMut(usize) + Send),
     ) -> Result<(Optimum, Decoded), Error> {
         let Self { trained, kept } = self;
         // The policy never sees the bounds.

@@ -107,7 +107,7 @@ impl Scheduler {
         &mut self,
         instance: &Instance,
         how: Decoding,
-        tick: &mut dyn FnMut(usize),
+        tick: &mut (dyn FnMut(usize) + Send),
     ) -> Result<(Optimum, Decoded), Error> {
         match self {
             Self::Pointer(policy) => policy.schedule(instance, how, tick),
