@@ -40,6 +40,17 @@ pub struct Choosing {
     pub tokens: Index,
 }
 
+/// An input, and what is loaded into it.
+#[derive(Clone, Copy, Debug)]
+pub enum Load<'a, S> {
+    /// As [`Engine::load_scalars`] takes them.
+    Scalars(Value, &'a [S]),
+    /// As [`Engine::load_indices`] takes them.
+    Indices(Index, &'a [i32]),
+    /// As [`Engine::load_mask`] takes it.
+    Mask(Mask, &'a [u8]),
+}
+
 /// A population of members that run one program on one device.
 ///
 /// Outputs are those named when the engine was made; `output` is a position in that list.
@@ -112,6 +123,18 @@ pub trait Engine {
     /// # Errors
     /// If the length is wrong.
     fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()>;
+
+    /// Loads several inputs, on one way where a device is far: each by itself costs more than what it carries.
+    ///
+    /// # Errors
+    /// If a length is wrong or an index is out of bounds.
+    fn load(&mut self, inputs: &[Load<'_, Self::Scalar>]) -> Result<()> {
+        inputs.iter().try_for_each(|input| match *input {
+            Load::Scalars(input, data) => self.load_scalars(input, data),
+            Load::Indices(index, data) => self.load_indices(index, data),
+            Load::Mask(mask, data) => self.load_mask(mask, data),
+        })
+    }
 
     /// Writes a member's flat parameters, `[layout.len()]`.
     ///

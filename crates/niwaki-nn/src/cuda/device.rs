@@ -258,14 +258,33 @@ impl Device {
 
     /// Queues a copy of host values to `at`. They are free again at once: the device reads them from memory of its own.
     pub(crate) fn write<T: Plain>(&self, at: u64, values: &[T]) -> Result<()> {
-        // SAFETY: plain values have no padding, so that all their bytes are initialised.
-        let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+        self.write_together(&[(at, bytes(values))])
+    }
+
+    /// The same for pieces that go to places one behind the other, in order; what lies between them is overwritten, too. They travel together
+    /// where they are small.
+    pub(crate) fn write_together(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
         let mut staging = self.staging.borrow_mut();
         let staging = match &mut *staging {
             Some(staging) => staging,
             none => none.insert(Staging::new()?),
         };
-        staging.write(self, at, bytes)
+        let (Some(&(first, _)), Some(&(last, end))) = (pieces.first(), pieces.last()) else { return Ok(()) };
+        let length = (last - first) as usize + end.len();
+        if pieces.len() == 1 || length > SHARED {
+            return pieces.iter().try_for_each(|&(at, bytes)| staging.write(self, at, bytes));
+        }
+        if length > PART - staging.filled {
+            staging.turn(self)?;
+        }
+        let begins = staging.part * PART + staging.filled;
+        let room = &mut staging.memory.values_mut()[begins..begins + length];
+        for (at, bytes) in pieces {
+            room[(at - first) as usize..][..bytes.len()].copy_from_slice(bytes);
+        }
+        self.send(first, room)?;
+        staging.take(length);
+        Ok(())
     }
 
     /// Copies from `at` to host values after all queued work.
@@ -367,15 +386,25 @@ impl Staging {
         (self.part, self.filled) = (0, 0);
     }
 
+    /// Goes on to the next part, once the device is through with it.
+    fn turn(&mut self, device: &Device) -> Result<()> {
+        device.mark(&self.emptied[self.part])?;
+        self.part = (self.part + 1) % PARTS;
+        self.filled = 0;
+        // Never marked, it is over.
+        self.emptied[self.part].wait()
+    }
+
+    /// Counts bytes as filled; pieces start on a cache line.
+    fn take(&mut self, bytes: usize) {
+        self.filled = (self.filled + bytes).next_multiple_of(64).min(PART);
+    }
+
     /// Copies bytes into free parts and queues their way to `at`.
     fn write(&mut self, device: &Device, mut at: u64, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.filled == PART {
-                device.mark(&self.emptied[self.part])?;
-                self.part = (self.part + 1) % PARTS;
-                self.filled = 0;
-                // Never marked, it is over.
-                self.emptied[self.part].wait()?;
+                self.turn(device)?;
             }
             let (now, later) = bytes.split_at(bytes.len().min(PART - self.filled));
             let begins = self.part * PART + self.filled;
@@ -387,8 +416,7 @@ impl Staging {
                 pieces.for_each(|(to, from)| to.copy_from_slice(from));
             }
             device.send(at, room)?;
-            // Pieces start on a cache line.
-            self.filled = (self.filled + now.len()).next_multiple_of(64).min(PART);
+            self.take(now.len());
             at += now.len() as u64;
             bytes = later;
         }
@@ -401,6 +429,12 @@ impl Staging {
 /// # Safety
 /// Every byte of a value is initialised.
 pub(crate) unsafe trait Plain: Copy {}
+
+/// The bytes of some numbers.
+pub(crate) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: plain values have no padding, so that all their bytes are initialised.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
 
 // SAFETY: numbers have no padding.
 unsafe impl Plain for f32 {}

@@ -3,16 +3,16 @@
 use super::blas::{Blas, Precision};
 use super::chunks::resting;
 use super::compile::{Target, cache_folder};
-use super::device::{Device, Plain};
+use super::device::{Device, bytes};
 use super::extension::Library;
 use super::kernels::Kernels;
 use super::lower::{Lowering, Program, Tools, padded};
 use super::parameters::{Gradient, Parameters};
 use super::pull_back::fetch_outputs;
-use super::session::{Flat, Session, Wanted, check_length, no_items};
+use super::session::{Flat, Inputs, Session, Wanted, check_length, no_items};
 use super::storage::halves;
 use super::update::Update;
-use crate::engine::{Choosing, CotangentFn, Engine, check_members, check_silent};
+use crate::engine::{Choosing, CotangentFn, Engine, Load, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
@@ -213,9 +213,41 @@ impl Cuda {
         Ok(())
     }
 
-    fn load<T: Plain>(&self, name: &str, at: u64, data: &[T], per_item: usize) -> Result<()> {
-        check_length(name, self.members * self.items * per_item, data.len())?;
-        self.device.write(at, data)
+    /// Where an input starts, and what goes there.
+    fn piece<'a>(&self, load: Load<'a, f32>) -> Result<(u64, &'a [u8])> {
+        let inputs = &self.session.as_ref().ok_or_else(no_items)?.inputs;
+        let check = |name: &str, per_item: usize, got: usize| {
+            check_length(name, self.members * self.items * per_item, got)
+        };
+        match load {
+            Load::Scalars(input, data) => {
+                let named = self.graph.inputs().iter().find(|named| named.what == input);
+                let (Some(named), Some(at)) = (named, inputs.scalars[input.position()]) else {
+                    let reason = "the value is computed, not an input".to_owned();
+                    return Err(Error::Unsupported { op: "load_scalars", reason });
+                };
+                check(&named.name, self.graph.shape(input).size(), data.len())?;
+                Ok((at, bytes(data)))
+            }
+            Load::Indices(index, data) => {
+                let IndexSource::Input { name, rows, bound } = &self.graph.index_sources()[index.position()]
+                else {
+                    let reason = "constant indices are part of the program".to_owned();
+                    return Err(Error::Unsupported { op: "load_indices", reason });
+                };
+                if let Some(position) = data.iter().position(|&entry| i64::from(entry) >= *bound as i64) {
+                    let name = name.clone();
+                    return Err(Error::IndexRange { name, position, got: data[position], bound: *bound });
+                }
+                check(name, *rows, data.len())?;
+                Ok((inputs.indices[index.position()], bytes(data)))
+            }
+            Load::Mask(mask, data) => {
+                let named = &self.graph.masks()[mask.position()];
+                check(&named.name, named.what.size(), data.len())?;
+                Ok((inputs.masks[mask.position()], data))
+            }
+        }
     }
 
     /// Works on all items again, because inputs are about to change.
@@ -279,35 +311,21 @@ impl Engine for Cuda {
     }
 
     fn load_scalars(&mut self, input: Value, data: &[f32]) -> Result<()> {
-        self.take_all();
-        let session = self.session.as_ref().ok_or_else(no_items)?;
-        let named = self.graph.inputs().iter().find(|named| named.what == input);
-        let (Some(named), Some(buffer)) = (named, &session.inputs.scalars[input.position()]) else {
-            let reason = "the value is computed, not an input".to_owned();
-            return Err(Error::Unsupported { op: "load_scalars", reason });
-        };
-        self.load(&named.name, buffer.at, data, self.graph.shape(input).size())
+        self.load(&[Load::Scalars(input, data)])
     }
 
     fn load_indices(&mut self, index: Index, data: &[i32]) -> Result<()> {
-        self.take_all();
-        let session = self.session.as_ref().ok_or_else(no_items)?;
-        let IndexSource::Input { name, rows, bound } = &self.graph.index_sources()[index.position()] else {
-            let reason = "constant indices are part of the program".to_owned();
-            return Err(Error::Unsupported { op: "load_indices", reason });
-        };
-        if let Some(position) = data.iter().position(|&entry| i64::from(entry) >= *bound as i64) {
-            let name = name.clone();
-            return Err(Error::IndexRange { name, position, got: data[position], bound: *bound });
-        }
-        self.load(name, session.inputs.indices[index.position()].at, data, *rows)
+        self.load(&[Load::Indices(index, data)])
     }
 
     fn load_mask(&mut self, mask: Mask, data: &[u8]) -> Result<()> {
+        self.load(&[Load::Mask(mask, data)])
+    }
+
+    fn load(&mut self, inputs: &[Load<'_, f32>]) -> Result<()> {
         self.take_all();
-        let session = self.session.as_ref().ok_or_else(no_items)?;
-        let named = &self.graph.masks()[mask.position()];
-        self.load(&named.name, session.inputs.masks[mask.position()].at, data, named.what.size())
+        let pieces = inputs.iter().map(|&load| self.piece(load)).collect::<Result<Vec<_>>>()?;
+        Inputs::write(&self.device, pieces)
     }
 
     fn set_parameters(&mut self, member: usize, flat: &[f32]) -> Result<()> {
@@ -394,9 +412,9 @@ impl Engine for Cuda {
         device.send(chosen.uniforms.at, chosen.host.values())?;
         // The tape writes the tokens of all rows but the first.
         chosen.actions.values_mut().iter_mut().step_by(rows).for_each(|token| *token = beginning);
-        device.send(session.inputs.indices[choosing.tokens.position()].at, chosen.actions.values())?;
+        device.send(session.inputs.indices[choosing.tokens.position()], chosen.actions.values())?;
         chosen.tape.replay(device, blas)?;
-        device.fetch(session.inputs.indices[choosing.actions.position()].at, chosen.actions.values_mut())?;
+        device.fetch(session.inputs.indices[choosing.actions.position()], chosen.actions.values_mut())?;
         device.synchronize()?;
         Ok(Some(chosen.actions.values().to_vec()))
     }

@@ -47,7 +47,7 @@ impl Extended {
             let (at, per_item) = match *answer {
                 Answer::Index(index) => {
                     let rows = graph.index_sources()[index.position()].rows();
-                    (session.inputs.indices[index.position()].at, rows)
+                    (session.inputs.indices[index.position()], rows)
                 }
                 Answer::PerItem(per_item) => {
                     own.push(device.allocate(count * per_item * SCALAR)?);

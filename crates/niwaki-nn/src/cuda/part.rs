@@ -140,26 +140,26 @@ impl Part {
         device.write(self.picks.at, &picks)?;
         self.copies.own(device, shares)?;
         let mut tape = Tape::default();
-        let mut copy = |from: &Buffer, to: &Buffer, bytes: usize| {
+        let mut copy = |from: u64, to: u64, bytes: usize| {
             let words = bytes.is_multiple_of(SCALAR);
             let (name, size) = if words { ("pick_words", bytes / SCALAR) } else { ("pick_bytes", bytes) };
-            let arguments = arguments![from.at, to.at, self.picks.at, size];
+            let arguments = arguments![from, to, self.picks.at, size];
             tape.kernel("items", kernels.get(ITEMS, name)?, (picks.len(), 1, 1), 256, 0, arguments)
         };
         for named in graph.inputs() {
             let place = named.what.position();
-            if let (Some(from), Some(to)) = (&whole.scalars[place], &self.inputs.scalars[place]) {
+            if let (Some(from), Some(to)) = (whole.scalars[place], self.inputs.scalars[place]) {
                 copy(from, to, graph.shape(named.what).size() * SCALAR)?;
             }
         }
         for (place, source) in graph.index_sources().iter().enumerate() {
             // Constants stand there already.
             if let IndexSource::Input { rows, .. } = source {
-                copy(&whole.indices[place], &self.inputs.indices[place], rows * SCALAR)?;
+                copy(whole.indices[place], self.inputs.indices[place], rows * SCALAR)?;
             }
         }
         for (place, mask) in graph.masks().iter().enumerate() {
-            copy(&whole.masks[place], &self.inputs.masks[place], mask.what.size())?;
+            copy(whole.masks[place], self.inputs.masks[place], mask.what.size())?;
         }
         tape.run(device)
     }

@@ -21,33 +21,62 @@ use std::ops::Range;
 /// Members from which on a cohort runs in two passes: each then fills the device.
 const LARGE: usize = 128;
 
-/// Device copies of a program's inputs, for all members.
+/// Bytes of which every input starts on a multiple.
+const ALIGNED: usize = 256;
+
+/// Device copies of a program's inputs, for all members: where each starts. They lie side by side, constants last.
 pub(super) struct Inputs {
     /// By position of the value; `None` for values that are computed.
-    pub(super) scalars: Vec<Option<Buffer>>,
+    pub(super) scalars: Vec<Option<u64>>,
     /// By position of the index; constants are repeated for every item.
-    pub(super) indices: Vec<Buffer>,
+    pub(super) indices: Vec<u64>,
     /// By position of the mask.
-    pub(super) masks: Vec<Buffer>,
+    pub(super) masks: Vec<u64>,
+    _room: Buffer,
 }
 
 impl Inputs {
     pub(super) fn new(device: &Device, graph: &Graph, count: usize) -> Result<Self> {
-        let mut scalars: Vec<Option<Buffer>> = (0..graph.values()).map(|_| None).collect();
+        let mut room = 0;
+        let mut take = |bytes: usize| {
+            let at = room as u64;
+            room += (count * bytes).next_multiple_of(ALIGNED);
+            at
+        };
+        let mut scalars = vec![None; graph.values()];
         for input in graph.inputs() {
-            let bytes = count * graph.shape(input.what).size() * SCALAR;
-            scalars[input.what.position()] = Some(device.allocate(bytes)?);
+            scalars[input.what.position()] = Some(take(graph.shape(input.what).size() * SCALAR));
         }
-        let mut indices = Vec::new();
-        for source in graph.index_sources() {
-            let buffer = device.allocate(count * source.rows() * SCALAR)?;
-            if let IndexSource::Constant(entries) = source {
-                device.write(buffer.at, &entries.repeat(count))?;
+        let masks: Vec<u64> = graph.masks().iter().map(|mask| take(mask.what.size())).collect();
+        let mut indices = vec![0; graph.index_sources().len()];
+        let is_constant = |source: &IndexSource| matches!(source, IndexSource::Constant(_));
+        for constant in [false, true] {
+            for (at, source) in indices.iter_mut().zip(graph.index_sources()) {
+                if is_constant(source) == constant {
+                    *at = take(source.rows() * SCALAR);
+                }
             }
-            indices.push(buffer);
         }
-        let masks = graph.masks().iter().map(|mask| device.allocate(count * mask.what.size()));
-        Ok(Self { scalars, indices, masks: masks.collect::<Result<_>>()? })
+        let room = device.allocate(room)?;
+        let placed = |at: Vec<u64>| at.into_iter().map(|at| room.at + at).collect::<Vec<u64>>();
+        let (indices, masks) = (placed(indices), placed(masks));
+        for (&at, source) in indices.iter().zip(graph.index_sources()) {
+            if let IndexSource::Constant(entries) = source {
+                device.write(at, &entries.repeat(count))?;
+            }
+        }
+        let scalars = scalars.into_iter().map(|at: Option<u64>| at.map(|at| room.at + at)).collect();
+        Ok(Self { scalars, indices, masks, _room: room })
+    }
+
+    /// Copies pieces of host memory to where inputs start; those that lie side by side go together.
+    pub(super) fn write(device: &Device, mut pieces: Vec<(u64, &[u8])>) -> Result<()> {
+        pieces.sort_unstable_by_key(|&(at, _)| at);
+        let end = |(at, bytes): &(u64, &[u8])| at + bytes.len() as u64;
+        let side_by_side = |one: &(u64, &[u8]), next: &(u64, &[u8])| {
+            next.0 >= end(one) && next.0 - end(one) < ALIGNED as u64
+        };
+        pieces.chunk_by(side_by_side).try_for_each(|pieces| device.write_together(pieces))
     }
 }
 
@@ -166,9 +195,9 @@ pub(super) fn addresses(
 ) -> Addresses {
     let skip = members.start * items;
     let values = (0..graph.values()).map(|position| {
-        inputs.scalars[position].as_ref().map_or(0, |buffer| {
+        inputs.scalars[position].map_or(0, |at| {
             let named = graph.inputs().iter().find(|input| input.what.position() == position);
-            buffer.at + named.map_or(0, |input| skip * graph.shape(input.what).size() * SCALAR) as u64
+            at + named.map_or(0, |input| skip * graph.shape(input.what).size() * SCALAR) as u64
         })
     });
     let integers = graph.index_sources().iter().zip(&inputs.indices);
@@ -183,10 +212,8 @@ pub(super) fn addresses(
         squares: flat.squares.map(|at| at + (members.start * chunks(length) * size_of::<f64>()) as u64),
         live: flat.live.map(|at| at + (members.start * chunks(length)) as u64),
         inputs: values.collect(),
-        indices: integers
-            .map(|(source, buffer)| buffer.at + (skip * source.rows() * SCALAR) as u64)
-            .collect(),
-        masks: masks.map(|(mask, buffer)| buffer.at + (skip * mask.what.size()) as u64).collect(),
+        indices: integers.map(|(source, at)| at + (skip * source.rows() * SCALAR) as u64).collect(),
+        masks: masks.map(|(mask, at)| at + (skip * mask.what.size()) as u64).collect(),
         ..Addresses::default()
     }
 }

@@ -13,7 +13,7 @@ use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Engine, Graph, Index, Mask, Value, initialise, log_softmax};
+use niwaki_nn::{Engine, Graph, Index, Load, Mask, Value, initialise, log_softmax};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 use states::States;
@@ -64,18 +64,19 @@ impl GraphInputs {
     }
 
     fn load<E: Engine<Scalar = f32>>(&self, engine: &mut E, states: &States) -> niwaki_nn::Result<()> {
-        engine.load_scalars(self.operations, &states.operations)?;
-        engine.load_scalars(self.machines, &states.machines)?;
-        engine.load_scalars(self.times, &states.times)?;
-        if let Some(pairs) = self.pairs {
-            engine.load_scalars(pairs, &states.pairs)?;
-        }
-        engine.load_mask(self.arcs, &states.arcs)?;
-        engine.load_mask(self.own_operations, &states.own_operations)?;
-        engine.load_mask(self.own_machines, &states.own_machines)?;
-        engine.load_indices(self.neighbours, &states.neighbours)?;
-        engine.load_indices(self.next, &states.next)?;
-        engine.load_mask(self.open, &states.open)
+        let mut all = vec![
+            Load::Scalars(self.operations, &states.operations),
+            Load::Scalars(self.machines, &states.machines),
+            Load::Scalars(self.times, &states.times),
+            Load::Mask(self.arcs, &states.arcs),
+            Load::Mask(self.own_operations, &states.own_operations),
+            Load::Mask(self.own_machines, &states.own_machines),
+            Load::Indices(self.neighbours, &states.neighbours),
+            Load::Indices(self.next, &states.next),
+            Load::Mask(self.open, &states.open),
+        ];
+        all.extend(self.pairs.map(|pairs| Load::Scalars(pairs, &states.pairs)));
+        engine.load(&all)
     }
 }
 
