@@ -17,10 +17,10 @@ use std::thread;
 const BATCH: usize = 128;
 
 /// Threads that take steps side by side where they would wait for a device; elsewhere as many as there are.
-const THREADS: usize = 8;
+const THREADS: usize = 16;
 
 /// Schedules that are worth a thread.
-const ENOUGH: usize = 12;
+const ENOUGH: usize = 6;
 
 /// A policy with its parameters on a device, which schedules one shop after the other.
 #[derive(Debug)]
