@@ -9,11 +9,12 @@ use super::Real;
 use super::product::{Matrix, PANEL, product};
 use niwaki_simd::{Level, level, vectorised};
 use std::hint::black_box;
+use std::ops::Range;
 
 /// Scalars of a register of f32; f64 takes two.
 const PART: usize = 16;
 /// Columns of a panel.
-const WIDTH: usize = 4 * PART;
+pub(crate) const WIDTH: usize = 4 * PART;
 /// Rows of the largest tile: 6 × 4 registers of sums leave 8 for the factors.
 pub(crate) const ROWS: usize = 6;
 /// Rows that [`add_outer`] sums in one run: with [`WIDTH`] columns they fit the first cache.
@@ -89,13 +90,15 @@ pub(crate) fn multiply<F: Real>(
 ) {
     for (first, rows) in tiles(m) {
         let place = |row: usize| [(first + row) * left.row_stride, (first + row) * stride];
-        multiply_tile([rows, k, n], place, (left.data, left.column_stride), right, out, add);
+        multiply_tile([rows, k, n], 0..n, place, (left.data, left.column_stride), right, out, add);
     }
 }
 
-/// The listed rows of `out[_, n] = left[_, k] · right[k, n]`, with `right` in panels, and no others.
+/// The listed rows of `out[_, n] = left[_, k] · right[k, n]`, with `right` in panels, and no others; of them the panels that begin in some
+/// columns.
 pub(crate) fn multiply_listed<F: Real>(
     [k, n]: [usize; 2],
+    columns: Range<usize>,
     listed: &[u32],
     left: &[F],
     right: &[F],
@@ -103,13 +106,14 @@ pub(crate) fn multiply_listed<F: Real>(
 ) {
     for listed in listed.chunks(ROWS) {
         let place = |row: usize| [listed[row] as usize * k, listed[row] as usize * n];
-        multiply_tile([listed.len(), k, n], place, (left, 1), right, out, false);
+        multiply_tile([listed.len(), k, n], columns.clone(), place, (left, 1), right, out, false);
     }
 }
 
 /// At most [`ROWS`] rows of a product; `place` says where a row starts in `left`, whose columns are so far apart, and in `out`.
 fn multiply_tile<F: Real>(
     [rows, k, n]: [usize; 3],
+    within: Range<usize>,
     place: impl Fn(usize) -> [usize; 2],
     (left, apart): (&[F], usize),
     right: &[F],
@@ -124,7 +128,7 @@ fn multiply_tile<F: Real>(
     for start in (0..k).step_by(PANEL) {
         let depth = PANEL.min(k - start);
         let left = Left { data: left, rows: from.map(|from| from + start * apart), apart };
-        for (column, columns, padded) in panels(n) {
+        for (column, columns, padded) in panels(n).filter(|(column, ..)| within.contains(column)) {
             let panel = &right[column * k + start * padded..][..depth * padded];
             let to = to.map(|to| to + column);
             // SAFETY: `used` says that the machine has the features.

@@ -101,6 +101,17 @@ impl Pairs {
             |row: usize| next(row).try_into().ok().map(|at: u32| (row / jobs * operations) as u32 + at);
         jobs_open.filter_map(read).collect()
     }
+
+    /// The rows of the machines that open pairs read.
+    pub(crate) fn machines_read<F: Real>(&self, block: &Block<'_, F>) -> Vec<u32> {
+        let Sizes { machines, jobs, .. } = self.sizes(block.graph);
+        let mut read = Vec::new();
+        for (state, open) in block.mask(self.open).chunks_exact(jobs * machines).enumerate() {
+            let on = |machine: &usize| open.iter().skip(*machine).step_by(machines).any(|&open| open != 0);
+            read.extend((0..machines).filter(on).map(|machine| (state * machines + machine) as u32));
+        }
+        read
+    }
 }
 
 impl Operation for Pairs {

@@ -75,6 +75,36 @@ impl Surround {
     }
 }
 
+impl Surround {
+    /// The rows of the operations' own part that are read.
+    pub(crate) fn own_read<F: Real>(&self, block: &Block<'_, F>) -> Vec<u32> {
+        let neighbours = block.index(self.neighbours);
+        let rows = block.graph.shape(self.own).rows * block.items();
+        (0..rows).filter(|&row| neighbours(row) >= 0).map(|row| row as u32).collect()
+    }
+
+    /// The rows of what stands beside operations that are read: of what an operation gives the one before it, and of what it gives the one
+    /// after it.
+    pub(crate) fn beside_read<F: Real>(&self, block: &Block<'_, F>) -> [Vec<u32>; 2] {
+        let operations = self.sizes(block.graph).operations;
+        let neighbours = block.index(self.neighbours);
+        let rows = block.graph.shape(self.own).rows * block.items();
+        let (mut after, mut before) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for first in (0..rows).step_by(operations.max(1)) {
+            for row in first..first + operations {
+                let bits = neighbours(row);
+                if bits >= 0 && bits & AFTER != 0 && row + 1 < first + operations {
+                    after.push(row as u32 + 1);
+                }
+                if bits >= 0 && bits & BEFORE != 0 && row > first {
+                    before.push(row as u32 - 1);
+                }
+            }
+        }
+        [after, before]
+    }
+}
+
 impl Operation for Surround {
     fn name(&self) -> &'static str {
         "surround"

@@ -96,6 +96,15 @@ impl AttendArcs {
     }
 }
 
+impl AttendArcs {
+    /// The rows of operations that are read: those with arcs.
+    pub(crate) fn operations_read<F: Real>(&self, block: &Block<'_, F>) -> Vec<u32> {
+        let rows = block.mask(self.arcs.present).chunks_exact(self.sizes(block.graph).machines);
+        let with_arcs = (0..).zip(rows).filter(|(_, arcs)| arcs.iter().any(|&arc| arc != 0));
+        with_arcs.map(|(row, _)| row).collect()
+    }
+}
+
 impl Operation for AttendArcs {
     fn name(&self) -> &'static str {
         "arcs"

@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::ops::{Activation, OnCpu, Op};
 use crate::plan::Backward;
 use niwaki_simd::vectorised;
+use std::ops::Range;
 
 impl OnCpu for Linear {
     fn scratch(&self, _: &Graph) -> usize {
@@ -114,33 +115,59 @@ impl Linear {
     /// whether there are such rows.
     fn forward_apart<F: Real>(&self, block: &mut Block<'_, F>, weight: Weight<'_, F>) -> bool {
         let Self { input, bias, activation, output, .. } = *self;
-        let shape = [input, output].map(|value| block.graph.shape(value).width);
+        let [inner, outer] = [input, output].map(|value| block.graph.shape(value).width);
         let (x, y, bias) = (block.value(input), block.result(output), bias.map(|bias| block.parameter(bias)));
-        let mut work = |rows: &[u32]| {
-            weight.product_listed(shape, rows, x, y);
-            if bias.is_some() || activation != Activation::None {
-                let [_, outer] = shape;
-                runs(rows).for_each(|run| activate(&mut y[scale_range(&run, outer)], bias, activation, None));
+        let plain = bias.is_none() && activation == Activation::None;
+        let parts = if plain { self.read(block) } else { Vec::new() };
+        if !parts.is_empty() && parts.iter().all(|(columns, _)| weight.cuts_at(columns.start)) {
+            for (columns, rows) in parts {
+                weight.product_listed([inner, outer], columns, &rows, x, y);
             }
-        };
-        if let Some(Op::Pairs(pairs)) = block.only_reader(output)
-            && pairs.operations == output
-        {
-            work(&pairs.operations_read(block));
             return true;
         }
         if !block.apart(input).is_known() {
-            look_for_zeros(x, shape[0], block.apart(input));
+            look_for_zeros(x, inner, block.apart(input));
         }
         if !block.apart(input).leaves_out() {
             return false;
         }
         let apart = std::mem::take(block.apart(input));
-        work(apart.rows());
-        apart.fill(y);
+        weight.product_listed([inner, outer], 0..outer, apart.rows(), x, y);
+        if !plain {
+            let runs = runs(apart.rows());
+            runs.for_each(|run| activate(&mut y[scale_range(&run, outer)], bias, activation, None));
+        }
+        // Another linear op will not look at rows that are like one.
+        if !matches!(block.only_reader(output), Some(Op::Linear(next)) if next.residual.is_none()) {
+            apart.fill(y);
+        }
         block.apart(output).become_like(&apart);
         *block.apart(input) = apart;
         true
+    }
+
+    /// Columns of the result with the rows of them that somebody reads, where one op is known to read no others.
+    fn read<F: Real>(&self, block: &Block<'_, F>) -> Vec<(Range<usize>, Vec<u32>)> {
+        let width = block.graph.shape(self.output).width;
+        match block.only_reader(self.output) {
+            Some(Op::Pairs(pairs)) if pairs.operations == self.output => {
+                vec![(0..width, pairs.operations_read(block))]
+            }
+            Some(Op::Pairs(pairs)) if pairs.machines == self.output => {
+                vec![(0..width, pairs.machines_read(block))]
+            }
+            Some(Op::Surround(surround)) if surround.own == self.output => {
+                vec![(0..width, surround.own_read(block))]
+            }
+            Some(Op::Surround(surround)) if surround.beside == self.output => {
+                let [after, before] = surround.beside_read(block);
+                vec![(0..width / 2, after), (width / 2..width, before)]
+            }
+            Some(Op::Arcs(attend)) if attend.arcs.operations == self.output => {
+                vec![(0..width, attend.operations_read(block))]
+            }
+            _ => Vec::new(),
+        }
     }
 }
 
@@ -176,6 +203,74 @@ mod tests {
             for (place, together) in all.chunks_exact(outer).enumerate() {
                 assert_eq!(run(place..place + 1), together, "row {place}");
             }
+        }
+    }
+
+    #[test]
+    fn rows_that_nobody_reads_are_left_out_and_change_nothing() {
+        // Two states of five operations, two machines and three jobs; the second operation of the first state is over. A training pass
+        // computes all rows. Widths of whole panels, and others.
+        let (states, operations, machines, jobs) = (2, 5, 2, 3);
+        for width in [64, 20] {
+            let mut graph = Graph::new();
+            let (of, on) = (
+                graph.scalars("of", states * operations, width),
+                graph.scalars("on", states * machines, width),
+            );
+            let times = graph.scalars("times", states * operations, machines);
+            let arcs = graph.mask("arcs", states * operations, machines);
+            let (neighbours, next) = (
+                graph.indices("beside", states * operations, 4),
+                graph.indices("next", states * jobs, operations),
+            );
+            let open = graph.mask("open", states, jobs * machines);
+            let mut number = 0;
+            let mut linear = |graph: &mut Graph, from, outer: usize| {
+                number += 1;
+                let init = Init::Linear { fan_in: width };
+                let weight = graph.param(&format!("weight {number}"), &[width, outer], init).unwrap();
+                graph.linear(from, weight, None, Activation::None).unwrap()
+            };
+            let vector = |graph: &mut Graph, name: &str| {
+                graph.param(name, &[width], Init::Linear { fan_in: width }).unwrap()
+            };
+            let arcs_of = crate::Arcs {
+                operations: linear(&mut graph, of, width),
+                machines: linear(&mut graph, on, width),
+                times,
+                along: vector(&mut graph, "along"),
+                source: vector(&mut graph, "source"),
+                target: vector(&mut graph, "target"),
+                present: arcs,
+            };
+            let attended = graph.attend_arcs(arcs_of).unwrap();
+            let own = linear(&mut graph, of, width);
+            let beside = linear(&mut graph, of, 2 * width);
+            let reach = linear(&mut graph, attended, width);
+            let around = graph.surround(own, beside, reach, arcs, neighbours).unwrap();
+            let around = graph.activate(around, Activation::Elu);
+            let state = graph.pool(attended, machines, None, crate::Pooling::Mean).unwrap();
+            let parts = [around, attended, state].map(|part| linear(&mut graph, part, width));
+            let pairs = graph.pairs(parts[0], parts[1], parts[2], next, open).unwrap();
+            let last = linear(&mut graph, pairs, width);
+            let mut engine = Cpu::<f32>::new(&graph, &[last], 1);
+            engine.set_items(1).unwrap();
+            engine.set_parameters(0, &crate::initialise(graph.layout(), 7)).unwrap();
+            let noise = |count: usize| (0..count).map(|at| (at as f32 * 0.7).sin()).collect::<Vec<f32>>();
+            let mut rows = noise(states * operations * width);
+            rows[width..2 * width].fill(0.0);
+            engine.load_scalars(of, &rows).unwrap();
+            engine.load_scalars(on, &noise(states * machines * width)).unwrap();
+            engine.load_scalars(times, &noise(states * operations * machines)).unwrap();
+            engine.load_mask(arcs, &[1, 0, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1]).unwrap();
+            engine.load_indices(neighbours, &[0, -1, 2, 3, 1, 2, 1, 0, 2, 1]).unwrap();
+            engine.load_indices(next, &[0, 2, -1, 1, -1, 3]).unwrap();
+            engine.load_mask(open, &[1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+            engine.forward().unwrap();
+            let some = engine.output(0, 0).to_vec();
+            engine.pull_back(&|_, _, cotangents| cotangents.iter_mut().for_each(|d| d.fill(0.0))).unwrap();
+            assert_eq!(some, engine.output(0, 0), "width {width}");
+            assert!(some.iter().any(|&value| value != 0.0) && some.iter().all(|value| value.is_finite()));
         }
     }
 }

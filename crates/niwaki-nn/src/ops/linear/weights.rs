@@ -7,6 +7,7 @@ use crate::cpu::{Buffer, Real};
 use crate::graph::Graph;
 use crate::ops::Op;
 use crate::plan::Plan;
+use std::ops::Range;
 
 /// A weight as the right factor of a product.
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +41,31 @@ impl<F: Real> Weight<'_, F> {
         }
     }
 
-    /// The listed rows of `out[_, n] = left[_, k] · self[k, n]`, all row-major without gaps.
-    pub(super) fn product_listed(self, [k, n]: [usize; 2], rows: &[u32], left: &[F], out: &mut [F]) {
+    /// Whether a product can begin at a column.
+    pub(super) fn cuts_at(&self, column: usize) -> bool {
+        matches!(self, Self::Plain(_)) || column.is_multiple_of(panels::WIDTH)
+    }
+
+    /// Some columns of the listed rows of `out[_, n] = left[_, k] · self[k, n]`, all row-major without gaps. They begin where the product
+    /// can, and end there or at the last column.
+    pub(super) fn product_listed(
+        self,
+        [k, n]: [usize; 2],
+        columns: Range<usize>,
+        rows: &[u32],
+        left: &[F],
+        out: &mut [F],
+    ) {
         match self {
             Self::Plain(right) => {
                 for run in runs(rows) {
-                    let (left, out) = (Matrix::rows(&left[run.start * k..], k), &mut out[run.start * n..]);
-                    product([run.len(), k, n], left, right, out, n, false);
+                    let left = Matrix::rows(&left[run.start * k..], k);
+                    let (right, out) =
+                        (right.from(0, columns.start), &mut out[run.start * n + columns.start..]);
+                    product([run.len(), k, columns.len()], left, right, out, n, false);
                 }
             }
-            Self::Panels(right) => panels::multiply_listed([k, n], rows, left, right, out),
+            Self::Panels(right) => panels::multiply_listed([k, n], columns, rows, left, right, out),
         }
     }
 }
