@@ -4,11 +4,14 @@ extern "C" __global__ void pool_forward(const float* in, const unsigned char* ma
   ENTRY
   float sum = 0.f;
   int count = 0;
+  // What does not count is read nevertheless, so that nothing waits for the mask.
+#pragma unroll 8
   for (int j = 0; j < group; ++j) {
     const long row = (long)r * group + j;
-    if (mask && !mask[row]) continue;
-    sum += in[row * width + c];
-    ++count;
+    const float x = in[row * width + c];
+    const bool counts = !mask || mask[row];
+    sum += counts ? x : 0.f;
+    count += counts;
   }
   out[r * width + c] = mean ? (count ? sum / count : 0.f) : sum;
 }

@@ -46,6 +46,19 @@ __device__ __forceinline__ float block_sum(float x) {
   _Pragma("unroll") for (int c = 0; c < COLUMNS_; ++c) \
     if (lane + 32 * c < ARCS_WIDTH)
 
+// Each lane has a part of 2 HOP sums; gives it the whole of the one that has its number. They are added as warp_sum adds one, but a lane hands
+// on the half of them that it will not have.
+template <int HOP> __device__ __forceinline__ float sum_of_mine(float (&parts)[32]) {
+  const bool upper = threadIdx.x & HOP;
+#pragma unroll
+  for (int j = 0; j < HOP; ++j) {
+    const float mine = upper ? parts[j + HOP] : parts[j], other = upper ? parts[j] : parts[j + HOP];
+    parts[j] = mine + __shfl_xor_sync(~0u, other, HOP);
+  }
+  if constexpr (HOP > 1) return sum_of_mine<HOP / 2>(parts);
+  return parts[0];
+}
+
 // A warp has a row. Operations come 32 at a time: a lane has the weight of one of them, and then some columns of their sum, which
 // shrinks where a higher score follows.
 extern "C" __global__ void __launch_bounds__(128)
@@ -73,16 +86,14 @@ extern "C" __global__ void __launch_bounds__(128)
     if (!__ballot_sync(~0u, arc)) continue;
     const float time = arc ? times[ARC(o)] : 0.f;
     const float* block = of + (s * operations + first) * ARCS_WIDTH + lane;
-    float z = 0.f;
-#pragma unroll 8
+    float dots[32];
+#pragma unroll
     for (int j = 0; j < 32; ++j) {
       const float* row = block + min(j, last) * ARCS_WIDTH;
-      float dot = 0.f;
-      EACH_COLUMN dot = fmaf(v[c], row[32 * c], dot);
-      dot = warp_sum(dot);
-      if (lane == j) z = dot;
+      dots[j] = 0.f;
+      EACH_COLUMN dots[j] = fmaf(v[c], row[32 * c], dots[j]);
     }
-    z = leaky(z + time * unit + score);
+    const float z = leaky(sum_of_mine<16>(dots) + time * unit + score);
     const float higher = fmaxf(top, warp_max(arc ? z : top)), shrink = expf(top - higher);
     const float e = arc ? expf(z - higher) : 0.f;
     top = higher;

@@ -83,6 +83,9 @@ impl OnCuda for Linear {
 
 const NARROW: usize = 8;
 
+/// Rows of a narrow product that leave most of a device idle in blocks of [`ROWS_PER_SUM`].
+const FEW_ROWS: usize = 4096;
+
 /// Inputs that a narrow product may have: its weights fit 48 KB of shared memory.
 const NARROW_INPUT: usize = 1536;
 
@@ -162,6 +165,8 @@ impl Lowering<'_> {
         let length = self.length();
         let residual = linear.residual.map(|residual| self.view(residual)).transpose()?.map(|view| view.at);
         if self.is_narrow(linear) {
+            // Few where there are few: a block's warps have one each.
+            let per_block = if x.rows <= FEW_ROWS { 8 } else { ROWS_PER_SUM };
             let arguments = arguments![
                 x.at,
                 x.pitch,
@@ -173,9 +178,10 @@ impl Lowering<'_> {
                 x.rows_per_member,
                 x.width,
                 y.width,
-                x.half
+                x.half,
+                per_block
             ];
-            let grid = (x.rows_per_member.div_ceil(ROWS_PER_SUM), self.addresses.members, 1);
+            let grid = (x.rows_per_member.div_ceil(per_block), self.addresses.members, 1);
             let (name, outs) = if y.width <= 4 { ("narrow_forward_4", 4) } else { ("narrow_forward_8", 8) };
             let shared = (x.width * outs * SCALAR) as u32;
             return self.launch("linear", (self.mixed(KERNELS), name), grid, 256, shared, arguments);

@@ -56,14 +56,14 @@ extern "C" __global__ void to_bf16_fours(const float* from, long stride, long pi
 }
 
 // A product with few outputs (a head), N of them at most: the member's weights [in, out] in shared memory, a warp per
-// row, 64 rows of one member per block.
+// row; blocks of one member's rows, backward 64 of them.
 template <int N>
 __device__ __forceinline__ void narrow_forward(const ARRAY* x, long x_pitch, const float* weight, const float* bias,
                                                long stride, float* out, long out_pitch, int rows_per_member, int in,
-                                               int outs, int half) {
+                                               int outs, int half, int per_block) {
   extern __shared__ float w[];  // [in][N]
   const int member = blockIdx.y, lane = threadIdx.x & 31;
-  const int first = blockIdx.x * 64, last = min(first + 64, rows_per_member);
+  const int first = blockIdx.x * per_block, last = min(first + per_block, rows_per_member);
   for (int e = threadIdx.x; e < in * N; e += 256) {
     const int n = e % N;
     w[e] = n < outs ? weight[member * stride + (long)(e / N) * outs + n] : 0.f;
@@ -140,8 +140,8 @@ __device__ __forceinline__ void narrow_backward(const ARRAY* x, const float* dz,
 #define NARROW(N)                                                                                                        \
   extern "C" __global__ void __launch_bounds__(256) narrow_forward_##N(                                                 \
       const ARRAY* x, long x_pitch, const float* weight, const float* bias, long stride, float* out, long out_pitch,    \
-      int rows_per_member, int in, int outs, int half) {                                                                \
-    narrow_forward<N>(x, x_pitch, weight, bias, stride, out, out_pitch, rows_per_member, in, outs, half);               \
+      int rows_per_member, int in, int outs, int half, int per_block) {                                                 \
+    narrow_forward<N>(x, x_pitch, weight, bias, stride, out, out_pitch, rows_per_member, in, outs, half, per_block);    \
   }                                                                                                                     \
   extern "C" __global__ void __launch_bounds__(128) narrow_backward_##N(                                                \
       const ARRAY* x, const float* dz, const float* weight, long stride, ARRAY* dx, int add, float* partial,            \
