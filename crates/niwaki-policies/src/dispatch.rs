@@ -16,7 +16,7 @@ use std::thread;
 /// Schedules that are built together.
 const BATCH: usize = 128;
 
-/// Threads that take steps side by side where they would wait for a device; elsewhere as many as there are.
+/// Most threads that take steps side by side where they wait for a device, which they do awake; elsewhere as many as there are.
 const THREADS: usize = 16;
 
 /// Schedules that are worth a thread.
@@ -42,7 +42,7 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         make: &MakeEngine<E>,
     ) -> Result<Self, Error> {
         let mut scratches = vec![policy.ready(parameters, make)?];
-        let most = if scratches[0].waits() { THREADS } else { rayon::current_num_threads() };
+        let most = if scratches[0].waits() { THREADS } else { usize::MAX }.min(rayon::current_num_threads());
         while scratches.len() < most.min(lanes / ENOUGH) {
             scratches.push(policy.ready(parameters, make)?);
         }
