@@ -9,9 +9,7 @@ use crate::policy::MakeEngine;
 use niwaki_nn::Engine;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask, Outcome};
 use rayon::prelude::*;
-use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// Schedules that are built together.
 const BATCH: usize = 128;
@@ -104,8 +102,7 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
         let Self { policy, scratches, task, steps, tick } = self;
         let (policy, task, steps, count) = (*policy, *task, *steps, ways.len());
         let most = count.div_ceil(scratches.len());
-        let waits = scratches.iter().any(GraphScratch::waits);
-        let groups = ways.chunks_mut(most).zip(scratches.iter_mut()).enumerate();
+        let groups: Vec<_> = ways.chunks_mut(most).zip(scratches.iter_mut()).enumerate().collect();
         let tick = Mutex::new(tick);
         let build = |(place, (ways, scratch)): (usize, Group<'_, E>)| {
             // The other groups are about as far as the first.
@@ -117,17 +114,8 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
                 }
             })
         };
-        let built: Vec<Result<GraphLanes, Error>> = if waits {
-            // Threads of their own: those of the pool have work to do.
-            thread::scope(|scope| {
-                let threads: Vec<_> = groups.map(|group| scope.spawn(|| build(group))).collect();
-                let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
-                ended.map(|built| built.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-            })
-        } else {
-            let groups: Vec<_> = groups.collect();
-            groups.into_par_iter().with_max_len(1).map(build).collect()
-        };
+        let built: Vec<Result<GraphLanes, Error>> =
+            groups.into_par_iter().with_max_len(1).map(build).collect();
         let mut names = ways.iter().map(|(name, _)| *name);
         for building in built {
             let building = building?;
