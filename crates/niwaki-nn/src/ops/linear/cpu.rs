@@ -111,13 +111,18 @@ vectorised! {
 }
 
 impl Linear {
+    /// Whether it is a product and nothing else but a residual.
+    fn is_plain(&self) -> bool {
+        self.bias.is_none() && self.activation == Activation::None
+    }
+
     /// Its rows, but for those that nobody reads and those that are like another. Rows have the bits that they have among all. Returns
     /// whether there are such rows.
     fn forward_apart<F: Real>(&self, block: &mut Block<'_, F>, weight: Weight<'_, F>) -> bool {
         let Self { input, bias, activation, output, .. } = *self;
         let [inner, outer] = [input, output].map(|value| block.graph.shape(value).width);
         let (x, y, bias) = (block.value(input), block.result(output), bias.map(|bias| block.parameter(bias)));
-        let plain = bias.is_none() && activation == Activation::None;
+        let plain = self.is_plain();
         let parts = if plain { self.read(block) } else { Vec::new() };
         if !parts.is_empty() && parts.iter().all(|(columns, _)| weight.cuts_at(columns.start)) {
             for (columns, rows) in parts {
@@ -137,8 +142,9 @@ impl Linear {
             let runs = runs(apart.rows());
             runs.for_each(|run| activate(&mut y[scale_range(&run, outer)], bias, activation, None));
         }
-        // Another linear op will not look at rows that are like one.
-        if !matches!(block.only_reader(output), Some(Op::Linear(next)) if next.residual.is_none()) {
+        // Another linear op will not look at rows that are like one, unless it goes by what is read of its own result.
+        let skips = |next: &Linear| next.residual.is_none() && !next.is_plain();
+        if !matches!(block.only_reader(output), Some(Op::Linear(next)) if skips(next)) {
             apart.fill(y);
         }
         block.apart(output).become_like(&apart);
@@ -208,7 +214,8 @@ mod tests {
 
     #[test]
     fn rows_that_nobody_reads_are_left_out_and_change_nothing() {
-        // Two states of five operations, two machines and three jobs; the second operation of the first state is over. A training pass
+        // Two states of five operations, two machines and three jobs; the second operation of the first state is over, and that of the
+        // second state shows zeros too, but has arcs. A training pass
         // computes all rows. Widths of whole panels, and others.
         let (states, operations, machines, jobs) = (2, 5, 2, 3);
         for width in [64, 20] {
@@ -234,8 +241,13 @@ mod tests {
             let vector = |graph: &mut Graph, name: &str| {
                 graph.param(name, &[width], Init::Linear { fan_in: width }).unwrap()
             };
+            // A layer whose rows are alike where `of` is zero, and one behind it that skips what nobody reads.
+            let init = Init::Linear { fan_in: width };
+            let weight = graph.param("first", &[width, width], init).unwrap();
+            let bias = graph.param("first bias", &[width], init).unwrap();
+            let first = graph.linear(of, weight, Some(bias), Activation::Tanh).unwrap();
             let arcs_of = crate::Arcs {
-                operations: linear(&mut graph, of, width),
+                operations: linear(&mut graph, first, width),
                 machines: linear(&mut graph, on, width),
                 times,
                 along: vector(&mut graph, "along"),
@@ -258,7 +270,9 @@ mod tests {
             engine.set_parameters(0, &crate::initialise(graph.layout(), 7)).unwrap();
             let noise = |count: usize| (0..count).map(|at| (at as f32 * 0.7).sin()).collect::<Vec<f32>>();
             let mut rows = noise(states * operations * width);
-            rows[width..2 * width].fill(0.0);
+            for alike in [1, 6] {
+                rows[alike * width..(alike + 1) * width].fill(0.0);
+            }
             engine.load_scalars(of, &rows).unwrap();
             engine.load_scalars(on, &noise(states * machines * width)).unwrap();
             engine.load_scalars(times, &noise(states * operations * machines)).unwrap();
