@@ -156,10 +156,10 @@ impl Plan {
 
 /// A buffer's life in ticks, both ends included. Forward ops tick first, then the caller once, then backward ops.
 #[derive(Clone, Copy, Debug)]
-struct Life {
-    size: usize,
-    first: usize,
-    last: usize,
+pub(crate) struct Life {
+    pub(crate) size: usize,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
 }
 
 struct Planner<'a> {
@@ -381,7 +381,7 @@ fn extend(life: &mut Option<Life>, tick: usize) {
 }
 
 /// Gives each buffer an offset, largest first, each at the lowest place that no overlapping life holds.
-fn place(lives: &[Option<Life>]) -> (Vec<Option<Region>>, usize) {
+pub(crate) fn place(lives: &[Option<Life>]) -> (Vec<Option<Region>>, usize) {
     let mut order: Vec<usize> = (0..lives.len()).filter(|&index| lives[index].is_some()).collect();
     order.sort_by_key(|&index| lives[index].map(|life| (std::cmp::Reverse(life.size), life.first, index)));
     let mut regions: Vec<Option<Region>> = vec![None; lives.len()];

@@ -532,6 +532,11 @@ impl<T: Copy + Default> Pinned<T> {
         Ok(Self { at, count })
     }
 
+    /// Where the device finds the `which`th of so many equal parts.
+    pub(crate) fn part(&self, which: usize, of: usize) -> u64 {
+        self.at.wrapping_add(self.count / of.max(1) * which) as u64
+    }
+
     /// The values.
     pub(crate) fn values(&self) -> &[T] {
         // SAFETY: `count` initialised values; the engine reads none to which a device copy is in flight.

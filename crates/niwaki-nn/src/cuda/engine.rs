@@ -347,7 +347,9 @@ impl Engine for Cuda {
         let session = session.as_mut().ok_or_else(no_items)?;
         for pass in &mut session.laid.passes {
             pass.alone.replay(device, blas)?;
-            fetch_outputs(device, graph, alone, pass, *items, false, &mut session.outputs)?;
+            if !pass.delivers {
+                fetch_outputs(device, graph, alone, pass, *items, false, &mut session.outputs)?;
+            }
         }
         device.synchronize()
     }

@@ -91,6 +91,8 @@ pub(super) struct Pass {
     pub(super) backward: Tape,
     /// The forward-only plan.
     pub(super) alone: Tape,
+    /// Whether that leaves outputs where the host waits for them.
+    pub(super) delivers: bool,
 }
 
 impl Pass {
@@ -101,8 +103,14 @@ impl Pass {
             forward = Lowering::forward(wanted.tools, addresses)?.tape;
             backward = Lowering::backward(wanted.tools, addresses)?.tape;
         }
-        let alone = Lowering::forward(wanted.alone_tools(), addresses)?.tape;
-        Ok(Self { members, arena: addresses.arena, fetched: Event::new()?, forward, backward, alone })
+        let whole = Lowering::in_blocks(wanted.alone_tools(), addresses)?;
+        let delivers = whole.is_some();
+        let alone = match whole {
+            Some(tape) => tape,
+            None => Lowering::forward(wanted.alone_tools(), addresses)?.tape,
+        };
+        let (arena, fetched) = (addresses.arena, Event::new()?);
+        Ok(Self { members, arena, fetched, forward, backward, alone, delivers })
     }
 }
 
@@ -262,7 +270,7 @@ impl Laid {
     ///
     /// # Errors
     /// If not even one member fits, or an op is beyond the kernels.
-    fn new(device: &Device, wanted: &Wanted<'_>, inputs: &Inputs) -> Result<Self> {
+    fn new(device: &Device, wanted: &Wanted<'_>, inputs: &Inputs, outputs: &[Pinned<f32>]) -> Result<Self> {
         let Wanted { tools, members, items, flat, gradients, .. } = *wanted;
         let graph = tools.graph;
         let free = device.memory()?.0;
@@ -294,6 +302,7 @@ impl Laid {
                 arena,
                 scratch: scratch.at,
                 shared: shared.at,
+                outputs: outputs.iter().map(|output| output.part(members.start, wanted.members)).collect(),
                 ..addresses(graph, inputs, flat, &members, items)
             };
             passes.push(Pass::new(wanted, members, &addresses)?);
@@ -311,19 +320,19 @@ impl Session {
         let Wanted { tools, members, items, .. } = *wanted;
         let graph = tools.graph;
         let inputs = Inputs::new(device, graph, members * items)?;
-        let laid = Laid::new(device, wanted, &inputs)?;
         let count = members * items;
         let size = |output: &crate::Value| count * graph.shape(*output).size();
         let outputs = tools.plan.outputs().iter().map(|output| Pinned::new(size(output)));
+        let outputs: Vec<Pinned<f32>> = outputs.collect::<Result<_>>()?;
         let cotangents = tools.plan.outputs().iter().map(|output| {
             let wanted = tools.plan.asked(*output).is_some();
             Pinned::new(if wanted { size(output) } else { 0 })
         });
         Ok(Self {
-            outputs: outputs.collect::<Result<_>>()?,
+            laid: Laid::new(device, wanted, &inputs, &outputs)?,
             cotangents: cotangents.collect::<Result<_>>()?,
+            outputs,
             inputs,
-            laid,
             parts: Vec::new(),
             left: None,
             rows: None,
@@ -343,7 +352,7 @@ impl Session {
         device.synchronize()?;
         // Its memory is given back before more is asked for.
         self.laid = Laid::default();
-        self.laid = Laid::new(device, &Wanted { gradients: true, ..*wanted }, &self.inputs)?;
+        self.laid = Laid::new(device, &Wanted { gradients: true, ..*wanted }, &self.inputs, &self.outputs)?;
         Ok(())
     }
 

@@ -13,7 +13,11 @@ use std::ffi::c_void;
 
 /// Arguments of a kernel, eight bytes each; a kernel reads the low bytes of what it declares smaller.
 #[derive(Default)]
-pub(crate) struct Arguments(Vec<u64>);
+pub(crate) struct Arguments {
+    words: Vec<u64>,
+    /// Whether all are one argument.
+    one: bool,
+}
 
 /// Something that a kernel takes by value.
 pub(crate) trait Argument {
@@ -62,8 +66,13 @@ impl Arguments {
     /// Adds one.
     #[must_use]
     pub(crate) fn with(mut self, argument: impl Argument) -> Self {
-        self.0.push(argument.bits());
+        self.words.push(argument.bits());
         self
+    }
+
+    /// A structure of so many words.
+    pub(crate) fn one(words: Vec<u64>) -> Self {
+        Self { words, one: true }
     }
 }
 
@@ -74,7 +83,7 @@ macro_rules! arguments {
 pub(crate) use arguments;
 
 enum Work {
-    Kernel { function: sys::CUfunction, grid: (u32, u32, u32), block: u32, shared: u32, arguments: Vec<u64> },
+    Kernel { function: sys::CUfunction, grid: (u32, u32, u32), block: u32, shared: u32, arguments: Arguments },
     Product { product: Product, places: Places },
     Zero { at: u64, bytes: usize },
 }
@@ -136,7 +145,7 @@ impl Tape {
             return Err(refused(format!("{label}: {x} × {y} × {z} blocks; use fewer members or lanes")));
         }
         let grid = (x as u32, y as u32, z as u32);
-        self.push(label, Work::Kernel { function, grid, block, shared, arguments: arguments.0 }, aside);
+        self.push(label, Work::Kernel { function, grid, block, shared, arguments }, aside);
         Ok(())
     }
 
@@ -179,8 +188,10 @@ impl Tape {
     fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work, aside: bool) -> Result<()> {
         match work {
             Work::Kernel { function, grid, block, shared, arguments } => {
+                let Arguments { words, one } = arguments;
+                let apart = if *one { 1 } else { words.len() };
                 let mut pointers: Vec<*mut c_void> =
-                    arguments.iter_mut().map(|argument| std::ptr::from_mut(argument).cast()).collect();
+                    words.iter_mut().take(apart).map(|word| std::ptr::from_mut(word).cast()).collect();
                 // SAFETY: lowering packed the arguments for this kernel, with addresses inside the engine's buffers.
                 unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers, aside) }
             }
@@ -220,11 +231,14 @@ impl Tape {
         if self.last_aside.is_some() { device.join() } else { Ok(()) }
     }
 
-    /// Queues everything: work by work on the first call, then as a CUDA graph. The libraries load their kernels when
+    /// Queues everything: work by work on the first call, then as a CUDA graph, unless it is one kernel. The libraries load their kernels when
     /// these are first queued, which waits for the whole device and so breaks any capture under way.
     pub(crate) fn replay(&mut self, device: &Device, blas: &Blas) -> Result<()> {
         if self.works.is_empty() {
             return Ok(());
+        }
+        if let [Entry { work: work @ Work::Kernel { .. }, aside: false, .. }] = &mut self.works[..] {
+            return Self::queue(device, Some(blas), work, false);
         }
         if self.graph.is_none() {
             let _alone = alone();

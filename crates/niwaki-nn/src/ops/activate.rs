@@ -136,7 +136,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::{ROWWISE, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -232,6 +232,14 @@ mod cuda {
             ];
             let kernel = (to.mixed(ROWWISE), "activate_backward");
             to.per_entry("activate'", kernel, from.rows, from.width, arguments)
+        }
+    }
+
+    impl InBlock for Activate {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let (shape, from) = (block.shape(self.output), block.value(self.input)?);
+            let out = (block.value(self.output)?, self.activation.code());
+            Ok(vec![Stage::combining(Combine::Scaled, [from; 2], out, shape, (shape.width, 0), 1.0)])
         }
     }
 }

@@ -196,9 +196,9 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
-    use crate::graph::{Graph, Value};
+    use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -290,6 +290,29 @@ mod cuda {
                 to.per_entry("around'", (UNIT, "around_scatter"), rows, width, arguments)?;
             }
             Ok(())
+        }
+    }
+
+    impl InBlock for Around {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let Sizes { operations, machines } = self.sizes(block.graph());
+            let (Shape { rows, width }, on) =
+                (block.shape(self.operations), block.shape(self.machines).width);
+            let mut stages = Vec::new();
+            if block.is_read(self.gathered) {
+                let (from, arcs) = (block.value(self.machines)?, block.mask(Some(self.arcs))?);
+                let stage = Stage::new(Kind::Gather).with(&[from, arcs, block.value(self.gathered)?]);
+                stages.push(stage.with(&[operations, machines, rows / operations, on]));
+            }
+            for (which, output) in [(2, self.after), (1, self.before)] {
+                if block.is_read(output) {
+                    let (from, neighbours) = (block.value(self.operations)?, block.index(self.neighbours)?);
+                    let stage =
+                        Stage::new(Kind::Shift).with(&[from, neighbours, block.value(output)?, which]);
+                    stages.push(stage.with(&[operations, rows, width]));
+                }
+            }
+            Ok(stages)
         }
     }
 }

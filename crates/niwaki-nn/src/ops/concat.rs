@@ -108,7 +108,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Combine, Lowering, Program, View};
+    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage, View};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
@@ -165,6 +165,19 @@ mod cuda {
                 start += width;
             }
             Ok(())
+        }
+    }
+
+    impl InBlock for Concat {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let (out, width) = (block.result(self.output)?, block.shape(self.output).width);
+            let mut column = 0;
+            let part = |&input: &Value| {
+                let (shape, from, start) = (block.shape(input), block.value(input)?, column);
+                column += shape.width;
+                Ok(Stage::combining(Combine::Scaled, [from; 2], out, shape, (width, start), 1.0))
+            };
+            self.inputs.iter().map(part).collect()
         }
     }
 }

@@ -73,7 +73,7 @@ use crate::cpu::{Block, Real};
 use crate::cuda::{
     check::Case,
     kernels::Unit,
-    lower::{Lowering, Program},
+    lower::{InBlock, Lowering, Program},
 };
 use crate::graph::{Graph, Index, Mask, Value};
 use crate::layout::Param;
@@ -310,6 +310,28 @@ pub(crate) fn made_of(graph: &Graph, outputs: &[Value], op: &Op) -> Option<Value
         Op::Point(PointAt { point, .. }) => point::queries_of(graph, outputs, point),
         Op::Linear(last) => Perceptron::ending_with(graph, outputs, last).map(|found| found.input()),
         _ => None,
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl Op {
+    /// The op as a block of threads does it for one item, where it knows how.
+    pub(crate) fn in_block(&self) -> Option<&dyn InBlock> {
+        match self {
+            Self::Linear(op) => Some(op),
+            Self::Add(op) => Some(op),
+            Self::Mul(op) => Some(op),
+            Self::Scale(op) => Some(op),
+            Self::Activate(op) => Some(op),
+            Self::Concat(op) => Some(op),
+            Self::Reshape(op) => Some(op),
+            Self::Pool(op) => Some(op),
+            Self::Arcs(op) => Some(op),
+            Self::Around(op) => Some(op),
+            Self::Surround(op) => Some(op),
+            Self::Pairs(op) => Some(op),
+            _ => None,
+        }
     }
 }
 

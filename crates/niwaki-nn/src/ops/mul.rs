@@ -91,7 +91,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Combine, Lowering, Program};
+    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
@@ -127,6 +127,15 @@ mod cuda {
                 }
             }
             Ok(())
+        }
+    }
+
+    impl InBlock for Mul {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let shape = block.shape(self.output);
+            let (parts, out) =
+                ([block.value(self.left)?, block.value(self.right)?], block.result(self.output)?);
+            Ok(vec![Stage::combining(Combine::Product, parts, out, shape, (shape.width, 0), 1.0)])
         }
     }
 }

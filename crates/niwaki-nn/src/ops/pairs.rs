@@ -223,7 +223,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -300,6 +300,17 @@ mod cuda {
                 to.per_entry("pairs'", (UNIT, "pairs_backward"), rows, width, arguments)?;
             }
             Ok(())
+        }
+    }
+
+    impl InBlock for Pairs {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let Sizes { states, operations, machines, jobs, width } = self.sizes(block.graph());
+            let parts = [self.operations, self.machines, self.state];
+            let [of, on, state] = parts.map(|part| block.value(part));
+            let stage = Stage::new(Kind::Pairs).with(&[of?, on?, state?, block.index(self.next)?]);
+            let stage = stage.with(&[block.mask(Some(self.open))?, block.value(self.output)?, width]);
+            Ok(vec![stage.with(&[operations, machines, jobs, states])])
         }
     }
 }

@@ -156,9 +156,9 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
-    use crate::graph::{Graph, Value};
+    use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -219,6 +219,15 @@ mod cuda {
                 width,
             ];
             to.per_entry("pool'", (UNIT, "pool_backward"), rows, width, arguments)
+        }
+    }
+
+    impl InBlock for Pool {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let Self { input, group, mask, pooling, output } = *self;
+            let (Shape { rows, width }, mean) = (block.shape(output), usize::from(pooling == Pooling::Mean));
+            let places = [block.value(input)?, block.mask(mask)?, block.value(output)?, mean];
+            Ok(vec![Stage::new(Kind::Pool).with(&places).with(&[rows, group, width])])
         }
     }
 }

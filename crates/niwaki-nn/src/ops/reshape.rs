@@ -82,8 +82,8 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Combine, Lowering, Program, View};
-    use crate::graph::{Graph, Value};
+    use crate::cuda::lower::{Block, Combine, InBlock, Kind, Lowering, Program, Stage, View};
+    use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
 
@@ -123,6 +123,15 @@ mod cuda {
             let into = to.cotangent_view(self.input)?;
             let from = View { at: to.cotangent(self.output)?, ..into };
             to.combine("reshape'", Combine::Scaled, from, from, 1.0, into, write == Write::Add)
+        }
+    }
+
+    impl InBlock for Reshape {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let (Shape { rows, width }, other) = (block.shape(self.input), block.shape(self.output).width);
+            let stage =
+                Stage::new(Kind::Reshape).with(&[block.value(self.input)?, block.value(self.output)?]);
+            Ok(vec![stage.with(&[rows, width, other])])
         }
     }
 }

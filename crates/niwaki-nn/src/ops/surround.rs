@@ -240,7 +240,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Lowering, Program};
+    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -330,6 +330,18 @@ mod cuda {
                 to.per_entry("surround'", (UNIT, "surround_machines"), rows, width, arguments)?;
             }
             Ok(())
+        }
+    }
+
+    impl InBlock for Surround {
+        fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+            let Sizes { operations, machines, width } = self.sizes(block.graph());
+            let states = block.shape(self.output).rows / operations;
+            let [own, beside, on] = [self.own, self.beside, self.machines].map(|part| block.value(part));
+            let (out, ending) = block.result(self.output)?;
+            let stage = Stage::new(Kind::Surround).with(&[own?, beside?, on?, block.mask(Some(self.arcs))?]);
+            let stage = stage.with(&[block.index(self.neighbours)?, out, ending]);
+            Ok(vec![stage.with(&[operations, machines, states, width])])
         }
     }
 }

@@ -4,11 +4,13 @@
 //! file knows where things lie; each op of [`crate::ops`] writes its own launches, and what several of them launch is in
 //! [`shared`].
 
+mod blocks;
 mod brought;
 mod shared;
 mod squares;
 mod units;
 
+pub(crate) use blocks::{Block, InBlock, Kind, Stage};
 pub(crate) use brought::Brought;
 pub(crate) use shared::{Combine, Partial};
 pub(crate) use units::Program;
@@ -71,6 +73,8 @@ pub(crate) struct Addresses {
     pub(crate) indices: Vec<u64>,
     /// Masks by position.
     pub(crate) masks: Vec<u64>,
+    /// Where the host waits for outputs, by their order; empty where it fetches them.
+    pub(crate) outputs: Vec<u64>,
     /// Partial sums, one op's at a time.
     pub(crate) scratch: u64,
     /// What a tape makes once for several of its ops.

@@ -4,7 +4,7 @@
 use super::{Arcs, AttendArcs, Sizes};
 use crate::cuda::check::{Case, grown};
 use crate::cuda::kernels::{ENTRIES, File, Unit};
-use crate::cuda::lower::{Lowering, Partial, Program, SCALAR};
+use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Partial, Program, SCALAR, Stage};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Value};
 use crate::ops::OnCuda;
@@ -162,5 +162,22 @@ impl OnCuda for AttendArcs {
             arguments,
         )?;
         to.gather_partials("arcs'", second, Partial::dense(other, 2 * width), (along, width), Some(source))
+    }
+}
+
+impl InBlock for AttendArcs {
+    fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+        let Sizes { operations, machines, width } = self.sizes(block.graph());
+        let Arcs { along, source, target, present, .. } = self.arcs;
+        let rows = block.shape(self.output).rows;
+        let states = rows / machines;
+        let values = [self.arcs.operations, self.arcs.machines, self.arcs.times];
+        let [of, on, times] = values.map(|value| block.value(value));
+        let stage = Stage::new(Kind::Arcs).at(&[along, source, target].map(|vector| block.param(vector)));
+        let stage = stage.with(&[of?, on?, times?, block.mask(Some(present))?]);
+        let stage = stage.with(&[operations, machines, states, width]);
+        let stage = stage.with(&[block.value(self.output)?, block.room]);
+        // Of each operation a score; of each machine one, too, a weight for each operation, and three sums.
+        Ok(vec![stage.using(states * operations + rows * (1 + operations + 3))])
     }
 }

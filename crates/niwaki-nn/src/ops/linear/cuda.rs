@@ -12,9 +12,9 @@ use crate::cuda::Precision;
 use crate::cuda::blas::{Onto, Operand, Places, Product};
 use crate::cuda::check::Case;
 use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, MIXED, ROWWISE, Unit};
-use crate::cuda::lower::{Lowering, Once, Program, ROWS_PER_SUM, SCALAR, View};
+use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Once, Program, ROWS_PER_SUM, SCALAR, Stage, View};
 use crate::cuda::tape::arguments;
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, Shape, Value};
 use crate::ops::{Activation, OnCuda, Op};
 use crate::plan::Backward;
 
@@ -78,6 +78,18 @@ impl OnCuda for Linear {
             Some(perceptron) => to.perceptron_backward(&perceptron),
             None => to.linear_backward(self, step),
         }
+    }
+}
+
+impl InBlock for Linear {
+    fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
+        let (Shape { rows, width: from }, width) = (block.shape(self.input), block.shape(self.output).width);
+        let ending = self.activation.code() | usize::from(self.transposed) << 8;
+        let bias = self.bias.map_or(0, |bias| block.param(bias));
+        let stage = Stage::new(Kind::Linear).at(&[block.param(self.weight), bias]);
+        let places =
+            [block.value(self.input)?, block.value(self.output)?, block.maybe(self.residual)?, ending];
+        Ok(vec![stage.with(&places).with(&[rows, from, width])])
     }
 }
 
