@@ -162,6 +162,14 @@ pub trait Engine {
     /// If the device fails.
     fn forward(&mut self) -> Result<()>;
 
+    /// Begins to; they are there after [`Engine::synchronize`], and nothing else may be asked before.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn start_forward(&mut self) -> Result<()> {
+        self.forward()
+    }
+
     /// Computes all outputs for row `row` only, after rows `0..row` (see [`crate::Plan::stepping`]).
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::decoding::{Beam, Choice, Decoded, Decoding};
-use crate::graph::{GraphPolicy, GraphScratch};
+use crate::graph::{Asked, GraphPolicy, GraphScratch};
 use crate::policy::MakeEngine;
 use niwaki_nn::Engine;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask, Outcome};
@@ -20,12 +20,17 @@ const THREADS: usize = 16;
 /// Schedules that are worth a thread.
 const ENOUGH: usize = 6;
 
+/// Groups of a thread that would wait for a device: while one is looked at there, it shows another.
+const IN_TURN: usize = 2;
+
 /// A policy with its parameters on a device, which schedules one shop after the other.
 #[derive(Debug)]
 pub struct Dispatcher<E> {
     policy: GraphPolicy,
-    /// One for each thread that builds schedules: while one waits, for the device or for a few steps that are taken one by one, others go on.
+    /// Some for each thread that builds schedules.
     scratches: Vec<GraphScratch<E>>,
+    /// How many.
+    in_turn: usize,
 }
 
 impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
@@ -40,11 +45,12 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         make: &MakeEngine<E>,
     ) -> Result<Self, Error> {
         let mut scratches = vec![policy.ready(parameters, make)?];
-        let most = if scratches[0].waits() { THREADS } else { usize::MAX }.min(rayon::current_num_threads());
-        while scratches.len() < most.min(lanes / ENOUGH) {
+        let (most, in_turn) = if scratches[0].waits() { (THREADS, IN_TURN) } else { (usize::MAX, 1) };
+        let threads = most.min(rayon::current_num_threads()).min(lanes / ENOUGH).max(1);
+        while scratches.len() < (threads * in_turn).min(lanes.max(1)) {
             scratches.push(policy.ready(parameters, make)?);
         }
-        Ok(Self { policy, scratches })
+        Ok(Self { policy, scratches, in_turn })
     }
 
     /// The sizes that it has room for.
@@ -70,8 +76,8 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         }
         let first = task.begin(&[0])?;
         let mut ways = how.ways(first.open(0).map(|start| start as i32));
-        let Self { policy, scratches } = self;
-        let mut search = Search { policy, scratches, task, steps: first.longest(), tick };
+        let Self { policy, scratches, in_turn } = self;
+        let mut search = Search { policy, scratches, in_turn: *in_turn, task, steps: first.longest(), tick };
         let mut best = Decoded::nothing();
         for batch in ways.chunks_mut(BATCH) {
             search.roll(batch, &mut best)?;
@@ -83,13 +89,18 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
     }
 }
 
-/// Ways that one thread builds, with its engine.
-type Group<'a, E> = (&'a mut [(&'static str, Choice)], &'a mut GraphScratch<E>);
+/// Ways that are built together, with their engine.
+struct Group<'a, E> {
+    ways: &'a mut [(&'static str, Choice)],
+    scratch: &'a mut GraphScratch<E>,
+}
 
 /// What all ways share.
 struct Search<'a, E> {
     policy: &'a GraphPolicy,
     scratches: &'a mut [GraphScratch<E>],
+    /// Groups of a thread.
+    in_turn: usize,
     task: &'a GraphTask,
     /// Of a whole construction.
     steps: usize,
@@ -99,28 +110,29 @@ struct Search<'a, E> {
 impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
     /// Builds one schedule for each way.
     fn roll(&mut self, ways: &mut [(&'static str, Choice)], best: &mut Decoded) -> Result<(), Error> {
-        let Self { policy, scratches, task, steps, tick } = self;
+        let Self { policy, scratches, in_turn, task, steps, tick } = self;
         let (policy, task, steps, count) = (*policy, *task, *steps, ways.len());
         let most = count.div_ceil(scratches.len());
-        let groups: Vec<_> = ways.chunks_mut(most).zip(scratches.iter_mut()).enumerate().collect();
+        let groups = ways.chunks_mut(most).zip(scratches.iter_mut());
+        let mut groups: Vec<_> = groups.map(|(ways, scratch)| Group { ways, scratch }).collect();
         let tick = Mutex::new(tick);
-        let build = |(place, (ways, scratch)): (usize, Group<'_, E>)| {
-            // The other groups are about as far as the first.
+        let build = |(place, groups): (usize, &mut [Group<'_, E>])| {
+            // The other threads are about as far as the first.
             let tell = || tick.lock().unwrap_or_else(PoisonError::into_inner)(count);
-            scratch.move_here()?;
-            build(policy, scratch, task, steps, ways, &mut || {
+            build(policy, groups, task, steps, &mut || {
                 if place == 0 {
                     tell()
                 }
             })
         };
-        let built: Vec<Result<GraphLanes, Error>> =
-            groups.into_par_iter().with_max_len(1).map(build).collect();
+        let threads = groups.par_chunks_mut(*in_turn).enumerate();
+        let built: Vec<Result<Vec<GraphLanes>, Error>> = threads.with_max_len(1).map(build).collect();
         let mut names = ways.iter().map(|(name, _)| *name);
         for building in built {
-            let building = building?;
-            for (lane, name) in (0..building.count()).zip(&mut names) {
-                keep(best, &building, lane, name);
+            for building in building? {
+                for (lane, name) in (0..building.count()).zip(&mut names) {
+                    keep(best, &building, lane, name);
+                }
             }
         }
         Ok(())
@@ -133,7 +145,8 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
         let (mut beam, pairs) = (Beam::new(width), self.policy.sizes.pairs());
         for step in 0..self.steps {
             let building = self.rebuild(width, step, |lane, at| beam.row(lane)[at])?;
-            let log_probs = look(policy, &mut self.scratches[0], task, &building)?;
+            let asked = policy.ask_next(&mut self.scratches[0], task, &building)?;
+            let log_probs = hear(policy, &self.scratches[0], &building, asked)?;
             beam.lengthen(|lane| {
                 let row = (0..).zip(&log_probs[lane * pairs..(lane + 1) * pairs]);
                 row.filter(|(_, log_prob)| log_prob.is_finite()).map(|(pair, &log_prob)| (pair, log_prob))
@@ -161,35 +174,48 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
     }
 }
 
-/// Builds one schedule for each way on the calling thread; `tick` is called at every step.
+/// Builds one schedule for each way of some groups on the calling thread, which shows one group while others are looked at; `tick` is called
+/// at every step.
 fn build<E: Engine<Scalar = f32>>(
     policy: &GraphPolicy,
-    scratch: &mut GraphScratch<E>,
+    groups: &mut [Group<'_, E>],
     task: &GraphTask,
     steps: usize,
-    ways: &mut [(&'static str, Choice)],
     tick: &mut dyn FnMut(),
-) -> Result<GraphLanes, Error> {
-    policy.resize(scratch, ways.len())?;
-    let mut building = task.begin(&vec![0; ways.len()])?;
-    for step in 0..steps {
-        let log_probs = look(policy, scratch, task, &building)?;
-        let lanes = log_probs.chunks_exact(policy.sizes.pairs()).zip(ways.iter_mut());
-        let choices: Vec<i32> = lanes.map(|(log_probs, (_, way))| way.take(step, log_probs)).collect();
-        building.choose(&choices)?;
-        tick();
+) -> Result<Vec<GraphLanes>, Error> {
+    let mut built: Vec<(GraphLanes, Option<Asked>)> = Vec::new();
+    for Group { ways, scratch } in groups.iter_mut() {
+        scratch.move_here()?;
+        policy.resize(scratch, ways.len())?;
+        built.push((task.begin(&vec![0; ways.len()])?, None));
     }
-    Ok(building)
+    for step in 0..=steps {
+        for (Group { ways, scratch }, (building, asked)) in groups.iter_mut().zip(&mut built) {
+            if let Some(asked) = asked.take() {
+                let log_probs = hear(policy, scratch, building, asked)?;
+                let lanes = log_probs.chunks_exact(policy.sizes.pairs()).zip(ways.iter_mut());
+                let take = |(log_probs, (_, way)): (&[f32], &mut (_, Choice))| way.take(step - 1, log_probs);
+                building.choose(&lanes.map(take).collect::<Vec<i32>>())?;
+            }
+            if step < steps {
+                *asked = Some(policy.ask_next(scratch, task, building)?);
+            }
+        }
+        if step > 0 {
+            tick();
+        }
+    }
+    Ok(built.into_iter().map(|(building, _)| building).collect())
 }
 
-/// Log-probabilities of every lane's next pairs, `[lane, pair]`.
-fn look<E: Engine<Scalar = f32>>(
+/// Log-probabilities of every lane's next pairs, `[lane, pair]`, as they were asked for.
+fn hear<E: Engine<Scalar = f32>>(
     policy: &GraphPolicy,
-    scratch: &mut GraphScratch<E>,
-    task: &GraphTask,
+    scratch: &GraphScratch<E>,
     building: &GraphLanes,
+    asked: Asked,
 ) -> Result<Vec<f32>, Error> {
-    let log_probs = policy.next_log_probs(scratch, task, building)?;
+    let log_probs = policy.hear_next(scratch, building, asked)?;
     // A lane that is complete has no open pair, and one that is not has a likeliest one.
     if log_probs.iter().any(|log_prob| log_prob.is_nan()) { Err(Error::NoNumber) } else { Ok(log_probs) }
 }

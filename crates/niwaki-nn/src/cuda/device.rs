@@ -3,9 +3,9 @@
 //! Nothing here is linked: a machine without a GPU loads the same binary and gets one clear line as its
 //! error. It knows nothing about graphs or parameters.
 
+use super::staging::{Staging, extent};
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
-use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -225,10 +225,14 @@ impl Device {
 
     /// Waits for everything queued.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        // SAFETY: the stream lives as long as `self`.
-        unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize")? };
+        self.drain()?;
         self.rewind();
         Ok(())
+    }
+
+    fn drain(&self) -> Result<()> {
+        // SAFETY: the stream lives as long as `self`.
+        unsafe { result::stream::synchronize(self.stream).named("cuStreamSynchronize") }
     }
 
     fn rewind(&self) {
@@ -264,27 +268,16 @@ impl Device {
     /// The same for pieces that go to places one behind the other, in order; what lies between them is overwritten, too. They travel together
     /// where they are small.
     pub(crate) fn write_together(&self, pieces: &[(u64, &[u8])]) -> Result<()> {
-        let mut staging = self.staging.borrow_mut();
+        let (mut staging, length) = (self.staging.borrow_mut(), extent(pieces));
+        if staging.as_ref().is_some_and(|staging| staging.is_narrow_for(length)) {
+            self.drain()?;
+            *staging = None;
+        }
         let staging = match &mut *staging {
             Some(staging) => staging,
-            none => none.insert(Staging::new()?),
+            none => none.insert(Staging::new(length)?),
         };
-        let (Some(&(first, _)), Some(&(last, end))) = (pieces.first(), pieces.last()) else { return Ok(()) };
-        let length = (last - first) as usize + end.len();
-        if pieces.len() == 1 || length > SHARED {
-            return pieces.iter().try_for_each(|&(at, bytes)| staging.write(self, at, bytes));
-        }
-        if length > PART - staging.filled {
-            staging.turn(self)?;
-        }
-        let begins = staging.part * PART + staging.filled;
-        let room = &mut staging.memory.values_mut()[begins..begins + length];
-        for (at, bytes) in pieces {
-            room[(at - first) as usize..][..bytes.len()].copy_from_slice(bytes);
-        }
-        self.send(first, room)?;
-        staging.take(length);
-        Ok(())
+        staging.write(self, pieces)
     }
 
     /// Copies from `at` to host values after all queued work.
@@ -355,72 +348,6 @@ impl Device {
         end.wait()?;
         // SAFETY: both events were recorded and have happened.
         unsafe { result::event::elapsed(start.at, end.at).named("cuEventElapsedTime") }
-    }
-}
-
-/// Bytes of a part of the staging memory, and how many there are.
-const PART: usize = 8 << 20;
-const PARTS: usize = 4;
-
-/// Bytes from which on a copy is shared among threads.
-const SHARED: usize = 256 << 10;
-
-/// Pinned memory through which host values go to the device: the host fills one part while the device empties others.
-struct Staging {
-    memory: Pinned<u8>,
-    /// When the device is through with each part.
-    emptied: [Event; PARTS],
-    /// The part that is filled, and how much of it is.
-    part: usize,
-    filled: usize,
-}
-
-impl Staging {
-    fn new() -> Result<Self> {
-        let emptied = [Event::new()?, Event::new()?, Event::new()?, Event::new()?];
-        Ok(Self { memory: Pinned::new(PARTS * PART)?, emptied, part: 0, filled: 0 })
-    }
-
-    /// Begins anew once the device has emptied everything: what is filled again and again stays in the processor's cache.
-    fn rewind(&mut self) {
-        (self.part, self.filled) = (0, 0);
-    }
-
-    /// Goes on to the next part, once the device is through with it.
-    fn turn(&mut self, device: &Device) -> Result<()> {
-        device.mark(&self.emptied[self.part])?;
-        self.part = (self.part + 1) % PARTS;
-        self.filled = 0;
-        // Never marked, it is over.
-        self.emptied[self.part].wait()
-    }
-
-    /// Counts bytes as filled; pieces start on a cache line.
-    fn take(&mut self, bytes: usize) {
-        self.filled = (self.filled + bytes).next_multiple_of(64).min(PART);
-    }
-
-    /// Copies bytes into free parts and queues their way to `at`.
-    fn write(&mut self, device: &Device, mut at: u64, mut bytes: &[u8]) -> Result<()> {
-        while !bytes.is_empty() {
-            if self.filled == PART {
-                self.turn(device)?;
-            }
-            let (now, later) = bytes.split_at(bytes.len().min(PART - self.filled));
-            let begins = self.part * PART + self.filled;
-            let room = &mut self.memory.values_mut()[begins..begins + now.len()];
-            if now.len() < SHARED {
-                room.copy_from_slice(now);
-            } else {
-                let pieces = room.par_chunks_mut(SHARED / 4).zip(now.par_chunks(SHARED / 4));
-                pieces.for_each(|(to, from)| to.copy_from_slice(from));
-            }
-            device.send(at, room)?;
-            self.take(now.len());
-            at += now.len() as u64;
-            bytes = later;
-        }
-        Ok(())
     }
 }
 

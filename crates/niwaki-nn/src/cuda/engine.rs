@@ -343,6 +343,11 @@ impl Engine for Cuda {
     }
 
     fn forward(&mut self) -> Result<()> {
+        self.start_forward()?;
+        self.device.synchronize()
+    }
+
+    fn start_forward(&mut self) -> Result<()> {
         let Self { session, device, blas, graph, alone, items, .. } = self;
         let session = session.as_mut().ok_or_else(no_items)?;
         for pass in &mut session.laid.passes {
@@ -351,7 +356,7 @@ impl Engine for Cuda {
                 fetch_outputs(device, graph, alone, pass, *items, false, &mut session.outputs)?;
             }
         }
-        device.synchronize()
+        Ok(())
     }
 
     fn forward_row(&mut self, row: usize) -> Result<()> {

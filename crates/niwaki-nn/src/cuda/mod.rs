@@ -1,7 +1,7 @@
 //! The CUDA engine: a whole cohort as one batched program on one GPU. Behind the feature `cuda`.
 //!
 //! Built without a CUDA toolkit: `device` finds the driver, NVRTC and cuBLASLt when the engine is made, and a machine
-//! without them gets one line. `compile` turns kernel files into machine code once and keeps it on disk; `kernels`
+//! without them gets one line; `staging` is the way of host values there. `compile` turns kernel files into machine code once and keeps it on disk; `kernels`
 //! knows files and units. `storage` says which values are halves. `lower` lets each op write its passes down on a `tape`, which replays as one CUDA graph; `blas` plans the products. `parameters` are the members' weights, `chunks` says what a step may leave alone; `session` lays out memory for a number of items and splits a cohort
 //! that exceeds it, `part` works on some of the items; `pull_back` is one gradient, `extension` a kernel that the caller brings, `engine` what a policy sees;
 //! `update` is the optimiser; [`check`] compares every op with the CPU engine on the device at hand; `limits` is what
@@ -21,6 +21,7 @@ mod parameters;
 mod part;
 mod pull_back;
 mod session;
+mod staging;
 mod storage;
 pub(crate) mod tape;
 mod update;

@@ -3,12 +3,13 @@
 //! An item is one trajectory, and all its states stand in it one after the other: rows are `[state, operation]`,
 //! `[state, machine]` and `[state, job]`, choices are pairs of job and machine. Sampling runs the same network for one
 //! state of every trajectory; on the CPU a drawn log-probability has the bits that scoring gives it. A policy says how it
-//! scales what a lane shows, and what its network is. Nothing here knows rewards or advantages. `states` holds what was shown.
+//! scales what a lane shows, and what its network is. Nothing here knows rewards or advantages. `ahead` is one step of a
+//! network's, `states` holds what was shown.
 
+mod ahead;
 mod alike;
 mod states;
 
-use self::alike::first_alike;
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
@@ -20,6 +21,7 @@ use states::States;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(crate) use ahead::Asked;
 pub(crate) use states::Shown;
 
 /// What a network over graphs reads, for so many states of an item.
@@ -209,68 +211,6 @@ impl GraphPolicy {
         Ok(engine.set_items(lanes)?)
     }
 
-    /// What the network says of some lanes' next steps, with what they show now, one place after the other, of which some may be empty;
-    /// where nobody keeps that, a lane that has only one way to go shows nothing else.
-    fn look_ahead<'a, E: Engine<Scalar = f32>>(
-        &self,
-        scratch: &'a mut GraphScratch<E>,
-        task: &GraphTask,
-        building: &GraphLanes,
-        which: &[Option<usize>],
-        kept: bool,
-    ) -> Result<Ahead<'a>, Error> {
-        let GraphScratch { engine, now, .. } = scratch;
-        let Some(engine) = engine else { return Err(Error::Unready) };
-        self.look(task, building, which, now, kept);
-        self.step_inputs.load(engine, now)?;
-        engine.forward()?;
-        let engine = &*engine;
-        let of = |member| engine.output(member, 0).chunks(self.sizes.pairs());
-        Ok(Ahead { logits: (0..engine.members()).flat_map(of).collect(), open: &now.open })
-    }
-
-    /// Log-probabilities of every lane's next pairs, `[lane, pair]`, of the only member; those of closed pairs are −∞.
-    ///
-    /// Lanes in the same state are looked at once, and those with one way to go not at all; where the engine does not change its size freely,
-    /// their places stay empty.
-    pub(crate) fn next_log_probs<E: Engine<Scalar = f32>>(
-        &self,
-        scratch: &mut GraphScratch<E>,
-        task: &GraphTask,
-        building: &GraphLanes,
-    ) -> Result<Vec<f32>, Error> {
-        let Some(engine) = &mut scratch.engine else { return Err(Error::Unready) };
-        let (lanes, pairs) = (building.count(), self.sizes.pairs());
-        let mut log_probs = vec![f32::NEG_INFINITY; lanes * pairs];
-        let first = first_alike(building);
-        for (lane, log_probs) in log_probs.chunks_exact_mut(pairs).enumerate() {
-            if first[lane].is_none() {
-                building.open(lane).for_each(|pair| log_probs[pair] = 0.0);
-            }
-        }
-        let mut which: Vec<Option<usize>> =
-            (0..lanes).map(|lane| first[lane].filter(|&first| first == lane)).collect();
-        if which.iter().all(Option::is_none) {
-            return Ok(log_probs);
-        }
-        if engine.resizes_freely() {
-            which.retain(Option::is_some);
-            engine.set_items(which.len())?;
-        }
-        let ahead = self.look_ahead(scratch, task, building, &which, false)?;
-        for ((lane, logits), open) in which.iter().zip(ahead.logits).zip(ahead.open.chunks_exact(pairs)) {
-            if let Some(lane) = lane {
-                log_softmax(logits, Some(open), &mut log_probs[lane * pairs..(lane + 1) * pairs]);
-            }
-        }
-        for (lane, first) in first.iter().enumerate() {
-            if let Some(first) = first.filter(|&first| first < lane) {
-                log_probs.copy_within(first * pairs..(first + 1) * pairs, lane * pairs);
-            }
-        }
-        Ok(log_probs)
-    }
-
     /// What some lanes show before their next steps; an empty place shows nothing.
     fn look(
         &self,
@@ -313,14 +253,6 @@ impl GraphPolicy {
         }
         lanes.open(lane).for_each(|pair| shown.open[pair] = 1);
     }
-}
-
-/// What a network says of some lanes' next steps.
-struct Ahead<'a> {
-    /// `[member, lane][pair]`
-    logits: Vec<&'a [f32]>,
-    /// `[member, lane, pair]`
-    open: &'a [u8],
 }
 
 /// What drawing keeps from one rollout to the next: the engine of one state, and what the last trajectories showed, so that
@@ -419,7 +351,8 @@ impl Policy for GraphPolicy {
         let steps = if score { horizon } else { building.longest() };
         let every: Vec<Option<usize>> = (0..all).map(Some).collect();
         for step in 0..steps {
-            let logits = self.look_ahead(scratch, task, &building, &every, score)?;
+            self.ask(scratch, task, &building, &every, score)?;
+            let logits = self.hear(scratch)?;
             let choose = |log_probs: &mut Vec<f32>, (lane, (logits, open)): (usize, (&&[f32], &[u8]))| {
                 if building.done(lane) {
                     return (-1, 0.0, 0.0);
