@@ -318,7 +318,7 @@ impl Op {
     /// The op as a block of threads does it for one item, where it knows how.
     pub(crate) fn in_block(&self) -> Option<&dyn InBlock> {
         match self {
-            Self::Linear(op) => Some(op),
+            Self::Linear(op) if !op.transposed => Some(op),
             Self::Add(op) => Some(op),
             Self::Mul(op) => Some(op),
             Self::Scale(op) => Some(op),

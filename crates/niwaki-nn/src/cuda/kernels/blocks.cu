@@ -34,73 +34,67 @@ __device__ __forceinline__ float ended(int kind, float x) {
 #define EACH_ROW(rows) for (int r = threadIdx.x >> 5; r < (rows); r += WARPS_)
 #define EACH_COLUMN(width) for (int c = threadIdx.x & 31; c < (width); c += 32)
 
-// Weights of 32 summed rows and 8 TILES columns, as a warp's products want them: lane 4 g + t has column g of each tile, and rows 2 t and
-// 2 t + 1 of each eight. Unless they are FULL, rows from `rows` and columns from `columns` on are zero.
-template <int TILES, bool FULL>
-__device__ __forceinline__ void take_weights(float (&to)[4][TILES][2], const float* from, int down, int across, int rows,
-                                             int columns) {
-  const int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+// sums += x w for up to 32 summed columns of x, for 16 rows and 8 TILES columns that a warp has. In the fragments of a product lane 4 g + t has rows
+// g and g + 8 of the left operand and column g of the right one; the summed index goes up by two from t to t. `columns` are this lane's.
+template <int TILES, bool WHOLE>
+__device__ __forceinline__ void add_products(float (&sums)[TILES][4], const float* const (&left)[2], const float* weight,
+                                             const int (&columns)[TILES], int width, int in) {
+  const int t = threadIdx.x & 3;
+  // All of the weights are on their way before the first is used.
+  float right[4][TILES][2];
 #pragma unroll
   for (int k = 0; k < 4; ++k)
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int r = 8 * k + 2 * t + i;
-      const float* row = from + r * down + g * across;
+      const float* row = weight + (WHOLE ? r : min(r, in - 1)) * width;
 #pragma unroll
-      for (int n = 0; n < TILES; ++n)
-        to[k][n][i] = FULL ? row[8 * n] : r < rows && 8 * n + g < columns ? row[8 * n * across] : 0.f;
+      for (int n = 0; n < TILES; ++n) right[k][n][i] = row[columns[n]];
     }
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (!WHOLE && 8 * k >= in) break;
+    float2 upper = *(const float2*)(left[0] + 8 * k), lower = *(const float2*)(left[1] + 8 * k);
+    // Behind a row's end there may be anything.
+    if (!WHOLE && 8 * k + 2 * t >= in) upper.x = lower.x = 0.f;
+    if (!WHOLE && 8 * k + 2 * t + 1 >= in) upper.y = lower.y = 0.f;
+    const Piece a[4] = {piece(settled(upper.x)), piece(settled(lower.x)), piece(settled(upper.y)), piece(settled(lower.y))};
+#pragma unroll
+    for (int n = 0; n < TILES; ++n) {
+      const Piece b[2] = {piece(settled(right[k][n][0])), piece(settled(right[k][n][1]))};
+      multiply(sums[n], a, b);
+    }
+  }
 }
 
-// out = activation(x w + bias) + residual, where an entry of the weight is `down` and `across` from the one above and the one to the left.
-// A warp has 16 rows and 8 TILES columns. In the fragments of a product lane 4 g + t has rows g and g + 8 of the left operand; the summed index
-// goes up by two from t to t.
+// out = activation(x w + bias) + residual. A warp has 16 rows and 8 TILES columns.
 template <int TILES>
 __device__ __forceinline__ void product(const float* x, const float* weight, const float* bias, const float* residual,
-                                        float* out, int rows, int in, int width, int down, int across, int kind) {
+                                        float* out, int rows, int in, int width, int kind) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const int groups = (width + 8 * TILES - 1) / (8 * TILES), from = pitch(in), to = pitch(width);
   for (int task = threadIdx.x >> 5; task < (rows + 15) / 16 * groups; task += WARPS_) {
     const int first = task / groups * 16 + g, column = task % groups * 8 * TILES;
-    const bool whole = across == 1 && column + 8 * TILES <= width;
-    const float* const left[2] = {x + min(first, rows - 1) * from + 2 * t, x + min(first + 8, rows - 1) * from + 2 * t};
+    const float* left[2] = {x + min(first, rows - 1) * from + 2 * t, x + min(first + 8, rows - 1) * from + 2 * t};
+    int columns[TILES];
     float sums[TILES][4];
     clear(sums);
-    for (int start = 0; start < in; start += 32) {
-      // All of the weights are on their way before the first is used.
-      float right[4][TILES][2];
-      const float* begin = weight + start * down + column * across;
-      if (whole && start + 32 <= in) take_weights<TILES, true>(right, begin, down, across, 32, 8 * TILES);
-      else take_weights<TILES, false>(right, begin, down, across, in - start, width - column);
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int at = start + 8 * k;
-        if (at >= in) break;
-        float2 upper = *(const float2*)(left[0] + at), lower = *(const float2*)(left[1] + at);
-        // Behind a row's end there may be anything.
-        if (at + 8 > in) {
-          if (at + 2 * t >= in) upper.x = lower.x = 0.f;
-          if (at + 2 * t + 1 >= in) upper.y = lower.y = 0.f;
-        }
-        const Piece a[4] = {piece(settled(upper.x)), piece(settled(lower.x)), piece(settled(upper.y)), piece(settled(lower.y))};
+    for (int n = 0; n < TILES; ++n) columns[n] = min(column + 8 * n + g, width - 1);
+    int start = 0;
+    for (; start + 32 <= in; start += 32, left[0] += 32, left[1] += 32)
+      add_products<TILES, true>(sums, left, weight + start * width, columns, width, 32);
+    if (start < in) add_products<TILES, false>(sums, left, weight + start * width, columns, width, in - start);
 #pragma unroll
-        for (int n = 0; n < TILES; ++n) {
-          const Piece b[2] = {piece(settled(right[k][n][0])), piece(settled(right[k][n][1]))};
-          multiply(sums[n], a, b);
-        }
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < TILES; ++n) {
-      const int c = column + 8 * n + 2 * t;
+    for (int n = 0; n < TILES; ++n)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        if (c + i >= width) continue;
-        const float start = bias ? bias[c + i] : 0.f;
-        if (first < rows) out[first * to + c + i] = sums[n][i] + start;
-        if (first + 8 < rows) out[(first + 8) * to + c + i] = sums[n][2 + i] + start;
+        const int c = column + 8 * n + 2 * t + i;
+        if (c >= width) continue;
+        const float begin = bias ? bias[c] : 0.f;
+        if (first < rows) out[first * to + c] = sums[n][i] + begin;
+        if (first + 8 < rows) out[(first + 8) * to + c] = sums[n][2 + i] + begin;
       }
-    }
     if (kind == NONE_ && !residual) continue;
     // What this lane wrote, once more.
 #pragma unroll 1
@@ -114,9 +108,6 @@ __device__ __forceinline__ void product(const float* x, const float* weight, con
 }
 
 // Attention of machines to the operations at their arcs: ops/arcs/mod.rs has the formula.
-#define SLOPE_ 0.2f
-__device__ __forceinline__ float leaky(float z) { return z > 0.f ? z : SLOPE_ * z; }
-
 __device__ __forceinline__ void attend(const float* of, const float* on, const float* times, const unsigned char* present,
                                        const float* along, const float* source, const float* target, float* out, float* room,
                                        int operations, int machines, int states, int width) {
@@ -188,11 +179,6 @@ __device__ __forceinline__ void attend(const float* of, const float* on, const f
   }
 }
 
-// Whether an operation counts and has a neighbour after it (which 2) or before it (1) in its state.
-__device__ __forceinline__ bool beside(int bits, int place, int operations, int which) {
-  return bits >= 0 && (bits & which) && (which == 1 ? place > 0 : place + 1 < operations);
-}
-
 // The sum of a row's machines, on top of what there is.
 __device__ __forceinline__ float over_arcs(float sum, const float* machine, const unsigned char* arcs, int machines, int apart) {
 #pragma unroll 4
@@ -240,14 +226,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS_) pass_in_blocks(const _
         const float* bias = words[2] ? (const float*)words[2] + member : 0;
         const float* residual = s.c == NOTHING ? 0 : values + s.c;
         float* out = values + s.b;
-        const int rows = size.a, in = size.b, width = size.c, kind = s.d & 0xff, transposed = s.d >> 8;
-        const int down = transposed ? 1 : width, across = transposed ? in : 1, high = (rows + 15) / 16;
-        if (high * ((width + 31) / 32) >= WARPS_)
-          product<4>(x, weight, bias, residual, out, rows, in, width, down, across, kind);
-        else if (high * ((width + 15) / 16) >= WARPS_)
-          product<2>(x, weight, bias, residual, out, rows, in, width, down, across, kind);
-        else
-          product<1>(x, weight, bias, residual, out, rows, in, width, down, across, kind);
+        const int rows = size.a, in = size.b, width = size.c, high = (rows + 15) / 16;
+        // As many columns for a warp as leave all of them something to do.
+        if (high * ((width + 31) / 32) >= WARPS_) product<4>(x, weight, bias, residual, out, rows, in, width, s.d);
+        else if (high * ((width + 15) / 16) >= WARPS_) product<2>(x, weight, bias, residual, out, rows, in, width, s.d);
+        else product<1>(x, weight, bias, residual, out, rows, in, width, s.d);
         break;
       }
       case 3: {  // activation of factor a, a + b, a b, from a column on

@@ -18,7 +18,12 @@ use std::ops::Range;
 
 const KERNELS: &File = &File {
     name: "blocks",
-    source: &[PRODUCTS, include_str!("../kernels/blocks.cu")],
+    source: &[
+        PRODUCTS,
+        include_str!("../../ops/arcs/leaky.cu"),
+        include_str!("../../ops/neighbours.cu"),
+        include_str!("../kernels/blocks.cu"),
+    ],
     constants: &["TENSOR_SPLIT"],
     kernels: &[("pass_in_blocks", SHARED_LIMIT)],
 };

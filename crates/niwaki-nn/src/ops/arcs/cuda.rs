@@ -13,7 +13,7 @@ use crate::{Error, Init, Result};
 
 const KERNELS: &File = &File {
     name: "arcs",
-    source: &[ENTRIES, include_str!("kernel.cu")],
+    source: &[ENTRIES, include_str!("leaky.cu"), include_str!("kernel.cu")],
     constants: &["ARCS_WIDTH"],
     kernels: &[("arcs_forward", 0), ("arcs_backward_machines", 0), ("arcs_backward_operations", 0)],
 };

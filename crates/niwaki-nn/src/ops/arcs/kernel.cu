@@ -1,8 +1,6 @@
 // Attention of machines to the operations at their arcs: mod.rs has the formula. Backward a thread has a row, its width in
 // registers. Blocks are [rows of a member, member], so that sums over rows belong to one member.
 
-#define SLOPE_ 0.2f
-
 struct Vectors {
   float along[ARCS_WIDTH], source[ARCS_WIDTH], target[ARCS_WIDTH], unit;
   __device__ __forceinline__ void load(const float* a, const float* s, const float* t, long member) {
@@ -23,9 +21,6 @@ __device__ __forceinline__ float along_row(const float* vector, const float* row
   for (int i = 0; i < ARCS_WIDTH; ++i) sum = fmaf(vector[i], row[i], sum);
   return sum;
 }
-
-__device__ __forceinline__ float leaky(float z) { return z > 0.f ? z : SLOPE_ * z; }
-__device__ __forceinline__ float slope_of(float z) { return z > 0.f ? 1.f : SLOPE_; }
 
 // Sums a number over the block's threads; the result is the first thread's.
 __device__ __forceinline__ float block_sum(float x) {

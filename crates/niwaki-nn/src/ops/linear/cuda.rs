@@ -84,11 +84,14 @@ impl OnCuda for Linear {
 impl InBlock for Linear {
     fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
         let (Shape { rows, width: from }, width) = (block.shape(self.input), block.shape(self.output).width);
-        let ending = self.activation.code() | usize::from(self.transposed) << 8;
         let bias = self.bias.map_or(0, |bias| block.param(bias));
         let stage = Stage::new(Kind::Linear).at(&[block.param(self.weight), bias]);
-        let places =
-            [block.value(self.input)?, block.value(self.output)?, block.maybe(self.residual)?, ending];
+        let places = [
+            block.value(self.input)?,
+            block.value(self.output)?,
+            block.maybe(self.residual)?,
+            self.activation.code(),
+        ];
         Ok(vec![stage.with(&places).with(&[rows, from, width])])
     }
 }
