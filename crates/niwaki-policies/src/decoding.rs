@@ -66,12 +66,16 @@ impl Choice {
     }
 }
 
-/// Log-probabilities at a temperature; those of closed candidates stay −∞.
+/// Log-probabilities at a temperature; those of closed candidates, most of all as a rule, stay −∞.
 fn tempered(log_probs: &[f32], temperature: f64) -> Vec<f32> {
     let scaled = |log_prob: &f32| f64::from(*log_prob) / temperature;
-    let most = log_probs.iter().map(scaled).fold(f64::NEG_INFINITY, f64::max);
-    let all = most + log_probs.iter().map(|log_prob| (scaled(log_prob) - most).exp()).sum::<f64>().ln();
-    log_probs.iter().map(|log_prob| (scaled(log_prob) - all) as f32).collect()
+    let open = || log_probs.iter().filter(|log_prob| **log_prob != f32::NEG_INFINITY);
+    let most = open().map(scaled).fold(f64::NEG_INFINITY, f64::max);
+    let all = most + open().map(|log_prob| (scaled(log_prob) - most).exp()).sum::<f64>().ln();
+    let rescaled = |log_prob: &f32| {
+        if *log_prob == f32::NEG_INFINITY { *log_prob } else { (scaled(log_prob) - all) as f32 }
+    };
+    log_probs.iter().map(rescaled).collect()
 }
 
 impl Decoding {

@@ -337,6 +337,10 @@ impl Policy for TokenPolicy {
 pub(crate) fn by_chance(log_probs: &[f32], uniform: f64) -> usize {
     let mut total = 0.0;
     for (choice, &log_prob) in log_probs.iter().enumerate() {
+        // What is closed adds nothing.
+        if log_prob == f32::NEG_INFINITY {
+            continue;
+        }
         total += libm::exp(f64::from(log_prob));
         if uniform < total {
             return choice;

@@ -345,8 +345,8 @@ impl<'a> Lowering<'a> {
             }
             for (&output, &to) in plan.outputs().iter().zip(&addresses.outputs) {
                 let (Shape { rows, width }, from) = (graph.shape(output), block.value(output)?);
-                let store = Stage::new(Kind::Store).at(&[to]).with(&[from, rows, width]);
-                writer.write(vec![store], [vec![from..from + rows * pitch(width)], Vec::new()]);
+                let (store, read) = (Stage::new(Kind::Store).at(&[to]), from..from + rows * pitch(width));
+                writer.write(vec![store.with(&[from, rows, width])], [vec![read], Vec::new()]);
             }
             match writer.finish(addresses.items, lowering.length()) {
                 Some((words, scalars)) if scalars * SCALAR <= SHARED_LIMIT as usize => {
@@ -426,28 +426,32 @@ impl Writer {
 mod tests {
     use super::*;
 
+    fn at(place: Range<usize>) -> Vec<Range<usize>> {
+        vec![place]
+    }
+
     #[test]
     fn a_stage_waits_for_what_it_reads_and_for_readers_of_what_it_overwrites() {
         let mut writer = Writer::new(100);
         let stage = || vec![Stage::new(Kind::Shift).at(&[7]).with(&[3, 4, 5])];
-        writer.write(stage(), [vec![0..4], vec![4..8]]);
+        writer.write(stage(), [at(0..4), at(4..8)]);
         // Beside the first: it reads what was there before.
-        writer.write(stage(), [vec![0..4], vec![8..12]]);
+        writer.write(stage(), [at(0..4), at(8..12)]);
         // It reads what the first wrote.
-        writer.write(stage(), [vec![4..8], vec![12..16]]);
+        writer.write(stage(), [at(4..8), at(12..16)]);
         // It writes where nobody has read since; then where the one before last read; then room for a moment, twice.
-        writer.write(stage(), [vec![], vec![0..4]]);
-        writer.write(stage(), [vec![], vec![6..7]]);
+        writer.write(stage(), [vec![], at(0..4)]);
+        writer.write(stage(), [vec![], at(6..7)]);
         let moment = || vec![Stage::new(Kind::Arcs).using(20)];
         writer.write(moment(), [vec![], vec![]]);
         writer.write(moment(), [vec![], vec![]]);
         let (words, scalars) = writer.finish(5, 64).unwrap();
         assert_eq!((words.len(), &words[..3], scalars), (WORDS, &[5, 7, 64][..], 120));
         assert_eq!(words[3..6], [8 | 3 << 8, 7, 3 | 4 << 16 | 5 << 32]);
-        let (mut at, mut waits) = (3, Vec::new());
+        let (mut next, mut waits) = (3, Vec::new());
         for _ in 0..words[1] {
-            waits.push(words[at] >> 16 == 1);
-            at += (words[at] >> 8 & 0xff) as usize;
+            waits.push(words[next] >> 16 == 1);
+            next += (words[next] >> 8 & 0xff) as usize;
         }
         assert_eq!(waits, [false, false, true, false, true, false, true]);
     }
