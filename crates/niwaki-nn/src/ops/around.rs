@@ -117,11 +117,15 @@ impl Operation for Around {
 
 /// The row after a row, or before it, where its bits say that there is one and it is one of the same state.
 pub(super) fn beside(row: usize, bits: i32, which: i32, operations: usize) -> Option<usize> {
-    let place = row % operations;
+    beside_in(row / operations * operations, row, bits, which, operations)
+}
+
+/// The same for a row of the state that starts at a row.
+pub(super) fn beside_in(first: usize, row: usize, bits: i32, which: i32, operations: usize) -> Option<usize> {
     let there = bits >= 0 && bits & which != 0;
     match which {
-        BEFORE => (there && place > 0).then(|| row - 1),
-        _ => (there && place + 1 < operations).then(|| row + 1),
+        BEFORE => (there && row > first).then(|| row - 1),
+        _ => (there && row + 1 < first + operations).then(|| row + 1),
     }
 }
 

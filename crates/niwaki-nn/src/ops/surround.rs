@@ -1,6 +1,6 @@
 //! The sum of what stands around the operations of a shop.
 
-use super::around::{AFTER, BEFORE, beside, reached, states};
+use super::around::{AFTER, BEFORE, beside, beside_in, reached, states};
 use super::{OnCpu, Operation, Reads, Rows};
 use crate::Result;
 use crate::cpu::kernels::add_scaled;
@@ -92,13 +92,9 @@ impl Surround {
         let (mut after, mut before) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         for first in (0..rows).step_by(operations.max(1)) {
             for row in first..first + operations {
-                let bits = neighbours(row);
-                if bits >= 0 && bits & AFTER != 0 && row + 1 < first + operations {
-                    after.push(row as u32 + 1);
-                }
-                if bits >= 0 && bits & BEFORE != 0 && row > first {
-                    before.push(row as u32 - 1);
-                }
+                let beside = |which| beside_in(first, row, neighbours(row), which, operations);
+                after.extend(beside(AFTER).map(|row| row as u32));
+                before.extend(beside(BEFORE).map(|row| row as u32));
             }
         }
         [after, before]
