@@ -36,6 +36,8 @@ pub(crate) struct Target {
     pub(crate) capability: (i32, i32),
     /// The driver's version.
     pub(crate) driver: i32,
+    /// Bytes of shared memory that a block may ask for there.
+    pub(crate) shared: u32,
 }
 
 /// Machine code, and whether NVRTC had to run for it.
@@ -107,11 +109,12 @@ impl Module {
         Ok(Self { module: load_image(&image.remake(target, name, source)?)? })
     }
 
-    /// Looks up one kernel and raises its limit of dynamic shared memory to `shared` bytes.
+    /// Looks up one kernel and raises its limit of dynamic shared memory to `shared` bytes, or to what there is.
     ///
     /// # Errors
-    /// If there is no such kernel, or the device has less shared memory.
-    pub(crate) fn kernel(&self, name: &str, shared: u32) -> Result<sys::CUfunction> {
+    /// If there is no such kernel.
+    pub(crate) fn kernel(&self, name: &str, shared: u32, target: Target) -> Result<sys::CUfunction> {
+        let shared = shared.min(target.shared);
         let symbol = CString::new(name).map_err(|_| refused(format!("kernel name `{name}` has a NUL")))?;
         let fail = |error: result::DriverError| refused(format!("kernel `{name}`: {error}"));
         // SAFETY: the module is loaded and never unloaded while the process runs.

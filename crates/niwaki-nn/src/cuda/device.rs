@@ -101,6 +101,8 @@ pub(crate) struct Device {
     pub(crate) capability: (i32, i32),
     /// Multiprocessors.
     pub(crate) multiprocessors: i32,
+    /// Bytes of shared memory that a block may ask for.
+    pub(crate) shared: u32,
     /// Driver version as `major * 1000 + minor * 10`.
     pub(crate) driver_version: i32,
     /// Made when something is first written.
@@ -142,6 +144,7 @@ impl Device {
                 return Err(refused(format!("this GPU is sm_{major}{minor} and {mend}")));
             }
             let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+            let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
             let mut driver_version = 0;
             sys::cuDriverGetVersion(&mut driver_version).result().named("cuDriverGetVersion")?;
             let (mut last, mut first) = (0, 0);
@@ -172,6 +175,7 @@ impl Device {
                 name,
                 capability,
                 multiprocessors,
+                shared: shared.unsigned_abs(),
                 driver_version,
                 staging: RefCell::default(),
             })

@@ -5,7 +5,7 @@ use super::chunks::resting;
 use super::compile::{Target, cache_folder};
 use super::device::{Device, bytes};
 use super::extension::Library;
-use super::kernels::Kernels;
+use super::kernels::{Kernels, SHARED_LIMIT};
 use super::lower::{Lowering, Program, Tools, padded};
 use super::parameters::{Gradient, Parameters};
 use super::pull_back::fetch_outputs;
@@ -188,6 +188,7 @@ impl Cuda {
                 hopper: self.hopper,
                 halves: &self.halves,
                 multiprocessors: self.device.multiprocessors as usize,
+                shared: self.device.shared.min(SHARED_LIMIT) as usize,
             },
             alone: &self.alone,
             flat: Flat {
@@ -260,7 +261,7 @@ impl Cuda {
 
 /// What machine code for a device is made for.
 fn target(device: &Device) -> Target {
-    Target { capability: device.capability, driver: device.driver_version }
+    Target { capability: device.capability, driver: device.driver_version, shared: device.shared }
 }
 
 impl Engine for Cuda {

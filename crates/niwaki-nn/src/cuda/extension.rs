@@ -124,7 +124,8 @@ impl Cuda {
         let (target, name) = (self.target(), extension.name);
         let cache = self.options.cache.clone().or_else(cache_folder);
         let image = Image::make(target, name, &source, cache.as_deref())?;
-        let function = Module::load(target, name, &source, image)?.kernel(extension.kernel, SHARED_LIMIT)?;
+        let function =
+            Module::load(target, name, &source, image)?.kernel(extension.kernel, SHARED_LIMIT, target)?;
         self.library.0.push((source, extension.kernel, function));
         Ok(function)
     }

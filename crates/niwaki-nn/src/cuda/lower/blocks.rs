@@ -349,9 +349,7 @@ impl<'a> Lowering<'a> {
                 writer.write(vec![store.with(&[from, rows, width])], [vec![read], Vec::new()]);
             }
             match writer.finish(addresses.items, lowering.length()) {
-                Some((words, scalars)) if scalars * SCALAR <= SHARED_LIMIT as usize => {
-                    (words, scalars * SCALAR)
-                }
+                Some((words, scalars)) if scalars * SCALAR <= tools.shared => (words, scalars * SCALAR),
                 _ => return Ok(None),
             }
         };

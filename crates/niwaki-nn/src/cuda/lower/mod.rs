@@ -109,6 +109,8 @@ pub(crate) struct Tools<'a> {
     /// Values that are stored in halves, by position.
     pub(crate) halves: &'a [bool],
     pub(crate) multiprocessors: usize,
+    /// Bytes of shared memory that a block may have.
+    pub(crate) shared: usize,
 }
 
 /// The rows of a value that a launch works on.
