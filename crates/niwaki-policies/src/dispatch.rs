@@ -20,7 +20,7 @@ const THREADS: usize = 16;
 /// Schedules that are worth a thread.
 const ENOUGH: usize = 6;
 
-/// Groups of a thread that would wait for a device: while one is looked at there, it shows another.
+/// Groups of a thread that would wait for a device (double buffering): while one is looked at there, it shows another.
 const IN_TURN: usize = 2;
 
 /// A policy with its parameters on a device, which schedules one shop after the other.

@@ -6,10 +6,10 @@ use crate::player::{
     TokenEnvironment,
 };
 use crate::policy::{graph_policy, pointer_shape, record_policy, token_policy, writer_policy};
-use crate::record::Record;
+use crate::record::{LastBatch, Record};
 use crate::spec::{Played, PolicyKind, Recipe, ShopView};
 use crate::trained::TrainedGraph;
-use crate::trainer::{LastBatch, Trainer};
+use crate::trainer::Trainer;
 use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::Policy;
 use std::path::Path;

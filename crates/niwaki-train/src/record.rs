@@ -1,7 +1,7 @@
-//! What one iteration of one member leaves behind: a line of its curve.
+//! What one iteration of one member leaves behind: a line of its curve, and its batch.
 
 use niwaki_correction::Diagnostics;
-use niwaki_policies::Rollout;
+use niwaki_policies::{Rollout, RolloutShape};
 use serde::{Deserialize, Serialize};
 
 /// What an evaluation says of a policy.
@@ -144,6 +144,23 @@ impl Record {
 /// A number that JSON can hold: what is not finite becomes the largest one.
 pub(crate) fn finite(number: f64) -> f64 {
     if number.is_finite() { number } else { f64::MAX }
+}
+
+/// One member's batch after an iteration, `[lane, step]` each but for the rewards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LastBatch {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Where its trajectories lie.
+    pub shape: RolloutShape,
+    /// Log-probabilities at rollout.
+    pub rollout: Vec<f64>,
+    /// Log-probabilities after the update: those that the record's drift is of.
+    pub log_prob: Vec<f64>,
+    /// Advantages.
+    pub advantage: Vec<f64>,
+    /// What the trajectories earned, `[lane]`.
+    pub reward: Vec<f64>,
 }
 
 #[cfg(test)]

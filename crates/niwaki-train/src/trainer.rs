@@ -5,12 +5,12 @@
 use crate::Error;
 use crate::advantage::{AdvantageInputs, Advantages, estimate};
 use crate::player::{Player, RolloutRequest, Scores};
-use crate::record::{Measured, Record};
+use crate::record::{LastBatch, Measured, Record};
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
 use crate::update::{LossTerms, TrainingBatch};
 use niwaki_correction::Real;
 use niwaki_correction::schedule::alpha_for_drift;
-use niwaki_policies::{Rollout, RolloutShape};
+use niwaki_policies::Rollout;
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -30,23 +30,6 @@ pub struct Trainer<P: Player> {
     alphas: Vec<Option<f64>>,
     /// Seconds of rollout, advantages, update and evaluation.
     seconds: [f64; 4],
-}
-
-/// One member's batch after an iteration, `[lane, step]` each but for the rewards.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LastBatch {
-    /// Iterations done.
-    pub iteration: usize,
-    /// Where its trajectories lie.
-    pub shape: RolloutShape,
-    /// Log-probabilities at rollout.
-    pub rollout: Vec<f64>,
-    /// Log-probabilities after the update: those that the record's drift is of.
-    pub log_prob: Vec<f64>,
-    /// Advantages.
-    pub advantage: Vec<f64>,
-    /// What the trajectories earned, `[lane]`.
-    pub reward: Vec<f64>,
 }
 
 impl<P: Player> Trainer<P> {

@@ -259,6 +259,13 @@ impl Cuda {
     }
 }
 
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // A pass that was begun may still write to the host's memory. A failure has nobody left to hear it.
+        let _ = self.device.synchronize();
+    }
+}
+
 /// What machine code for a device is made for.
 fn target(device: &Device) -> Target {
     Target { capability: device.capability, driver: device.driver_version, shared: device.shared }

@@ -103,7 +103,7 @@ impl Pass {
             forward = Lowering::forward(wanted.tools, addresses)?.tape;
             backward = Lowering::backward(wanted.tools, addresses)?.tape;
         }
-        let whole = Lowering::in_blocks(wanted.alone_tools(), addresses)?;
+        let whole = Lowering::fused_forward(wanted.alone_tools(), addresses)?;
         let delivers = whole.is_some();
         let alone = match whole {
             Some(tape) => tape,

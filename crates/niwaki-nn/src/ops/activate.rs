@@ -136,7 +136,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::{ROWWISE, Unit};
-    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Combine, Fused, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -235,7 +235,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Activate {
+    impl Fused for Activate {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let (shape, from) = (block.shape(self.output), block.value(self.input)?);
             let out = (block.value(self.output)?, self.activation.code());

@@ -88,7 +88,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Combine, Fused, Lowering, Program, Stage};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::Backward;
@@ -131,12 +131,9 @@ mod cuda {
         }
     }
 
-    impl InBlock for Add {
+    impl Fused for Add {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
-            let shape = block.shape(self.output);
-            let (parts, out) =
-                ([block.value(self.left)?, block.value(self.right)?], block.result(self.output)?);
-            Ok(vec![Stage::combining(Combine::Sum, parts, out, shape, (shape.width, 0), 1.0)])
+            block.combined(Combine::Sum, [self.left, self.right], self.output, 1.0)
         }
     }
 }

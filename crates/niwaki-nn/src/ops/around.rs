@@ -200,7 +200,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Fused, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
@@ -297,7 +297,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Around {
+    impl Fused for Around {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let Sizes { operations, machines } = self.sizes(block.graph());
             let (Shape { rows, width }, on) =

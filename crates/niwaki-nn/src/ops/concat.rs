@@ -108,7 +108,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage, View};
+    use crate::cuda::lower::{Block, Combine, Fused, Lowering, Program, Stage, View};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
@@ -168,7 +168,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Concat {
+    impl Fused for Concat {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let (out, width) = (block.result(self.output)?, block.shape(self.output).width);
             let mut column = 0;

@@ -73,7 +73,7 @@ use crate::cpu::{Block, Real};
 use crate::cuda::{
     check::Case,
     kernels::Unit,
-    lower::{InBlock, Lowering, Program},
+    lower::{Fused, Lowering, Program},
 };
 use crate::graph::{Graph, Index, Mask, Value};
 use crate::layout::Param;
@@ -316,7 +316,7 @@ pub(crate) fn made_of(graph: &Graph, outputs: &[Value], op: &Op) -> Option<Value
 #[cfg(feature = "cuda")]
 impl Op {
     /// The op as a block of threads does it for one item, where it knows how.
-    pub(crate) fn in_block(&self) -> Option<&dyn InBlock> {
+    pub(crate) fn fused(&self) -> Option<&dyn Fused> {
         match self {
             Self::Linear(op) if !op.transposed => Some(op),
             Self::Add(op) => Some(op),

@@ -91,7 +91,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Combine, Fused, Lowering, Program, Stage};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
@@ -130,12 +130,9 @@ mod cuda {
         }
     }
 
-    impl InBlock for Mul {
+    impl Fused for Mul {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
-            let shape = block.shape(self.output);
-            let (parts, out) =
-                ([block.value(self.left)?, block.value(self.right)?], block.result(self.output)?);
-            Ok(vec![Stage::combining(Combine::Product, parts, out, shape, (shape.width, 0), 1.0)])
+            block.combined(Combine::Product, [self.left, self.right], self.output, 1.0)
         }
     }
 }

@@ -223,7 +223,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Fused, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -303,7 +303,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Pairs {
+    impl Fused for Pairs {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let Sizes { states, operations, machines, jobs, width } = self.sizes(block.graph());
             let parts = [self.operations, self.machines, self.state];

@@ -156,7 +156,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Fused, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
@@ -222,7 +222,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Pool {
+    impl Fused for Pool {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let Self { input, group, mask, pooling, output } = *self;
             let (Shape { rows, width }, mean) = (block.shape(output), usize::from(pooling == Pooling::Mean));

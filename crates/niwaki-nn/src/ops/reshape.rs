@@ -82,7 +82,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, followed, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Block, Combine, InBlock, Kind, Lowering, Program, Stage, View};
+    use crate::cuda::lower::{Block, Combine, Fused, Kind, Lowering, Program, Stage, View};
     use crate::graph::{Graph, Shape, Value};
     use crate::ops::OnCuda;
     use crate::plan::{Backward, Write};
@@ -126,7 +126,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Reshape {
+    impl Fused for Reshape {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let (Shape { rows, width }, other) = (block.shape(self.input), block.shape(self.output).width);
             let stage =

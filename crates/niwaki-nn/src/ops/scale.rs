@@ -81,7 +81,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, ROWS, grown};
     use crate::cuda::kernels::Unit;
-    use crate::cuda::lower::{Block, Combine, InBlock, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Combine, Fused, Lowering, Program, Stage};
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
     use crate::plan::Backward;
@@ -113,11 +113,9 @@ mod cuda {
         }
     }
 
-    impl InBlock for Scale {
+    impl Fused for Scale {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
-            let (shape, from) = (block.shape(self.output), block.value(self.input)?);
-            let out = block.result(self.output)?;
-            Ok(vec![Stage::combining(Combine::Scaled, [from; 2], out, shape, (shape.width, 0), self.factor)])
+            block.combined(Combine::Scaled, [self.input; 2], self.output, self.factor)
         }
     }
 }

@@ -236,7 +236,7 @@ mod cuda {
     use crate::Result;
     use crate::cuda::check::{Case, grown};
     use crate::cuda::kernels::{ENTRIES, File, Unit};
-    use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Program, Stage};
+    use crate::cuda::lower::{Block, Fused, Kind, Lowering, Program, Stage};
     use crate::cuda::tape::arguments;
     use crate::graph::{Graph, Value};
     use crate::ops::OnCuda;
@@ -329,7 +329,7 @@ mod cuda {
         }
     }
 
-    impl InBlock for Surround {
+    impl Fused for Surround {
         fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
             let Sizes { operations, machines, width } = self.sizes(block.graph());
             let states = block.shape(self.output).rows / operations;

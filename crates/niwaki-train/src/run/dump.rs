@@ -4,8 +4,8 @@
 use super::folder::{Identity, POLICIES, damaged, disk};
 use super::lines::{self, Chain};
 use crate::Error;
+use crate::record::LastBatch;
 use crate::spec::{AdvantageKind, Recipe};
-use crate::trainer::LastBatch;
 use niwaki_files::read_own;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -6,8 +6,7 @@ use super::events::{self, Events};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, POLICIES, SUMMARY};
 use super::lines::{self, Lines};
 use super::summary::Summary;
-use crate::record::finite;
-use crate::trainer::LastBatch;
+use crate::record::{LastBatch, finite};
 use crate::{Error, Recipe, Record};
 use niwaki_shop::Bounds;
 

@@ -2,8 +2,8 @@
 
 use super::resume::{files, train_until};
 use super::{curve, with};
+use niwaki_train::record::LastBatch;
 use niwaki_train::run::Ending;
-use niwaki_train::trainer::LastBatch;
 
 /// Song's recipe, small: a critic of standardised returns, minibatches of whole trajectories, held sets, Adam.
 const RECIPE: [&str; 13] = [

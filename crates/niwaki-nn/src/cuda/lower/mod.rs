@@ -4,14 +4,14 @@
 //! file knows where things lie; each op of [`crate::ops`] writes its own launches, and what several of them launch is in
 //! [`shared`].
 
-mod blocks;
 mod brought;
+mod fused;
 mod shared;
 mod squares;
 mod units;
 
-pub(crate) use blocks::{Block, InBlock, Kind, Stage};
 pub(crate) use brought::Brought;
+pub(crate) use fused::{Block, Fused, Kind, Stage};
 pub(crate) use shared::{Combine, Partial};
 pub(crate) use units::Program;
 

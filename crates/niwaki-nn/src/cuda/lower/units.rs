@@ -1,6 +1,6 @@
 //! Which kernel files a program's passes call for.
 
-use super::{Lowering, blocks};
+use super::{Lowering, fused};
 use crate::Result;
 use crate::cuda::blas::Precision;
 use crate::cuda::kernels::{CHOOSE, ITEMS, ROWWISE, STEP, Unit};
@@ -34,7 +34,7 @@ impl Lowering<'_> {
         for op in program.graph.ops() {
             units.extend(op.units(program)?);
         }
-        units.extend(blocks::unit(program.graph, program.precision));
+        units.extend(fused::unit(program.graph, program.precision));
         units.sort_unstable();
         units.dedup();
         Ok(units)

@@ -4,7 +4,7 @@
 use super::{Arcs, AttendArcs, Sizes};
 use crate::cuda::check::{Case, grown};
 use crate::cuda::kernels::{ENTRIES, File, Unit};
-use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Partial, Program, SCALAR, Stage};
+use crate::cuda::lower::{Block, Fused, Kind, Lowering, Partial, Program, SCALAR, Stage};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Value};
 use crate::ops::OnCuda;
@@ -165,7 +165,7 @@ impl OnCuda for AttendArcs {
     }
 }
 
-impl InBlock for AttendArcs {
+impl Fused for AttendArcs {
     fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
         let Sizes { operations, machines, width } = self.sizes(block.graph());
         let Arcs { along, source, target, present, .. } = self.arcs;

@@ -12,7 +12,7 @@ use crate::cuda::Precision;
 use crate::cuda::blas::{Onto, Operand, Places, Product};
 use crate::cuda::check::Case;
 use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, MIXED, ROWWISE, Unit};
-use crate::cuda::lower::{Block, InBlock, Kind, Lowering, Once, Program, ROWS_PER_SUM, SCALAR, Stage, View};
+use crate::cuda::lower::{Block, Fused, Kind, Lowering, Once, Program, ROWS_PER_SUM, SCALAR, Stage, View};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Shape, Value};
 use crate::ops::{Activation, OnCuda, Op};
@@ -81,7 +81,7 @@ impl OnCuda for Linear {
     }
 }
 
-impl InBlock for Linear {
+impl Fused for Linear {
     fn stages(&self, block: &Block<'_>) -> Result<Vec<Stage>> {
         let (Shape { rows, width: from }, width) = (block.shape(self.input), block.shape(self.output).width);
         let bias = self.bias.map_or(0, |bias| block.param(bias));

@@ -1,8 +1,8 @@
-//! A forward pass of small items in one kernel: a block of threads has an item, all whose values are in shared memory, and goes through all
-//! ops.
+//! Fused forward passes: small items in one kernel (a "megakernel"). A block of threads has an item, all whose values are in shared memory, and
+//! goes through all ops.
 //!
 //! What is looked at one step at a time, a few items of some dozen rows, is over before its kernels have been launched one by one. Where
-//! every op of a program knows how a block does it ([`InBlock`]), the pass is one launch, and outputs go to the host from there.
+//! every op of a program knows how a block does it ([`Fused`]), the pass is one launch, and outputs go to the host from there.
 
 use super::{Addresses, Combine, Lowering, SCALAR, Tools};
 use crate::Result;
@@ -17,15 +17,15 @@ use crate::plan::{Life, place};
 use std::ops::Range;
 
 const KERNELS: &File = &File {
-    name: "blocks",
+    name: "fused",
     source: &[
         PRODUCTS,
         include_str!("../../ops/arcs/leaky.cu"),
         include_str!("../../ops/neighbours.cu"),
-        include_str!("../kernels/blocks.cu"),
+        include_str!("../kernels/fused.cu"),
     ],
     constants: &["TENSOR_SPLIT"],
-    kernels: &[("pass_in_blocks", SHARED_LIMIT)],
+    kernels: &[("fused_forward", SHARED_LIMIT)],
 };
 
 /// Threads of a block.
@@ -40,7 +40,7 @@ const NOTHING: usize = 0xffff;
 
 /// The kernel, where a block knows every op of a program.
 pub(super) fn unit(graph: &Graph, precision: Precision) -> Option<Unit> {
-    let known = graph.ops().iter().all(|op| op.in_block().is_some());
+    let known = graph.ops().iter().all(|op| op.fused().is_some());
     known.then(|| Unit::sized(KERNELS, &[u8::from(precision == Precision::F32)]))
 }
 
@@ -50,7 +50,7 @@ fn pitch(width: usize) -> usize {
 }
 
 /// An op that a block of threads does for one item.
-pub(crate) trait InBlock {
+pub(crate) trait Fused {
     /// What the block does, one stage beside the other: none reads what another writes.
     ///
     /// # Errors
@@ -262,6 +262,23 @@ impl<'a> Block<'a> {
         mask.map_or(Ok(NOTHING), |mask| start(&self.masks[mask.position()], "a mask"))
     }
 
+    /// `factor · a`, `a + b` or `a · b` as an op's result.
+    ///
+    /// # Errors
+    /// If a value has no place.
+    pub(crate) fn combined(
+        &self,
+        kind: Combine,
+        parts: [Value; 2],
+        output: Value,
+        factor: f64,
+    ) -> Result<Vec<Stage>> {
+        let [a, b] = parts.map(|part| self.value(part));
+        let shape = self.shape(output);
+        let width = (shape.width, 0);
+        Ok(vec![Stage::combining(kind, [a?, b?], self.result(output)?, shape, width, factor)])
+    }
+
     /// The first member's parameter.
     pub(crate) fn param(&self, param: Param) -> u64 {
         self.lowering.param(param)
@@ -320,7 +337,7 @@ impl<'a> Lowering<'a> {
     ///
     /// # Errors
     /// If the kernel is not loaded.
-    pub(crate) fn in_blocks(tools: Tools<'a>, addresses: &Addresses) -> Result<Option<Tape>> {
+    pub(crate) fn fused_forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Option<Tape>> {
         let Tools { graph, plan, .. } = tools;
         let items = addresses.members * addresses.items;
         let Some(unit) = unit(graph, tools.precision) else { return Ok(None) };
@@ -340,8 +357,8 @@ impl<'a> Lowering<'a> {
                 if is_end(&block.ends, op) {
                     continue;
                 }
-                let Some(in_block) = op.in_block() else { return Ok(None) };
-                writer.write(in_block.stages(&block)?, block.touched(op));
+                let Some(fused) = op.fused() else { return Ok(None) };
+                writer.write(fused.stages(&block)?, block.touched(op));
             }
             for (&output, &to) in plan.outputs().iter().zip(&addresses.outputs) {
                 let (Shape { rows, width }, from) = (graph.shape(output), block.value(output)?);
@@ -355,8 +372,8 @@ impl<'a> Lowering<'a> {
         };
         let arguments = Arguments::one(words);
         lowering.launch(
-            "blocks",
-            (unit, "pass_in_blocks"),
+            "fused",
+            (unit, "fused_forward"),
             (items, 1, 1),
             THREADS,
             shared as u32,

@@ -1,5 +1,5 @@
 // A forward pass of small items in one kernel: a block has an item, all whose values are in shared memory, and goes through all ops.
-// lower/blocks.rs writes the program down, in stages; a stage that reads what others have written, or writes where they read, waits for
+// lower/fused.rs writes the program down, in stages; a stage that reads what others have written, or writes where they read, waits for
 // the block. Rows of `width` scalars lie pitch(width) apart; integers and masks lie as they come. Products run on the tensor cores.
 
 #define WORDS 500
@@ -189,7 +189,7 @@ __device__ __forceinline__ float over_arcs(float sum, const float* machine, cons
   return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS_) pass_in_blocks(const __grid_constant__ Program program) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS_) fused_forward(const __grid_constant__ Program program) {
   const int stages = (int)program.words[1];
   const long item = blockIdx.x, member = (long)(blockIdx.x / (unsigned)program.words[0]) * (long)program.words[2];
   for (int stage = 0, at = 3; stage < stages; ++stage) {
