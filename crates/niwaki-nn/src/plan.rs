@@ -6,7 +6,7 @@
 //! share memory. This file must not know what an op computes, only what it reads, writes and keeps.
 
 use crate::graph::{Graph, Value};
-use crate::ops::{Operation, Rows, made_of, picked_by};
+use crate::ops::{Layer, Operation, Rows, made_of, picked_by};
 use crate::{Error, Result};
 
 /// Buffers are multiples of this many scalars, so that each starts on a cache line.
@@ -300,6 +300,26 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Where a device may do a decoder's layer in fewer kernels than ops, some of what the layer's ops make is made one op before, and
+    /// some of it read until the layer's backward pass ends.
+    fn join_layers(&self, value_life: &mut [Option<Life>]) {
+        if self.backward.is_empty() {
+            return;
+        }
+        let caller = self.caller();
+        for layer in Layer::all(self.graph, &self.outputs) {
+            for (value, maker) in layer.made_early() {
+                if let Some(tick) = self.forward.iter().position(|&position| position == maker) {
+                    begin(&mut value_life[value.position()], tick);
+                }
+            }
+            let (values, reader) = layer.read_late();
+            if let Some(index) = self.backward.iter().position(|step| step.op == reader) {
+                values.iter().for_each(|value| extend(&mut value_life[value.position()], caller + 1 + index));
+            }
+        }
+    }
+
     fn only_readers(&self) -> Vec<Option<usize>> {
         let mut readers = vec![Vec::new(); self.graph.values()];
         for &position in &self.forward {
@@ -345,6 +365,7 @@ impl<'a> Planner<'a> {
             saved_life[*position] = (size > 0).then_some(Life { size, first, last: tick });
         }
         self.join_makers(&mut value_life);
+        self.join_layers(&mut value_life);
         self.join_picks(&mut value_life, &mut saved_life);
         let lives: Vec<Option<Life>> =
             value_life.iter().chain(&saved_life).chain(&self.cotangent_life).copied().collect();

@@ -177,7 +177,7 @@ fn compile(name: &str, source: &str, options: &[String]) -> Result<Vec<u8>> {
 /// Compiles a source and throws the machine code away.
 #[cfg(test)]
 pub(crate) fn try_out(target: Target, name: &str, source: &str) -> Result<()> {
-    super::device::preload_compiler()?;
+    super::libraries::preload_compiler()?;
     compile(name, source, &options(target)).map(|_| ())
 }
 

@@ -3,21 +3,19 @@
 //! Nothing here is linked: a machine without a GPU loads the same binary and gets one clear line as its
 //! error. It knows nothing about graphs or parameters.
 
+use super::event::Event;
+use super::libraries::{missing, preload, preload_compiler};
 use super::staging::{Staging, extent};
+use super::tape::Queued;
 use crate::{Error, Result};
 use cudarc::driver::{result, sys};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The one error of this engine: the device's name and a line with the mend.
 pub(crate) fn refused(reason: impl Into<String>) -> Error {
     Error::Device { device: "cuda", reason: reason.into() }
-}
-
-fn missing(library: &str, mend: &str) -> Error {
-    refused(format!("{library} is not on this machine; install {mend}, or use the CPU"))
 }
 
 pub(crate) trait Named<T> {
@@ -35,53 +33,6 @@ impl<T> Named<T> for std::result::Result<T, result::DriverError> {
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static SETTING_UP: Mutex<()> = Mutex::new(());
     SETTING_UP.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Folders beside the loader's own path in which CUDA's libraries are looked for.
-fn library_folders() -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for variable in ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"] {
-        if let Some(root) = std::env::var_os(variable) {
-            let root = PathBuf::from(root);
-            folders.extend([root.join("lib64"), root.join("lib"), root.join("targets/x86_64-linux/lib")]);
-        }
-    }
-    folders.push(PathBuf::from("/usr/local/cuda/lib64"));
-    folders.push(PathBuf::from("/usr/local/nvidia/lib64"));
-    // A Python environment with a CUDA wheel is often the only toolkit on a machine.
-    if let Some(python) = std::env::var_os("VIRTUAL_ENV") {
-        let lib = PathBuf::from(python).join("lib");
-        for version in std::fs::read_dir(&lib).into_iter().flatten().flatten() {
-            let wheels = version.path().join("site-packages/nvidia");
-            for part in ["cu13", "cublas", "cuda_nvrtc"] {
-                folders.push(wheels.join(part).join("lib"));
-            }
-        }
-    }
-    folders
-}
-
-/// Opens one of the run-time libraries so that the later look-up by name finds it already in the process.
-fn preload(stem: &'static str, mend: &'static str) -> Result<()> {
-    let names = [format!("lib{stem}.so.13"), format!("lib{stem}.so.12"), format!("lib{stem}.so")];
-    let mut places: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
-    for folder in library_folders() {
-        places.extend(names.iter().map(|name| folder.join(name)));
-    }
-    for place in &places {
-        // SAFETY: loading CUDA's own libraries runs their initialisers, which have no preconditions.
-        if let Ok(library) = unsafe { libloading::Library::new(place) } {
-            // It must outlive every call into it: keep it for the whole process.
-            std::mem::forget(library);
-            return Ok(());
-        }
-    }
-    Err(missing(&format!("lib{stem}"), mend))
-}
-
-/// Opens NVRTC, which needs no GPU.
-pub(crate) fn preload_compiler() -> Result<()> {
-    preload("nvrtc", "the CUDA runtime compiler (libnvrtc, CUDA 12 or 13)")
 }
 
 /// One GPU with its context and streams. Not shared between threads.
@@ -107,6 +58,8 @@ pub(crate) struct Device {
     pub(crate) driver_version: i32,
     /// Made when something is first written.
     staging: RefCell<Option<Staging>>,
+    /// Whether work aside is under way that no queued work waits for yet.
+    beside: Cell<bool>,
 }
 
 impl Device {
@@ -178,6 +131,7 @@ impl Device {
                 shared: shared.unsigned_abs(),
                 driver_version,
                 staging: RefCell::default(),
+                beside: Cell::default(),
             })
         }
     }
@@ -207,17 +161,43 @@ impl Device {
         }
     }
 
+    /// Says that work aside is under way for which only what knows its marks does not wait.
+    pub(crate) fn leave_beside(&self) {
+        self.beside.set(true);
+    }
+
+    /// What is queued from now on waits for such work.
+    pub(crate) fn settle(&self) -> Result<()> {
+        if self.beside.replace(false) { self.join() } else { Ok(()) }
+    }
+
+    /// What is queued from now on waits for a mark that is set anew before each time: also when it is recorded.
+    pub(crate) fn wait_each_time(&self, event: &Event) -> Result<()> {
+        use sys::CUstreamCaptureStatus_enum as Status;
+        let mut status = Status::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is live, and the place for the answer, too.
+        unsafe { sys::cuStreamIsCapturing(self.stream, &raw mut status) }
+            .result()
+            .named("cuStreamIsCapturing")?;
+        let flags = match status {
+            Status::CU_STREAM_CAPTURE_STATUS_NONE => sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT,
+            _ => sys::CUevent_wait_flags::CU_EVENT_WAIT_EXTERNAL,
+        };
+        // SAFETY: event and stream are live.
+        unsafe { result::stream::wait_event(self.stream, event.raw(), flags).named("cuStreamWaitEvent") }
+    }
+
     /// Marks this place in the queue aside.
     pub(crate) fn mark_aside(&self, event: &Event) -> Result<()> {
         // SAFETY: event and stream are live.
-        unsafe { result::event::record(event.at, self.aside).named("cuEventRecord") }
+        unsafe { result::event::record(event.raw(), self.aside).named("cuEventRecord") }
     }
 
     /// What is queued from now on waits for a mark.
     pub(crate) fn wait_for(&self, event: &Event) -> Result<()> {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
         // SAFETY: event and stream are live.
-        unsafe { result::stream::wait_event(self.stream, event.at, flags).named("cuStreamWaitEvent") }
+        unsafe { result::stream::wait_event(self.stream, event.raw(), flags).named("cuStreamWaitEvent") }
     }
 
     /// Waits for everything that was queued before a mark, which nothing was written after.
@@ -229,6 +209,7 @@ impl Device {
 
     /// Waits for everything queued.
     pub(crate) fn synchronize(&self) -> Result<()> {
+        self.settle()?;
         self.drain()?;
         self.rewind();
         Ok(())
@@ -286,6 +267,7 @@ impl Device {
 
     /// Copies from `at` to host values after all queued work.
     pub(crate) fn read<T: Copy>(&self, at: u64, values: &mut [T]) -> Result<()> {
+        self.settle()?;
         // SAFETY: as in `write`; the stream is drained before `values` is read.
         unsafe { result::memcpy_dtoh_async(values, at, self.stream).named("cuMemcpyDtoH")? };
         self.synchronize()
@@ -293,6 +275,7 @@ impl Device {
 
     /// Queues a copy from `at` to pinned values, which must not be read before [`Device::synchronize`].
     pub(crate) fn fetch<T: Copy>(&self, at: u64, values: &mut [T]) -> Result<()> {
+        self.settle()?;
         // SAFETY: the caller's range is inside one of this device's buffers and outlives the copy.
         unsafe { result::memcpy_dtoh_async(values, at, self.stream).named("cuMemcpyDtoH") }
     }
@@ -305,12 +288,14 @@ impl Device {
 
     /// Queues a copy within the device.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        self.settle()?;
         // SAFETY: the caller's ranges are inside live buffers of this device's context.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream).named("cuMemcpyDtoD") }
     }
 
     /// Queues a fill with zero bytes.
     pub(crate) fn zero(&self, at: u64, bytes: usize) -> Result<()> {
+        self.settle()?;
         // SAFETY: the caller's range is inside one of this device's buffers.
         unsafe { result::memset_d8_async(at, 0, bytes, self.stream).named("cuMemsetD8") }
     }
@@ -327,20 +312,49 @@ impl Device {
         block: u32,
         shared: u32,
         arguments: &mut [*mut c_void],
-        aside: bool,
+        Queued { aside, early }: Queued,
     ) -> Result<()> {
+        if !aside {
+            self.settle()?;
+        }
         let stream = if aside { self.aside } else { self.stream };
-        // SAFETY: passed on to the caller.
+        // Only Hopper and what came after it know how.
+        if !early || self.capability.0 < 9 {
+            // SAFETY: passed on to the caller.
+            return unsafe {
+                result::launch_kernel(kernel, grid, (block, 1, 1), shared, stream, arguments)
+                    .named("cuLaunchKernel")
+            };
+        }
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid.0,
+            gridDimY: grid.1,
+            gridDimZ: grid.2,
+            blockDimX: block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: stream,
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        // SAFETY: passed on to the caller; the configuration outlives the call.
         unsafe {
-            result::launch_kernel(kernel, grid, (block, 1, 1), shared, stream, arguments)
-                .named("cuLaunchKernel")
+            sys::cuLaunchKernelEx(&raw const config, kernel, arguments.as_mut_ptr(), std::ptr::null_mut())
+                .result()
+                .named("cuLaunchKernelEx")
         }
     }
 
     /// Marks this place in the queue.
     pub(crate) fn mark(&self, event: &Event) -> Result<()> {
         // SAFETY: event and stream are live.
-        unsafe { result::event::record(event.at, self.stream).named("cuEventRecord") }
+        unsafe { result::event::record(event.raw(), self.stream).named("cuEventRecord") }
     }
 
     /// Milliseconds that `work` takes on the device, by events around it.
@@ -351,7 +365,7 @@ impl Device {
         self.mark(&end)?;
         end.wait()?;
         // SAFETY: both events were recorded and have happened.
-        unsafe { result::event::elapsed(start.at, end.at).named("cuEventElapsedTime") }
+        unsafe { result::event::elapsed(start.raw(), end.raw()).named("cuEventElapsedTime") }
     }
 }
 
@@ -376,39 +390,13 @@ unsafe impl Plain for u16 {}
 // SAFETY: as above.
 unsafe impl Plain for u8 {}
 
-/// A place in the queue that the host can wait for.
-pub(crate) struct Event {
-    at: sys::CUevent,
-}
-
-impl Event {
-    pub(crate) fn new() -> Result<Self> {
-        let at = result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT).named("cuEventCreate")?;
-        Ok(Self { at })
-    }
-
-    /// Waits until everything queued before the mark has run.
-    pub(crate) fn wait(&self) -> Result<()> {
-        // SAFETY: the event is live.
-        unsafe { result::event::synchronize(self.at).named("cuEventSynchronize") }
-    }
-}
-
-impl Drop for Event {
-    fn drop(&mut self) {
-        // SAFETY: created in `new`, destroyed once. A failure has nobody left to hear it.
-        unsafe {
-            let _ = result::event::destroy(self.at);
-        }
-    }
-}
-
 impl Drop for Device {
     fn drop(&mut self) {
         // SAFETY: created in `open`, released once. A failure at exit has nobody left to hear it.
         unsafe {
             // The device may still be reading it.
             let _ = result::stream::synchronize(self.stream);
+            let _ = result::stream::synchronize(self.aside);
             drop(self.staging.get_mut().take());
             let _ = result::event::destroy(self.forked);
             let _ = result::event::destroy(self.joined);

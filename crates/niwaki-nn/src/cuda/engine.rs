@@ -8,10 +8,11 @@ use super::extension::Library;
 use super::kernels::{Kernels, SHARED_LIMIT};
 use super::lower::{Lowering, Program, Tools, padded};
 use super::parameters::{Gradient, Parameters};
+use super::pieces::Pieces;
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Inputs, Session, Wanted, check_length, no_items};
 use super::storage::halves;
-use super::update::Update;
+use super::update::{TAKEN, Update};
 use crate::engine::{Choosing, CotangentFn, Engine, Load, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
@@ -54,6 +55,8 @@ pub struct Cuda {
     pub(super) parameters: Parameters,
     pub(super) gradient: Gradient,
     update: Update,
+    /// The pieces of an update, where the next pass can begin beside it.
+    pieces: Option<Pieces>,
     pub(super) kernels: Kernels,
     pub(super) library: Library,
     pub(super) blas: Blas,
@@ -82,8 +85,10 @@ impl Cuda {
         let parameters = Parameters::new(&device, members, padded(graph), options.precision)?;
         let gradient = Gradient::new(&device, members, padded(graph), &resting(graph))?;
         let update = Update::new(&device, members)?;
+        let training = Plan::training(graph, outputs);
+        let pieces = Pieces::new(graph, &training, TAKEN)?;
         Ok(Self {
-            training: Plan::training(graph, outputs),
+            training,
             alone: Plan::forward_only(graph, outputs),
             graph: graph.clone(),
             members,
@@ -96,6 +101,7 @@ impl Cuda {
             parameters,
             gradient,
             update,
+            pieces,
             kernels,
             library: Library::default(),
             blas,
@@ -189,6 +195,7 @@ impl Cuda {
                 halves: &self.halves,
                 multiprocessors: self.device.multiprocessors as usize,
                 shared: self.device.shared.min(SHARED_LIMIT) as usize,
+                pieces: self.pieces.as_ref(),
             },
             alone: &self.alone,
             flat: Flat {
@@ -338,6 +345,7 @@ impl Engine for Cuda {
 
     fn set_parameters(&mut self, member: usize, flat: &[f32]) -> Result<()> {
         check_length("parameters", self.graph.layout().len(), flat.len())?;
+        self.device.settle()?;
         self.device.write(self.parameters.of(member), flat)?;
         self.parameters.round(&self.device, &self.kernels, member..member + 1)
     }
@@ -476,8 +484,10 @@ impl Engine for Cuda {
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {
-        let Self { update, device, kernels, parameters, gradient, graph, .. } = self;
-        update.step(device, kernels, optimiser, rates, parameters, gradient, padded(graph))
+        let Self { update, device, kernels, parameters, gradient, graph, pieces, session, .. } = self;
+        let beside = session.as_ref().is_some_and(Session::begins_beside);
+        let (pieces, length) = (pieces.as_ref().filter(|_| beside), padded(graph));
+        update.step(device, kernels, optimiser, rates, parameters, gradient, pieces, length)
     }
 
     fn state(&self, member: usize) -> Result<(u64, Vec<Vec<f32>>)> {
@@ -490,6 +500,7 @@ impl Engine for Cuda {
             check_length("moments", length, moment.len())?;
         }
         let length = padded(&self.graph);
+        self.device.settle()?;
         self.update.set_state(&self.device, &self.gradient, member, steps, moments, length)
     }
 }

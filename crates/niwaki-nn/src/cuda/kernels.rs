@@ -16,6 +16,9 @@ const COMMON: &str = include_str!("kernels/common.cu");
 pub(crate) const ENTRIES: &str = include_str!("kernels/entries.cu");
 pub(crate) const MIXED: &[&str] = &["MIXED"];
 
+/// Kernels that begin before the one before them has ended.
+pub(crate) const EARLY: &str = include_str!("kernels/early.cu");
+
 /// Products of a warp on the tensor cores; it has the constant `TENSOR_SPLIT`.
 pub(crate) const PRODUCTS: &str = include_str!("kernels/products.cu");
 

@@ -6,7 +6,8 @@
 //! the same arena.
 
 use super::chunks::chunks;
-use super::device::{Buffer, Device, Event, Pinned, refused};
+use super::device::{Buffer, Device, Pinned, refused};
+use super::event::Event;
 use super::kernels::Kernels;
 use super::lower::{Addresses, Lowering, SCALAR, Tools, padded};
 use super::part::{Left, Part, deal, room_for, slots_of};
@@ -394,6 +395,11 @@ impl Session {
         }
         self.left = Some(Left { part, shares });
         Ok(())
+    }
+
+    /// Whether gradients begin beside the update before them.
+    pub(super) fn begins_beside(&self) -> bool {
+        self.laid.passes.iter().all(|pass| pass.forward.awaits())
     }
 
     /// Passes whose forward halves may all run before the first backward one.

@@ -1,6 +1,7 @@
 //! Pinned memory through which host values go to the device: the host fills one part while the device empties others.
 
-use super::device::{Device, Event, Pinned};
+use super::device::{Device, Pinned};
+use super::event::Event;
 use crate::Result;
 use rayon::prelude::*;
 

@@ -4,7 +4,9 @@
 //! Knows addresses and launch shapes; nothing of ops or members.
 
 use super::blas::{Blas, Places, Product};
-use super::device::{Device, Event, Named, alone, refused};
+use super::device::{Device, Named, alone, refused};
+use super::event::Event;
+use super::map::Tiled;
 use crate::Result;
 use cudarc::driver::{result, sys};
 use std::collections::btree_map::Entry::{Occupied, Vacant};
@@ -12,11 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 
 /// Arguments of a kernel, eight bytes each; a kernel reads the low bytes of what it declares smaller.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Arguments {
     words: Vec<u64>,
     /// Whether all are one argument.
     one: bool,
+    /// Matrices that the argument begins with, once the driver has said how the copy engine finds their tiles.
+    tiled: Vec<Tiled>,
 }
 
 /// Something that a kernel takes by value.
@@ -72,7 +76,22 @@ impl Arguments {
 
     /// A structure of so many words.
     pub(crate) fn one(words: Vec<u64>) -> Self {
-        Self { words, one: true }
+        Self { words, one: true, tiled: Vec::new() }
+    }
+
+    /// The same behind what the copy engine is told of some matrices. These have their places when the kernel is queued, not before.
+    pub(crate) fn behind(tiled: Vec<Tiled>, words: &[u64]) -> Self {
+        let mut all = vec![0; tiled.len() * Tiled::WORDS];
+        all.extend(words);
+        Self { words: all, one: true, tiled }
+    }
+
+    /// Asks the driver, once.
+    fn settle(&mut self) -> Result<()> {
+        for (tiled, words) in self.tiled.drain(..).zip(self.words.chunks_exact_mut(Tiled::WORDS)) {
+            words.copy_from_slice(&tiled.words()?);
+        }
+        Ok(())
     }
 }
 
@@ -82,10 +101,36 @@ macro_rules! arguments {
 }
 pub(crate) use arguments;
 
+/// How a kernel is queued.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queued {
+    /// Aside: it reads and writes nothing that what follows writes before it waits.
+    pub(crate) aside: bool,
+    /// While the kernel before it ends: it waits for that one itself, in every block.
+    pub(crate) early: bool,
+}
+
 enum Work {
-    Kernel { function: sys::CUfunction, grid: (u32, u32, u32), block: u32, shared: u32, arguments: Arguments },
-    Product { product: Product, places: Places },
-    Zero { at: u64, bytes: usize },
+    Kernel {
+        function: sys::CUfunction,
+        grid: (u32, u32, u32),
+        block: u32,
+        shared: u32,
+        arguments: Arguments,
+        early: bool,
+    },
+    Product {
+        product: Product,
+        places: Places,
+    },
+    Zero {
+        at: u64,
+        bytes: usize,
+    },
+    /// Waits for a mark that is set anew before each time.
+    Await {
+        mark: Event,
+    },
 }
 
 struct Entry {
@@ -107,6 +152,8 @@ pub(crate) struct Tape {
     last_aside: Option<usize>,
     /// When works aside that others wait for have run, by place.
     marks: BTreeMap<usize, Event>,
+    /// Whether it waits by itself for what is left beside.
+    awaits: bool,
     /// Whether everything was queued once.
     queued: bool,
     graph: Option<Captured>,
@@ -123,11 +170,11 @@ impl Tape {
         shared: u32,
         arguments: Arguments,
     ) -> Result<()> {
-        self.kernel_where(label, function, grid, block, shared, arguments, false)
+        self.kernel_queued(label, function, grid, block, shared, arguments, Queued::default())
     }
 
-    /// Adds a kernel; one that runs aside reads and writes nothing that what follows writes before it waits.
-    pub(crate) fn kernel_where(
+    /// Adds a kernel that is queued in some way.
+    pub(crate) fn kernel_queued(
         &mut self,
         label: &'static str,
         function: sys::CUfunction,
@@ -135,7 +182,7 @@ impl Tape {
         block: u32,
         shared: u32,
         arguments: Arguments,
-        aside: bool,
+        Queued { aside, early }: Queued,
     ) -> Result<()> {
         let (x, y, z) = grid;
         if x == 0 || y == 0 || z == 0 {
@@ -145,7 +192,7 @@ impl Tape {
             return Err(refused(format!("{label}: {x} × {y} × {z} blocks; use fewer members or lanes")));
         }
         let grid = (x as u32, y as u32, z as u32);
-        self.push(label, Work::Kernel { function, grid, block, shared, arguments }, aside);
+        self.push(label, Work::Kernel { function, grid, block, shared, arguments, early }, aside);
         Ok(())
     }
 
@@ -158,7 +205,12 @@ impl Tape {
     /// [`Tape::wait_for`].
     pub(crate) fn product_aside(&mut self, label: &'static str, product: Product, places: Places) -> usize {
         self.push(label, Work::Product { product, places }, true);
-        self.works.len() - 1
+        self.last()
+    }
+
+    /// The place of the last work.
+    pub(crate) fn last(&self) -> usize {
+        self.works.len().saturating_sub(1)
     }
 
     /// What follows waits for what runs aside up to a place.
@@ -179,21 +231,35 @@ impl Tape {
         self.works.push(Entry { label, work, aside, waits });
     }
 
+    /// What follows waits for a mark that is set anew before each time the tape is replayed. A tape that does so waits for nothing else
+    /// that was left beside.
+    pub(crate) fn await_each_time(&mut self, mark: Event) {
+        self.awaits = true;
+        self.push("await", Work::Await { mark }, false);
+    }
+
+    /// Whether it waits by itself for what is left beside.
+    pub(crate) fn awaits(&self) -> bool {
+        self.awaits
+    }
+
     /// Adds a fill with zeros.
     pub(crate) fn zero(&mut self, label: &'static str, at: u64, bytes: usize) {
         self.push(label, Work::Zero { at, bytes }, false);
     }
 
-    /// Queues one work, aside where asked to.
-    fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work, aside: bool) -> Result<()> {
+    /// Queues one work, aside where asked to; early where it can be and nothing but a kernel of ours is before it.
+    fn queue(device: &Device, blas: Option<&Blas>, work: &mut Work, aside: bool, behind: bool) -> Result<()> {
         match work {
-            Work::Kernel { function, grid, block, shared, arguments } => {
-                let Arguments { words, one } = arguments;
+            Work::Kernel { function, grid, block, shared, arguments, early } => {
+                let queued = Queued { aside, early: *early && behind };
+                arguments.settle()?;
+                let Arguments { words, one, .. } = arguments;
                 let apart = if *one { 1 } else { words.len() };
                 let mut pointers: Vec<*mut c_void> =
                     words.iter_mut().take(apart).map(|word| std::ptr::from_mut(word).cast()).collect();
                 // SAFETY: lowering packed the arguments for this kernel, with addresses inside the engine's buffers.
-                unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers, aside) }
+                unsafe { device.launch(*function, *grid, *block, *shared, &mut pointers, queued) }
             }
             Work::Product { product, places } => {
                 let Some(blas) = blas else { return Err(refused("a product without its library")) };
@@ -201,17 +267,21 @@ impl Tape {
                 unsafe { blas.run(device, product, *places, aside) }
             }
             Work::Zero { at, bytes } => device.zero(*at, *bytes),
+            Work::Await { mark } => device.wait_each_time(mark),
         }
     }
 
     /// Queues a tape without products, work by work: for one that is written anew each time.
     pub(crate) fn run(&mut self, device: &Device) -> Result<()> {
-        self.works.iter_mut().try_for_each(|entry| Self::queue(device, None, &mut entry.work, false))
+        self.works
+            .iter_mut()
+            .try_for_each(|entry| Self::queue(device, None, &mut entry.work, entry.aside, false))
     }
 
     /// Queues everything, work aside on the second stream.
     fn queue_all(&mut self, device: &Device, blas: &Blas) -> Result<()> {
         let awaited: BTreeSet<usize> = self.works.iter().filter_map(|entry| entry.waits).collect();
+        let mut behind = false;
         for (place, Entry { work, aside, waits, .. }) in self.works.iter_mut().enumerate() {
             if let Some(mark) = waits.and_then(|waits| self.marks.get(&waits)) {
                 device.wait_for(mark)?;
@@ -219,7 +289,10 @@ impl Tape {
             if *aside {
                 device.fork()?;
             }
-            Self::queue(device, Some(blas), work, *aside)?;
+            Self::queue(device, Some(blas), work, *aside, behind && waits.is_none())?;
+            if !*aside {
+                behind = matches!(work, Work::Kernel { .. });
+            }
             if awaited.contains(&place) {
                 let mark = match self.marks.entry(place) {
                     Occupied(mark) => mark.into_mut(),
@@ -238,7 +311,10 @@ impl Tape {
             return Ok(());
         }
         if let [Entry { work: work @ Work::Kernel { .. }, aside: false, .. }] = &mut self.works[..] {
-            return Self::queue(device, Some(blas), work, false);
+            return Self::queue(device, Some(blas), work, false, false);
+        }
+        if self.graph.is_none() || !self.awaits {
+            device.settle()?;
         }
         if self.graph.is_none() {
             let _alone = alone();
@@ -257,7 +333,10 @@ impl Tape {
     pub(crate) fn profile(&mut self, device: &Device, blas: &Blas) -> Result<Vec<(&'static str, f32)>> {
         let mut times = Vec::with_capacity(self.works.len());
         for Entry { label, work, .. } in &mut self.works {
-            let took = device.time(|| Self::queue(device, Some(blas), work, false))?;
+            if matches!(work, Work::Await { .. }) {
+                continue;
+            }
+            let took = device.time(|| Self::queue(device, Some(blas), work, false, false))?;
             times.push((*label, took));
         }
         Ok(times)

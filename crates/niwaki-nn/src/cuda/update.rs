@@ -1,17 +1,19 @@
 //! The optimiser on the device: the norm of each member's gradient from its sums of squares, then one pass over the flat buffers.
 
 use super::chunks::{CHUNK, chunks, stirred};
-use super::device::{Buffer, Device, Event, Pinned};
+use super::device::{Buffer, Device, Pinned};
+use super::event::Event;
 use super::kernels::{Kernels, STEP};
 use super::lower::SCALAR;
 use super::parameters::{Gradient, Parameters};
-use super::tape::{Tape, arguments};
+use super::pieces::Pieces;
+use super::tape::{Queued, Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
 /// Scalars that a block of a step takes: so few that the blocks of one large member keep the memory busy.
-const TAKEN: usize = CHUNK / 4;
+pub(super) const TAKEN: usize = CHUNK / 4;
 
 /// Whether a rule leaves parameters alone that never had a gradient, so that chunks that rest may be passed by.
 fn moved_by_gradients_alone(rule: &StepRule) -> bool {
@@ -72,6 +74,7 @@ impl Update {
         rates: &[f64],
         parameters: &Parameters,
         gradient: &Gradient,
+        pieces: Option<&Pieces>,
         length: usize,
     ) -> Result<Vec<f64>> {
         let members = self.members;
@@ -125,11 +128,30 @@ impl Update {
                 ("step_adam", arguments)
             }
         };
-        let (arguments, grid) =
-            (arguments.with(chunks(length)).with(length), (length.div_ceil(TAKEN), members, 1));
-        let mut tape = Tape::default();
-        tape.kernel("step", kernels.get(STEP, name)?, grid, 256, 0, arguments)?;
-        tape.run(device)?;
+        let arguments = arguments.with(chunks(length)).with(length);
+        let kernel = kernels.get(STEP, name)?;
+        match pieces {
+            Some(pieces) => {
+                device.fork()?;
+                for (blocks, mark) in pieces.iter() {
+                    let grid = (blocks.len(), members, 1);
+                    let arguments = arguments.clone().with(blocks.start);
+                    let queued = Queued { aside: true, early: false };
+                    let mut tape = Tape::default();
+                    tape.kernel_queued("step", kernel, grid, 256, 0, arguments, queued)?;
+                    tape.run(device)?;
+                    device.mark_aside(mark)?;
+                }
+                device.leave_beside();
+            }
+            None => {
+                let blocks = length.div_ceil(TAKEN);
+                let mut tape = Tape::default();
+                let arguments = arguments.with(0_usize);
+                tape.kernel("step", kernel, (blocks, members, 1), 256, 0, arguments)?;
+                tape.run(device)?;
+            }
+        }
         // What follows is queued behind the step: nobody has to wait for it here.
         device.catch_up(&self.fetched)?;
         let norms = self.host_norms.values().to_vec();

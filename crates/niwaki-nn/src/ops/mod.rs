@@ -21,6 +21,7 @@ mod embed;
 mod gather;
 #[cfg(test)]
 mod law;
+mod layer;
 mod linear;
 mod mul;
 mod norm;
@@ -44,6 +45,9 @@ pub use attention::{Attend, Attention, Visible};
 pub use concat::Concat;
 pub use embed::Embed;
 pub use gather::Gather;
+pub(crate) use layer::Layer;
+#[cfg(all(test, feature = "cuda"))]
+pub(crate) use layer::stacked;
 pub use linear::Linear;
 pub(crate) use linear::{Perceptron, Weights};
 pub use mul::Mul;
@@ -63,6 +67,7 @@ pub use tree_attention::{AttendTree, TreeAttention};
 #[cfg(feature = "cuda")]
 pub(crate) use {
     embed::{looked_up, summed_embeddings},
+    layer::units as layer_units,
     point::folded,
 };
 
@@ -263,7 +268,7 @@ macro_rules! ops {
 
             /// The programs of all ops in which the device is compared with the CPU.
             pub(crate) fn cases() -> Vec<Case> {
-                [$(<$kind as OnCuda>::CASES),*].concat()
+                [layer::CASES, $(<$kind as OnCuda>::CASES,)*].concat()
             }
         }
 

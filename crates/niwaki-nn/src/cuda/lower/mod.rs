@@ -6,6 +6,7 @@
 
 mod brought;
 mod fused;
+mod readers;
 mod shared;
 mod squares;
 mod units;
@@ -18,12 +19,13 @@ pub(crate) use units::Program;
 use self::squares::Squares;
 use super::blas::{Blas, Precision};
 use super::kernels::{CHOOSE, Kernels};
+use super::pieces::Pieces;
 use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::ops::{Op, Operation, Perceptron, folded, summed_embeddings};
-use crate::plan::{Backward, Plan, Write};
+use crate::ops::{Layer, Op, Operation, Perceptron, folded, summed_embeddings};
+use crate::plan::{Backward, Plan};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,6 +96,10 @@ pub(crate) enum Once {
     Turns { position: usize, pairs: usize, numbers: [u64; 5] },
     /// Partial sums that are added up aside, by position of the op.
     Sums(usize),
+    /// Parts of sums over the columns of rows, by position of the norm that they are for.
+    Rows(usize),
+    /// A cotangent within a decoder's layer, by what it is of and by turns.
+    Within { part: usize, turn: usize },
 }
 
 /// What an engine lends to all its passes.
@@ -111,6 +117,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) multiprocessors: usize,
     /// Bytes of shared memory that a block may have.
     pub(crate) shared: usize,
+    /// The pieces of an update that a pass may begin beside.
+    pub(crate) pieces: Option<&'a Pieces>,
 }
 
 /// The rows of a value that a launch works on.
@@ -161,6 +169,10 @@ pub(crate) struct Lowering<'a> {
     folded: Vec<bool>,
     /// Perceptrons that one kernel computes, by position of their last layer.
     pub(crate) perceptrons: Vec<Option<Perceptron>>,
+    /// A decoder's layers that have kernels of their own.
+    pub(crate) layers: Vec<Layer>,
+    /// What was made aside for all of them, by place on the tape, until somebody has waited for it.
+    pub(crate) prepared: Option<usize>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     pub(crate) summed: Vec<Option<Value>>,
 }
@@ -189,6 +201,16 @@ impl<'a> Lowering<'a> {
             .collect();
         let mut folded = folded(graph, outputs);
         perceptrons.iter().flatten().flat_map(Perceptron::inner).for_each(|position| folded[position] = true);
+        let short = graph.tallest() * addresses.members * addresses.items <= SHORT;
+        let training = row.is_none() && !tools.plan.backward().is_empty() && short;
+        let mut layers = match training && tools.hopper && addresses.rounded.is_some() {
+            true => Layer::all(graph, outputs),
+            false => Vec::new(),
+        };
+        layers.retain(|layer| layer.is_able(&tools));
+        if let Some(first) = layers.first().copied() {
+            layers.retain(|layer| layer.is_like(&first, graph));
+        }
         Self {
             tools,
             addresses: addresses.clone(),
@@ -206,6 +228,8 @@ impl<'a> Lowering<'a> {
             read_aside: Vec::new(),
             folded,
             perceptrons,
+            layers,
+            prepared: None,
             summed: summed_embeddings(graph, tools.plan),
         }
     }
@@ -220,7 +244,12 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
+        lowering.prepare_layers()?;
         for &position in tools.plan.forward() {
+            let piece = tools.pieces.filter(|_| !lowering.layers.is_empty());
+            if let Some(mark) = piece.and_then(|pieces| pieces.before(position)) {
+                lowering.tape.await_each_time(mark.clone());
+            }
             lowering.op_forward(position)?;
         }
         Ok(lowering.finish())
@@ -289,6 +318,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
         let mut squares = Squares::new(&lowering);
+        lowering.prepare_layers()?;
         for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
             squares.sum_complete(&mut lowering, place)?;
@@ -299,52 +329,22 @@ impl<'a> Lowering<'a> {
 
     fn op_forward(&mut self, position: usize) -> Result<()> {
         let graph = self.tools.graph;
-        if self.folded[position] { Ok(()) } else { graph.ops()[position].lower(self, position) }
+        match self.layer_at(position) {
+            Some((layer, part)) => self.layer_forward(&layer, part),
+            None if self.folded[position] => Ok(()),
+            None => graph.ops()[position].lower(self, position),
+        }
     }
 
     fn op_backward(&mut self, step: &Backward) -> Result<()> {
         if self.folded[step.op] || self.done[step.op] {
             return Ok(());
         }
+        if let Some((layer, part)) = self.layer_at(step.op) {
+            return self.layer_backward(&layer, part, step);
+        }
         self.wait_for_readers(step);
         self.tools.graph.ops()[step.op].lower_backward(self, step)
-    }
-
-    /// Sees to it that products aside have read what a step of the backward pass writes: cotangents of its operands, and, where an
-    /// activation's slope is applied in place, that of its output.
-    fn wait_for_readers(&mut self, step: &Backward) {
-        if self.read_aside.is_empty() {
-            return;
-        }
-        let op = &self.tools.graph.ops()[step.op];
-        // Such an op does the steps of others, too.
-        let several = self.perceptrons[step.op].is_some() || matches!(op, Op::Point(_));
-        let written = op
-            .operands()
-            .into_iter()
-            .zip(&step.writes)
-            .filter(|(_, write)| matches!(write, Some(Write::Set | Write::Add)));
-        let written = written.map(|(operand, _)| operand).chain(op.outputs());
-        let written: Vec<Range<u64>> = written.filter_map(|value| self.cotangent_range(value)).collect();
-        let overwritten =
-            |read: &Range<u64>| written.iter().any(|range| read.start < range.end && range.start < read.end);
-        let readers = self.read_aside.iter().filter(|(read, _)| several || overwritten(read));
-        // What was queued aside before the last of them has then run, too.
-        if let Some(last) = readers.map(|&(_, place)| place).max() {
-            self.tape.wait_for(last);
-            self.read_aside.retain(|&(_, place)| place > last);
-        }
-    }
-
-    fn cotangent_range(&self, value: Value) -> Option<Range<u64>> {
-        let at = self.maybe_cotangent(value)?;
-        Some(at..at + self.cotangent_bytes(value) as u64)
-    }
-
-    /// Notes what a product aside reads, at its place on the tape.
-    pub(crate) fn reads_aside(&mut self, view: View, place: usize) {
-        let bytes = view.rows * view.pitch * bytes(view.half);
-        self.read_aside.push((view.at..view.at + bytes as u64, place));
     }
 
     pub(crate) fn shape(&self, value: Value) -> Shape {

@@ -3,7 +3,7 @@
 use super::{Lowering, Once, SCALAR, View};
 use crate::cuda::device::refused;
 use crate::cuda::kernels::{File, ROWWISE, Unit};
-use crate::cuda::tape::{Arguments, arguments};
+use crate::cuda::tape::{Arguments, Queued, arguments};
 use crate::graph::{Columns, Value};
 use crate::layout::Param;
 use crate::plan::Write;
@@ -47,8 +47,36 @@ impl Lowering<'_> {
         shared: u32,
         arguments: Arguments,
     ) -> Result<()> {
+        let queued = Queued { aside: self.aside, early: false };
+        self.launch_queued(label, (unit, name), grid, block, shared, arguments, queued)
+    }
+
+    /// The same for a kernel that waits for the one before it by itself, and so begins early.
+    pub(crate) fn launch_early(
+        &mut self,
+        label: &'static str,
+        kernel: (Unit, &'static str),
+        grid: (usize, usize, usize),
+        block: u32,
+        shared: u32,
+        arguments: Arguments,
+    ) -> Result<()> {
+        let queued = Queued { aside: false, early: true };
+        self.launch_queued(label, kernel, grid, block, shared, arguments, queued)
+    }
+
+    fn launch_queued(
+        &mut self,
+        label: &'static str,
+        (unit, name): (Unit, &'static str),
+        grid: (usize, usize, usize),
+        block: u32,
+        shared: u32,
+        arguments: Arguments,
+        queued: Queued,
+    ) -> Result<()> {
         let function = self.tools.kernels.get(unit, name)?;
-        self.tape.kernel_where(label, function, grid, block, shared, arguments, self.aside)
+        self.tape.kernel_queued(label, function, grid, block, shared, arguments, queued)
     }
 
     /// A kernel with a thread per entry of `rows × width`.
@@ -191,7 +219,7 @@ impl Lowering<'_> {
     }
 
     /// All rows of a value, without a place.
-    fn view_shape(&self, value: Value) -> View {
+    pub(crate) fn view_shape(&self, value: Value) -> View {
         let shape = self.shape(value);
         let rows_per_member = self.addresses.items * shape.rows;
         View {

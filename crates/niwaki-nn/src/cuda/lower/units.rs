@@ -5,6 +5,7 @@ use crate::Result;
 use crate::cuda::blas::Precision;
 use crate::cuda::kernels::{CHOOSE, ITEMS, ROWWISE, STEP, Unit};
 use crate::graph::{Graph, Value};
+use crate::ops::layer_units;
 
 /// A program and how it will be run.
 #[derive(Clone, Copy)]
@@ -34,6 +35,7 @@ impl Lowering<'_> {
         for op in program.graph.ops() {
             units.extend(op.units(program)?);
         }
+        units.extend(layer_units(program));
         units.extend(fused::unit(program.graph, program.precision));
         units.sort_unstable();
         units.dedup();

@@ -1,10 +1,11 @@
-//! `linear`, the op that costs. Three ways to multiply (and for perceptrons of three layers another, [`cuda_perceptron`]):
+//! `linear`, the op that costs. Three ways to multiply (and for perceptrons of three layers another, [`cuda_perceptron`], as for a
+//! decoder's layer, `ops/layer`):
 //!
 //! - *narrow*: up to 8 outputs (a head), a warp per row, everything of its backward pass in one reading;
 //! - *Hopper*: our tensor-core product with GELU or its derivative fused in, where the device is one and the precision
 //!   is not f32;
 //! - *library*: cuBLASLt batched over members, bias and residual in its epilogue, other activations in a kernel after
-//!   it. All weight gradients go here.
+//!   it. All weight gradients go here, but for those of a decoder's layer.
 
 use super::{Linear, Perceptron, cases, cuda_perceptron};
 use crate::Result;

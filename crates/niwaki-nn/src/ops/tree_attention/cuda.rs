@@ -3,7 +3,7 @@
 use super::{AttendTree, TreeAttention};
 use crate::cuda::Precision;
 use crate::cuda::check::{Case, followed, grown};
-use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
+use crate::cuda::kernels::{EARLY, File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Columns, Graph, Index, Value};
@@ -29,7 +29,7 @@ const KERNELS: &File = &File {
 
 const HALVES_KERNELS: &File = &File {
     name: "tree-attention-halves",
-    source: &[WAYS, include_str!("halves.cu")],
+    source: &[EARLY, WAYS, include_str!("halves.cu")],
     constants: &["TREE_DEPTH", "TREE_MANY"],
     kernels: &[
         ("tree_ways", 0),
@@ -221,14 +221,18 @@ impl OnCuda for AttendTree {
             }
             false => (1, stages(a.head_width)),
         };
-        to.launch("tree attention", kernel, grid, groups * threads(many), groups * shared, arguments)
+        let (threads, shared) = (groups * threads(many), groups * shared);
+        match half {
+            true => to.launch_early("tree attention", kernel, grid, threads, shared, arguments),
+            false => to.launch("tree attention", kernel, grid, threads, shared, arguments),
+        }
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
         let (a, rows, half) = (&self.attention, to.shape(self.output).rows, to.is_half(self.output));
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
-        let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
+        let (out, dout) = (to.base(self.output)?, to.attended_cotangent(step.op, self.output)?);
         let (saved, items, width) = (to.must_saved(step.op)?, to.items(), to.shape(self.output).width);
         let narrow = a.key_heads * a.head_width;
         let turned = if half { to.turned(a, step)? } else { None };
@@ -252,11 +256,14 @@ impl OnCuda for AttendTree {
             let parts = parts(to.tools.multiprocessors, (many, a.head_width), blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
+            let (scales, row_sums) = to.attention_scales(step.op)?.unzip();
             let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
                 .with(ways.rows)
                 .with(ways.seen)
                 .with(ways.seeing)
                 .with(turns)
+                .with(scales)
+                .with(row_sums)
                 .with(at(0))
                 .with(pitches[0])
                 .with(add(0))
@@ -268,26 +275,26 @@ impl OnCuda for AttendTree {
                 .with(scale);
             let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
             let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
-            to.launch(
-                "tree attention'",
-                (unit, "tree_backward"),
-                grid,
-                groups * threads(many),
-                shared,
-                arguments,
-            )?;
+            let kernel = (unit, "tree_backward");
+            to.launch_early("tree attention'", kernel, grid, groups * threads(many), shared, arguments)?;
             if !wanted {
                 return Ok(());
             }
             let count = items * rows * 2 * narrow / 8;
-            let arguments = arguments![sums, turns, at(1), pitches[1], at(2), pitches[2], add(1), add(2)]
+            let arguments = arguments![sums, turns, key, k, value, v, scales, row_sums]
+                .with(at(1))
+                .with(pitches[1])
+                .with(at(2))
+                .with(pitches[2])
+                .with(add(1))
+                .with(add(2))
                 .with(parts)
                 .with(a.heads)
                 .with(a.key_heads)
                 .with(rows)
                 .with(count);
             let grid = (count.div_ceil(256), 1, 1);
-            return to.launch("tree attention'", (unit, "tree_gather"), grid, 256, 0, arguments);
+            return to.launch_early("tree attention'", (unit, "tree_gather"), grid, 256, 0, arguments);
         }
         // Means first, then the parts of each query head in the cotangents of keys and values.
         let count = items * a.heads * rows;
@@ -370,7 +377,7 @@ impl Lowering<'_> {
         }
         let turns = self.turns(&rope, a.head_width / 2)?;
         self.done[position] = true;
-        let base = self.cotangent(a.value.value)?;
+        let base = self.mixed_cotangent(step.op, a.value.value)?;
         let at = |column: usize| Some((base + (column * self.bytes(a.value.value)) as u64, false));
         let targets = vec![at(0), at(queries), at(queries + keys)];
         Ok(Some(Turned { targets, pitch: queries + 2 * keys, turns }))
@@ -379,6 +386,12 @@ impl Lowering<'_> {
     fn rows_of_block(&self, a: &TreeAttention, rows: usize, half: bool) -> usize {
         let (multiprocessors, items) = (self.tools.multiprocessors, self.items());
         if half { rows_of_block(multiprocessors, rows, a.heads, items) } else { MANY }
+    }
+
+    /// Finds who sees whom before it is asked for.
+    pub(crate) fn find_ways(&mut self, op: &AttendTree) -> Result<()> {
+        let (rows, half) = (self.shape(op.output).rows, self.is_half(op.output));
+        self.ways(&op.attention, rows, half).map(|_| ())
     }
 
     /// Found once for all ops of a tape that share their parents.
