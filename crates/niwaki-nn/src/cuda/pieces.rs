@@ -52,14 +52,15 @@ fn cuts(graph: &Graph, plan: &Plan, block: usize) -> Vec<(usize, usize)> {
         let params = graph.ops()[position].reads().params;
         params.iter().map(|&param| layout.slice(param).offset).min()
     };
-    // The first piece is for what stands before the layers, too.
+    // The first piece is for what stands before the layers, too. A layer's last kernel reads the gain of the norm behind it: the op before
+    // a layer waits for its piece.
     let firsts = std::iter::successors(Some(0), |&first| Some(GROWTH * first + 1));
     let starts: Vec<usize> = firsts.map_while(|first| layers.get(first)).map(|layer| layer.first).collect();
     let ends: Option<Vec<usize>> = starts.iter().skip(1).map(|&start| begins(start)).collect();
     let Some(ends) = ends else { return Vec::new() };
     let ends = ends.iter().map(|scalar| scalar.div_ceil(block)).chain([padded(graph).div_ceil(block)]);
-    let cuts: Vec<(usize, usize)> =
-        std::iter::once(first).chain(starts.iter().skip(1).copied()).zip(ends).collect();
+    let before = starts.iter().skip(1).map(|&start| start - 1);
+    let cuts: Vec<(usize, usize)> = std::iter::once(first).chain(before).zip(ends).collect();
     let ascending = cuts.windows(2).all(|two| two[0].1 < two[1].1);
     let in_order = plan.forward().iter().all(|&position| {
         let over = cuts.iter().take_while(|&&(first, _)| first <= position).map(|&(_, end)| end).last();
@@ -83,9 +84,9 @@ mod tests {
         let stream = stacked(&mut graph, 20, 9, [64, 1, 1, 64]).unwrap();
         let plan = Plan::training(&graph, &[stream]);
         let cuts = cuts(&graph, &plan, 64);
-        // The table's look-up, then layers 1, 3 and 7 of nine ops each.
+        // The table's look-up, then the ops before layers 1, 3 and 7 of nine ops each.
         let firsts: Vec<usize> = cuts.iter().map(|&(first, _)| first).collect();
-        assert_eq!(firsts, [0, 1 + 9, 1 + 3 * 9, 1 + 7 * 9]);
+        assert_eq!(firsts, [0, 9, 3 * 9, 7 * 9]);
         assert_eq!(cuts.last().map(|&(_, end)| end), Some(padded(&graph).div_ceil(64)));
         // A table that the last op reads again lies in the first piece; one that the first op reads and that lies last allows none.
         let mut late = Graph::new();
