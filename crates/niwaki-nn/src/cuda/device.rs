@@ -161,7 +161,7 @@ impl Device {
         }
     }
 
-    /// Says that work aside is under way for which only what knows its marks does not wait.
+    /// Says that work aside is under way. All that is queued from now on waits for it first, but for tapes that wait for its marks.
     pub(crate) fn leave_beside(&self) {
         self.beside.set(true);
     }

@@ -214,6 +214,8 @@ mod cuda {
                     .with(rows)
                     .with(pairs);
                 self.per_entry("rope", (self.mixed(KERNELS), "rope_turns"), rows, pairs, arguments)?;
+            } else {
+                self.wait_for_prepared();
             }
             Ok(at)
         }

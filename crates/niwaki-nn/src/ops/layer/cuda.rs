@@ -179,8 +179,8 @@ impl Lowering<'_> {
         made
     }
 
-    /// What follows reads what was made so.
-    fn wait_for_prepared(&mut self) {
+    /// What follows waits for what was made so: whoever finds it made, in a layer or elsewhere, is about to read it.
+    pub(crate) fn wait_for_prepared(&mut self) {
         if let Some(place) = self.prepared.take() {
             self.tape.wait_for(place);
         }
@@ -227,7 +227,6 @@ impl Lowering<'_> {
 
     fn layer_mixed(&mut self, layer: &Layer) -> Result<()> {
         let (norm, rope, products) = (layer.norms[0], &layer.rope, self.products(layer));
-        self.wait_for_prepared();
         let given = self.squares(layer, 0);
         let job = Job {
             turns: self.turns(rope, HEAD / 2)?,
@@ -308,7 +307,6 @@ impl Lowering<'_> {
             }
             3 => {
                 let mixed = self.within(layer, 1);
-                self.wait_for_prepared();
                 self.wait_to_write(mixed, self.cotangent_bytes(layer.mixed.output));
                 layer.attend.lower_backward(self, step)
             }

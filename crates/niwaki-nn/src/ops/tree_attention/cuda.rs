@@ -409,6 +409,8 @@ impl Lowering<'_> {
                 arguments![self.integers(a.parent), at, seen, seeing, rows, words, blocks, halves, count];
             let kernel = (unit(a.head_width, self.tools.precision, half, many), "tree_ways");
             self.launch("tree attention", kernel, ((32 * count).div_ceil(128), 1, 1), 128, 0, arguments)?;
+        } else {
+            self.wait_for_prepared();
         }
         Ok(Ways { rows: at, seen, seeing })
     }
