@@ -1,12 +1,13 @@
 //! The population on the device, as a policy sees it.
 
-use super::blas::{Blas, Precision};
+use super::blas::Blas;
 use super::chunks::resting;
 use super::compile::{Target, cache_folder};
 use super::device::{Device, bytes};
 use super::extension::Library;
 use super::kernels::{Kernels, SHARED_LIMIT};
 use super::lower::{Lowering, Program, Tools, padded};
+use super::options::Options;
 use super::parameters::{Gradient, Parameters};
 use super::pieces::Pieces;
 use super::pull_back::fetch_outputs;
@@ -20,22 +21,6 @@ use crate::limits::Limits;
 use crate::optimiser::Optimiser;
 use crate::plan::Plan;
 use crate::{Error, Result};
-use std::path::PathBuf;
-
-/// How to run on the device.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Which GPU, counted from 0.
-    pub ordinal: usize,
-    /// How products round their operands.
-    pub precision: Precision,
-    /// Bytes that activations may take; the device's free memory where absent. A cohort beyond it runs in groups.
-    pub memory: Option<usize>,
-    /// Engines that work on the same device at the same time; each takes no more than its part of what is free.
-    pub beside: usize,
-    /// Where compiled kernels are kept; `NIWAKI_CACHE` or the user's cache folder where absent.
-    pub cache: Option<PathBuf>,
-}
 
 /// A population on one GPU.
 pub struct Cuda {

@@ -20,6 +20,7 @@ mod libraries;
 mod limits;
 pub(crate) mod lower;
 pub(crate) mod map;
+mod options;
 mod parameters;
 mod part;
 pub(crate) mod pieces;
@@ -31,4 +32,5 @@ pub(crate) mod tape;
 mod update;
 
 pub use blas::Precision;
-pub use engine::{Cuda, Options};
+pub use engine::Cuda;
+pub use options::Options;

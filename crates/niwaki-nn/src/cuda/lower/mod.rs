@@ -163,6 +163,8 @@ pub(crate) struct Lowering<'a> {
     pub(crate) done: Vec<bool>,
     /// Whether kernels are launched aside.
     pub(crate) aside: bool,
+    /// Whether they wait for the one before them by themselves.
+    early: bool,
     /// What products aside read, and their places on the tape.
     read_aside: Vec<(Range<u64>, usize)>,
     /// Ops that a pointer or the last layer of a perceptron does in its own kernels.
@@ -225,6 +227,7 @@ impl<'a> Lowering<'a> {
             totalled: vec![false; tools.graph.values()],
             done: vec![false; graph.ops().len()],
             aside: false,
+            early: false,
             read_aside: Vec::new(),
             folded,
             perceptrons,

@@ -47,36 +47,17 @@ impl Lowering<'_> {
         shared: u32,
         arguments: Arguments,
     ) -> Result<()> {
-        let queued = Queued { aside: self.aside, early: false };
-        self.launch_queued(label, (unit, name), grid, block, shared, arguments, queued)
-    }
-
-    /// The same for a kernel that waits for the one before it by itself, and so begins early.
-    pub(crate) fn launch_early(
-        &mut self,
-        label: &'static str,
-        kernel: (Unit, &'static str),
-        grid: (usize, usize, usize),
-        block: u32,
-        shared: u32,
-        arguments: Arguments,
-    ) -> Result<()> {
-        let queued = Queued { aside: false, early: true };
-        self.launch_queued(label, kernel, grid, block, shared, arguments, queued)
-    }
-
-    fn launch_queued(
-        &mut self,
-        label: &'static str,
-        (unit, name): (Unit, &'static str),
-        grid: (usize, usize, usize),
-        block: u32,
-        shared: u32,
-        arguments: Arguments,
-        queued: Queued,
-    ) -> Result<()> {
         let function = self.tools.kernels.get(unit, name)?;
+        let queued = Queued { aside: self.aside, early: self.early };
         self.tape.kernel_queued(label, function, grid, block, shared, arguments, queued)
+    }
+
+    /// Launches kernels that wait for the one before them by themselves, and so begin early.
+    pub(crate) fn early<T>(&mut self, launches: impl FnOnce(&mut Self) -> T) -> T {
+        self.early = true;
+        let launched = launches(self);
+        self.early = false;
+        launched
     }
 
     /// A kernel with a thread per entry of `rows × width`.

@@ -436,7 +436,7 @@ impl Lowering<'_> {
         let grid = (sizes.blocks(), rows.div_ceil(ROWS), members);
         let kernel = (sizes.unit(parts), "layer_product");
         let arguments = self.told(vec![left, right], sizes, rows, job);
-        self.launch_early(label, kernel, grid, 160, sizes.shared(), arguments)
+        self.early(|to| to.launch(label, kernel, grid, 160, sizes.shared(), arguments))
     }
 
     /// The kernel's argument.

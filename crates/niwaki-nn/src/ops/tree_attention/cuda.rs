@@ -1,13 +1,13 @@
 //! Tree attention on CUDA: tiles of rows against tiles of rows on the tensor cores; one row of each item walks up.
 
-use super::{AttendTree, TreeAttention};
+use super::{AttendTree, TreeAttention, cases};
 use crate::cuda::Precision;
-use crate::cuda::check::{Case, followed, grown};
+use crate::cuda::check::Case;
 use crate::cuda::kernels::{EARLY, File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
-use crate::graph::{Columns, Graph, Index, Value};
-use crate::ops::{OnCuda, Op, Rotary};
+use crate::graph::{Graph, Value};
+use crate::ops::{OnCuda, Op};
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
@@ -121,46 +121,7 @@ fn row_unit(head_width: usize, half: bool) -> Unit {
 }
 
 impl OnCuda for AttendTree {
-    const CASES: &'static [Case] = &[
-        ("tree attention, any parents", |g| {
-            let parent = g.indices("parent", 11, 11);
-            program(g, parent, 11, (6, 2, 12), 3)
-        }),
-        ("tree attention, shared prompt", |g| {
-            let parent = prompt(g);
-            program(g, parent, 67, (3, 1, 64), 3)
-        }),
-        // More rows below a key than are searched at once, and ways up that are longer than what is found at once.
-        ("tree attention, many rows", |g| {
-            let parent = many(g);
-            program(g, parent, 1400, (2, 1, 8), 3)
-        }),
-        ("tree attention, wide heads", |g| {
-            let parent = g.constant(&[-1, 0, 1, 1, 3, 0, 5]);
-            program(g, parent, 7, (2, 2, 128), 3)
-        }),
-        // The same with columns that halves can have.
-        ("tree attention, any parents, inside", |g| {
-            let parent = g.indices("parent", 43, 43);
-            inside(g, parent, 43, (6, 2, 16))
-        }),
-        ("tree attention, shared prompt, inside", |g| {
-            let parent = prompt(g);
-            inside(g, parent, 67, (3, 1, 64))
-        }),
-        ("tree attention, many rows, inside", |g| {
-            let parent = many(g);
-            inside(g, parent, 1400, (2, 1, 16))
-        }),
-        ("tree attention, wide heads, inside", |g| {
-            let parent = prompt(g);
-            inside(g, parent, 67, (2, 2, 128))
-        }),
-        ("tree attention, turned", |g| {
-            let parent = prompt(g);
-            turned(g, parent, 67, (6, 2, 16))
-        }),
-    ];
+    const CASES: &'static [Case] = cases::CASES;
 
     fn halves(&self, _: &Graph) -> Vec<Vec<Value>> {
         let TreeAttention { query, key, value, head_width, .. } = self.attention;
@@ -222,10 +183,9 @@ impl OnCuda for AttendTree {
             false => (1, stages(a.head_width)),
         };
         let (threads, shared) = (groups * threads(many), groups * shared);
-        match half {
-            true => to.launch_early("tree attention", kernel, grid, threads, shared, arguments),
-            false => to.launch("tree attention", kernel, grid, threads, shared, arguments),
-        }
+        let launch =
+            |to: &mut Lowering<'_>| to.launch("tree attention", kernel, grid, threads, shared, arguments);
+        if half { to.early(launch) } else { launch(to) }
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
@@ -276,7 +236,8 @@ impl OnCuda for AttendTree {
             let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
             let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
             let kernel = (unit, "tree_backward");
-            to.launch_early("tree attention'", kernel, grid, groups * threads(many), shared, arguments)?;
+            let threads = groups * threads(many);
+            to.early(|to| to.launch("tree attention'", kernel, grid, threads, shared, arguments))?;
             if !wanted {
                 return Ok(());
             }
@@ -294,7 +255,8 @@ impl OnCuda for AttendTree {
                 .with(rows)
                 .with(count);
             let grid = (count.div_ceil(256), 1, 1);
-            return to.launch_early("tree attention'", (unit, "tree_gather"), grid, 256, 0, arguments);
+            let kernel = (unit, "tree_gather");
+            return to.early(|to| to.launch("tree attention'", kernel, grid, 256, 0, arguments));
         }
         // Means first, then the parts of each query head in the cotangents of keys and values.
         let count = items * a.heads * rows;
@@ -414,60 +376,6 @@ impl Lowering<'_> {
         }
         Ok(Ways { rows: at, seen, seeing })
     }
-}
-
-/// A prompt of 40 rows and three continuations of 9.
-fn prompt(g: &mut Graph) -> Index {
-    let branch = |row: i32| if row >= 40 && (row - 40) % 9 == 0 { 39 } else { row - 1 };
-    g.constant(&(0..67).map(branch).collect::<Vec<i32>>())
-}
-
-fn many(g: &mut Graph) -> Index {
-    let branch = |row: i32| if row >= 300 && (row - 300) % 7 == 0 { 299 - row % 3 } else { row - 1 };
-    g.constant(&(0..1400).map(branch).collect::<Vec<i32>>())
-}
-
-/// With so many columns between queries and keys that nobody reads.
-fn program(
-    g: &mut Graph,
-    parent: Index,
-    rows: usize,
-    sizes: (usize, usize, usize),
-    gap: usize,
-) -> Result<Vec<Value>> {
-    let (heads, key_heads, head_width) = sizes;
-    let (wide, narrow) = (heads * head_width, key_heads * head_width);
-    let mixed = grown(g, "x", rows, wide + 2 * narrow + gap)?;
-    let columns = [0, wide + gap, wide + narrow + gap].map(|start| Columns { value: mixed, start });
-    Ok(vec![attended(g, columns, sizes, parent)?])
-}
-
-/// What rows make of the columns of queries, keys and values.
-fn attended(
-    g: &mut Graph,
-    [query, key, value]: [Columns; 3],
-    (heads, key_heads, head_width): (usize, usize, usize),
-    parent: Index,
-) -> Result<Value> {
-    let scale = 1.0 / (head_width as f64).sqrt();
-    g.tree_attention(TreeAttention { query, key, value, heads, key_heads, head_width, scale, parent })
-}
-
-fn inside(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
-    let out = program(g, parent, rows, sizes, 8)?[0];
-    Ok(vec![followed(g, out)?])
-}
-
-/// As in a decoder: queries and keys are turned, values are not.
-fn turned(g: &mut Graph, parent: Index, rows: usize, sizes: (usize, usize, usize)) -> Result<Vec<Value>> {
-    let (heads, key_heads, head_width) = sizes;
-    let (wide, narrow) = (heads * head_width, key_heads * head_width);
-    let mixed = grown(g, "x", rows, wide + 2 * narrow)?;
-    let position = g.indices("position", rows, 50);
-    let rotated = g.rope(mixed.into(), heads + key_heads, head_width, Rotary::plain(10_000.0), position)?;
-    let columns = [(rotated, 0), (rotated, wide), (mixed, wide + narrow)];
-    let out = attended(g, columns.map(|(value, start)| Columns { value, start }), sizes, parent)?;
-    Ok(vec![followed(g, out)?])
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Softmax attention along a tree of rows.
 
+#[cfg(feature = "cuda")]
+mod cases;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
