@@ -332,8 +332,21 @@ pub fn choices(
 /// # Errors
 /// If the device is not there or refuses a program.
 pub fn run(options: &Options, mut report: impl FnMut(&Outcome)) -> Result<Vec<Outcome>> {
+    let mut outcomes = ops(options, "", &mut report)?;
+    for outcome in laws::run(options)? {
+        report(&outcome);
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+/// The comparisons of ops alone, of those with `text` in the names of their cases.
+///
+/// # Errors
+/// If the device is not there or refuses a program.
+pub fn ops(options: &Options, text: &str, mut report: impl FnMut(&Outcome)) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
-    for (name, case) in Op::cases() {
+    for (name, case) in Op::cases().into_iter().filter(|(name, _)| name.contains(text)) {
         let mut graph = Graph::new();
         let outputs = case(&mut graph)?;
         for (members, items) in [(1, 5), (3, 40)] {
@@ -347,10 +360,6 @@ pub fn run(options: &Options, mut report: impl FnMut(&Outcome)) -> Result<Vec<Ou
             report(&outcome);
             outcomes.push(outcome);
         }
-    }
-    for outcome in laws::run(options)? {
-        report(&outcome);
-        outcomes.push(outcome);
     }
     Ok(outcomes)
 }

@@ -16,6 +16,9 @@ pub(crate) struct Args {
     /// Skip the comparisons.
     #[arg(long)]
     skip_checks: bool,
+    /// Compare only ops with this in the name of their case, and time nothing.
+    #[arg(long, value_name = "TEXT", conflicts_with = "skip_checks")]
+    only: Option<String>,
     /// Time in this precision instead of tf32, and compare in it alone.
     #[arg(long, value_enum)]
     precision: Option<Precision>,
@@ -24,8 +27,9 @@ pub(crate) struct Args {
 #[cfg(not(feature = "cuda"))]
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<std::process::ExitCode> {
-        let Self { members, lanes, soak, skip_checks, precision } = self;
-        let asked = format!("{members} × {lanes}, soak {soak}, checks {}, {precision:?}", !skip_checks);
+        let Self { members, lanes, soak, skip_checks, only, precision } = self;
+        let checks = only.unwrap_or_else(|| (!skip_checks).to_string());
+        let asked = format!("{members} × {lanes}, soak {soak}, checks {checks}, {precision:?}");
         anyhow::bail!(
             "bench device ({asked}): this binary was built without CUDA; build with --features cuda"
         )
@@ -59,6 +63,13 @@ mod with_cuda {
             let start = Instant::now();
             if self.members == 0 || self.lanes == 0 {
                 bail!("--members and --lanes must be at least 1");
+            }
+            if let Some(name) = &self.only {
+                return Ok(if compare_some(name, self.precision)? {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                });
             }
             let policy = CausalShape::testbed(4, HORIZON).policy(Extras::default())?;
             let precision = self.precision.unwrap_or(Precision::Tf32);
@@ -206,23 +217,49 @@ mod with_cuda {
         }
     }
 
+    /// All precisions, or the one that is asked for.
+    fn precisions(only: Option<Precision>) -> impl Iterator<Item = Precision> {
+        Precision::value_variants().iter().copied().filter(move |&one| only.is_none_or(|only| only == one))
+    }
+
+    fn tell(precision: Precision, outcome: &check::Outcome) {
+        say_format!(
+            "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
+            if outcome.passes() { "ok  " } else { "FAIL" },
+            outcome.name,
+            outcome.outputs,
+            outcome.gradient,
+            outcome.limit
+        );
+    }
+
+    fn sum_up<'a>(precision: Precision, outcomes: impl Iterator<Item = &'a check::Outcome>) -> bool {
+        let passed: Vec<bool> = outcomes.map(check::Outcome::passes).collect();
+        let failed = passed.iter().filter(|&&passes| !passes).count();
+        say_format!("{precision:?}: {} comparisons, {failed} failed", passed.len());
+        failed == 0
+    }
+
+    /// Ops whose cases have such a name.
+    fn compare_some(name: &str, only: Option<Precision>) -> Result<bool> {
+        let mut all = true;
+        for precision in precisions(only) {
+            let outcomes =
+                check::ops(&crate::device::options(precision), name, |outcome| tell(precision, outcome))?;
+            if outcomes.is_empty() {
+                bail!("--only {name}: no case has this in its name; a run without it lists them");
+            }
+            all &= sum_up(precision, outcomes.iter());
+        }
+        Ok(all)
+    }
+
     /// Every op, law and optimiser, then the whole transformer, in every precision or one.
     fn compare_all(policy: &TokenPolicy, only: Option<Precision>) -> Result<bool> {
         let mut all = true;
-        for &precision in
-            Precision::value_variants().iter().filter(|&&one| only.is_none_or(|only| only == one))
-        {
+        for precision in precisions(only) {
             let options = crate::device::options(precision);
-            let tell = |outcome: &check::Outcome| {
-                say_format!(
-                    "{} {precision:?} {:<62} outputs {:.1e}, gradient {:.1e}, at most {:.0e}",
-                    if outcome.passes() { "ok  " } else { "FAIL" },
-                    outcome.name,
-                    outcome.outputs,
-                    outcome.gradient,
-                    outcome.limit
-                );
-            };
+            let tell = |outcome: &check::Outcome| tell(precision, outcome);
             let outcomes = check::run(&options, tell)?;
             let outputs = [policy.log_prob, policy.entropy, policy.logits];
             let whole =
@@ -244,9 +281,7 @@ mod with_cuda {
             let built = pointer::compare(&options)?;
             built.iter().for_each(&tell);
             last.extend(built);
-            let failed = outcomes.iter().chain(&last).filter(|outcome| !outcome.passes()).count();
-            say_format!("{precision:?}: {} comparisons, {failed} failed", outcomes.len() + last.len());
-            all &= failed == 0;
+            all &= sum_up(precision, outcomes.iter().chain(&last));
         }
         Ok(all)
     }
