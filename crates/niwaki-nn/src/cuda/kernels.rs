@@ -19,6 +19,9 @@ pub(crate) const MIXED: &[&str] = &["MIXED"];
 /// Kernels that begin before the one before them has ended.
 pub(crate) const EARLY: &str = include_str!("kernels/early.cu");
 
+/// Tiles of a product on Hopper's tensor cores; it has the constants `TILE_COLUMNS` and `TILE_STAGES`.
+pub(crate) const TILES: &str = include_str!("kernels/tiles.cu");
+
 /// Products of a warp on the tensor cores; it has the constant `TENSOR_SPLIT`.
 pub(crate) const PRODUCTS: &str = include_str!("kernels/products.cu");
 

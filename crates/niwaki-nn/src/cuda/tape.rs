@@ -79,10 +79,12 @@ impl Arguments {
         Self { words, one: true, tiled: Vec::new() }
     }
 
-    /// The same behind what the copy engine is told of some matrices. These have their places when the kernel is queued, not before.
+    /// The same behind what the copy engine is told of some arrays, which is aligned: the structure is a multiple of 64 bytes long.
+    /// These have their places when the kernel is queued, not before.
     pub(crate) fn behind(tiled: Vec<Tiled>, words: &[u64]) -> Self {
         let mut all = vec![0; tiled.len() * Tiled::WORDS];
         all.extend(words);
+        all.resize(all.len().next_multiple_of(8), 0);
         Self { words: all, one: true, tiled }
     }
 

@@ -63,6 +63,8 @@ pub use scale::Scale;
 pub use score::Score;
 pub use surround::Surround;
 pub use swiglu::Swiglu;
+#[cfg(feature = "cuda")]
+pub(crate) use tree_attention::Pulled;
 pub use tree_attention::{AttendTree, TreeAttention};
 #[cfg(feature = "cuda")]
 pub(crate) use {

@@ -1,9 +1,9 @@
 // Tiles of a product on Hopper's tensor cores: brought by the copy engine into stages of shared memory, multiplied there. A block makes
-// 64 rows x COLUMNS columns; one warp brings slices of 64 along the summed axis, the others multiply. Constants: LAYER_COLUMNS,
-// LAYER_STAGES.
+// 64 rows x COLUMNS columns; one warp brings slices of 64 along the summed axis, the others multiply. Constants: TILE_COLUMNS,
+// TILE_STAGES.
 
-#define COLUMNS LAYER_COLUMNS
-#define STAGES LAYER_STAGES
+#define COLUMNS TILE_COLUMNS
+#define STAGES TILE_STAGES
 #define ROWS 64
 #define SLICE 64
 #define PART (COLUMNS % 96 == 0 ? 96 : 64)   // columns of an instruction
@@ -64,7 +64,7 @@ __device__ __forceinline__ unsigned long long descriptor(unsigned at, int bytes,
 // d[64, PART] (+)= a[64, 16] b[16, PART], both in shared memory; an operand that is turned has the summed axis across.
 template <int LEFT_TURNED, int RIGHT_TURNED>
 __device__ __forceinline__ void multiply(float (&d)[KEPT], unsigned long long a, unsigned long long b, int onto) {
-#if LAYER_COLUMNS % 96 == 0
+#if TILE_COLUMNS % 96 == 0
   asm volatile("{.reg .pred p; setp.ne.b32 p, %50, 0; wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {" BY48
                "}, %48, %49, p, 1, 1, %51, %52;}"
                : F16(0), F16(16), F16(32)
@@ -93,4 +93,16 @@ __device__ __forceinline__ void finish_products(float (&d)[PARTS][KEPT]) {
   for (int p = 0; p < PARTS; ++p)
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) asm volatile("" : "+f"(d[p][i])::"memory");
+}
+
+__device__ __forceinline__ unsigned two_halves(float low, float high) {
+  unsigned both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+
+// Over the four lanes that share a row.
+__device__ __forceinline__ float row_sum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
 }

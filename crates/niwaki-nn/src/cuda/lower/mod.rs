@@ -205,14 +205,10 @@ impl<'a> Lowering<'a> {
         perceptrons.iter().flatten().flat_map(Perceptron::inner).for_each(|position| folded[position] = true);
         let short = graph.tallest() * addresses.members * addresses.items <= SHORT;
         let training = row.is_none() && !tools.plan.backward().is_empty() && short;
-        let mut layers = match training && tools.hopper && addresses.rounded.is_some() {
-            true => Layer::all(graph, outputs),
+        let layers = match training && tools.hopper && addresses.rounded.is_some() {
+            true => Layer::able(&tools),
             false => Vec::new(),
         };
-        layers.retain(|layer| layer.is_able(&tools));
-        if let Some(first) = layers.first().copied() {
-            layers.retain(|layer| layer.is_like(&first, graph));
-        }
         Self {
             tools,
             addresses: addresses.clone(),
@@ -248,9 +244,9 @@ impl<'a> Lowering<'a> {
     pub(crate) fn forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
         lowering.prepare_layers()?;
+        let pieces = tools.pieces.filter(|_| !lowering.layers.is_empty());
         for &position in tools.plan.forward() {
-            let piece = tools.pieces.filter(|_| !lowering.layers.is_empty());
-            if let Some(mark) = piece.and_then(|pieces| pieces.before(position)) {
+            if let Some(mark) = pieces.and_then(|pieces| pieces.before(position)) {
                 lowering.tape.await_each_time(mark.clone());
             }
             lowering.op_forward(position)?;
@@ -344,7 +340,7 @@ impl<'a> Lowering<'a> {
             return Ok(());
         }
         if let Some((layer, part)) = self.layer_at(step.op) {
-            return self.layer_backward(&layer, part, step);
+            return self.layer_backward(&layer, part);
         }
         self.wait_for_readers(step);
         self.tools.graph.ops()[step.op].lower_backward(self, step)

@@ -1,26 +1,27 @@
-//! A decoder's layer on Hopper's tensor cores: five kernels there, six back, and one aside for the gradients of its parameters.
+//! A decoder's layer on Hopper's tensor cores: five kernels there, five back, and one aside for the gradients of its parameters.
 //!
 //! `normed` values hold the stream times the gain: what scales a row is applied where a product ends. Cotangents of what follows such
 //! a product are stored scaled alike, so that weights' gradients are products of what is stored.
 
-use super::sizes::{Products, ROWS, SLICE, Sizes, across, two};
+use super::sizes::{Products, ROWS, SLICE, Sizes, across};
 use super::{HEAD, Layer, OPS, stacked};
 use crate::Result;
 use crate::cuda::check::{Case, followed};
 use crate::cuda::lower::{Lowering, Once, SCALAR, Tools, View};
-use crate::cuda::map::{Swizzle, Tiled};
+use crate::cuda::map::{Swizzle, Tiled, two};
 use crate::cuda::tape::{Arguments, arguments};
-use crate::graph::Value;
 use crate::layout::Param;
-use crate::ops::{Linear, OnCuda, Operation, RmsNorm};
-use crate::plan::{Backward, Write};
+use crate::ops::{Linear, Operation, Pulled, RmsNorm};
+use crate::plan::Write;
 
 /// Places that cotangents within layers take in turn, so that weights' gradients aside have time to read them.
 const TURNS: usize = 4;
 
-/// Multiprocessors of sixteen that make gradients of parameters beside the backward pass (H200: with 40 of 132 a decoder's step took 3.17 ms,
-/// with 32 or 28 of them 3.27 and 3.41, with 48 to 72 3.15 to 3.23).
-const BESIDE: usize = 5;
+/// Multiprocessors that make gradients of parameters beside the backward pass (H200: with 52 of 132 a decoder's step took 2.72 ms, with 41,
+/// 44, 48, 56 or 64 of them 2.76 to 2.78, with 32 or 24 2.95 and 3.29).
+const fn beside(multiprocessors: usize) -> usize {
+    multiprocessors * 2 / 5
+}
 
 pub(crate) const CASES: &[Case] = &[
     ("a decoder's layers", |g| {
@@ -29,6 +30,16 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("a decoder's layers, wide", |g| {
         let stream = stacked(g, 131, 2, [128, 4, 2, 1088])?;
+        Ok(vec![followed(g, stream)?])
+    }),
+    // Tiles of keys that some tiles of queries do not see, and heads that share nothing.
+    ("a decoder's layers, many rows", |g| {
+        let stream = stacked(g, 200, 2, [192, 2, 2, 192])?;
+        Ok(vec![followed(g, stream)?])
+    }),
+    // The stream's cotangents above and below it have one place.
+    ("a decoder's layer, alone", |g| {
+        let stream = stacked(g, 70, 1, [192, 3, 1, 192])?;
         Ok(vec![followed(g, stream)?])
     }),
 ];
@@ -52,8 +63,21 @@ struct Job {
 }
 
 impl Layer {
-    /// Whether the kernels can do it in a training pass: all is stored in halves, and every cotangent is written as they do.
-    pub(crate) fn is_able(&self, tools: &Tools<'_>) -> bool {
+    /// The layers that the kernels can do in a training pass: alike, and two or more of them one behind the other, since the cotangents
+    /// of the stream above and below one that stands alone would have the same place.
+    pub(crate) fn able(tools: &Tools<'_>) -> Vec<Self> {
+        let mut layers = Self::all(tools.graph, tools.plan.outputs());
+        layers.retain(|layer| layer.is_able(tools));
+        if let Some(first) = layers.first().copied() {
+            layers.retain(|layer| layer.is_like(&first, tools.graph));
+        }
+        let all = layers.clone();
+        layers.retain(|layer| all.iter().any(|other| layer.is_below(other) || other.is_below(layer)));
+        layers
+    }
+
+    /// Whether the kernels can do it: all is stored in halves, and every cotangent is written as they do.
+    fn is_able(&self, tools: &Tools<'_>) -> bool {
         let layout = tools.graph.layout();
         let ends = [self.norms[0].input, self.down.output];
         let between = self.between().map(|(value, _)| value);
@@ -79,6 +103,10 @@ impl Layer {
     fn norm_at(&self, which: usize) -> usize {
         self.first + [0, 5][which]
     }
+
+    fn attend_at(&self) -> usize {
+        self.first + 3
+    }
 }
 
 impl Lowering<'_> {
@@ -91,22 +119,22 @@ impl Lowering<'_> {
     /// The layer that begins where this one ends.
     fn layer_behind(&self, layer: &Layer) -> Option<Layer> {
         let (next, part) = self.layer_at(layer.first + OPS)?;
-        (part == 0 && next.norms[0].input == layer.down.output).then_some(next)
+        (part == 0 && layer.is_below(&next)).then_some(next)
     }
 
     /// The layer that ends where this one begins.
     fn layer_before(&self, layer: &Layer) -> Option<Layer> {
         let (before, _) = self.layer_at(layer.first.checked_sub(1)?)?;
-        (before.down.output == layer.norms[0].input).then_some(before)
+        before.is_below(layer).then_some(before)
     }
 
     fn products(&self, layer: &Layer) -> Products {
         Products::new(layer, |value| self.shape(value).width)
     }
 
-    /// Parts of sums over rows that a norm needs: squares on the way there, result times cotangent on the way back.
-    fn row_sums(&mut self, norm: usize, rows: usize, parts: usize) -> u64 {
-        self.once(Once::Rows(norm), rows * parts * SCALAR).0
+    /// Parts of sums over rows that an op needs: for a norm squares on the way there, result times cotangent on the way back.
+    fn row_sums(&mut self, op: usize, rows: usize, parts: usize) -> u64 {
+        self.once(Once::Rows(op), rows * parts * SCALAR).0
     }
 
     /// The parts in which the squares of a norm's rows come.
@@ -117,14 +145,6 @@ impl Lowering<'_> {
         };
         let rows = self.all_rows(layer.norms[which].input);
         (self.row_sums(layer.norm_at(which), rows, parts), parts)
-    }
-
-    /// What attention's backward pass in a layer scales its results by, and where sums of them times what they belong to go.
-    pub(crate) fn attention_scales(&mut self, position: usize) -> Result<Option<(u64, u64)>> {
-        let Some((layer, _)) = self.layer_at(position) else { return Ok(None) };
-        let (rows, parts) = (self.all_rows(layer.norms[0].input), self.products(&layer).heads);
-        let sums = self.row_sums(layer.norm_at(0), rows, parts);
-        Ok(Some((self.must_saved(layer.norm_at(0))?, sums)))
     }
 
     /// Where the cotangent of what one of a layer's ops makes lies, by turns.
@@ -138,22 +158,6 @@ impl Lowering<'_> {
         let bytes = self.cotangent_bytes(value);
         // Layers follow each other at a distance of their ops.
         self.once(Once::Within { part, turn: layer.first / OPS % TURNS }, bytes).0
-    }
-
-    /// The cotangent of queries, keys and values before they are rotated.
-    pub(crate) fn mixed_cotangent(&mut self, attend: usize, mixed: Value) -> Result<u64> {
-        match self.layer_at(attend) {
-            Some((layer, _)) => Ok(self.within(&layer, 1)),
-            None => self.cotangent(mixed),
-        }
-    }
-
-    /// The cotangent of what attention gives.
-    pub(crate) fn attended_cotangent(&mut self, attend: usize, attended: Value) -> Result<u64> {
-        match self.layer_at(attend) {
-            Some((layer, _)) => Ok(self.within(&layer, 3)),
-            None => self.cotangent(attended),
-        }
     }
 
     /// The cotangent of the stream above a layer, in it, and below it.
@@ -173,10 +177,10 @@ impl Lowering<'_> {
     pub(crate) fn prepare_layers(&mut self) -> Result<()> {
         let Some(layer) = self.layers.first().copied() else { return Ok(()) };
         self.aside = true;
-        let made = self.turns(&layer.rope, HEAD / 2).and_then(|_| self.find_ways(&layer.attend));
+        let made = self.turns(&layer.rope, HEAD / 2).and_then(|_| self.seen_rows(&layer.attend));
         self.aside = false;
         self.prepared = Some(self.tape.last());
-        made
+        made.map(|_| ())
     }
 
     /// What follows waits for what was made so: whoever finds it made, in a layer or elsewhere, is about to read it.
@@ -191,7 +195,11 @@ impl Lowering<'_> {
         match part {
             0 if self.layer_before(layer).is_none() => self.layer_start(layer),
             1 => self.layer_mixed(layer),
-            3 => layer.attend.lower(self, layer.first + part),
+            3 => {
+                let (packed, ways) = (self.pack(&layer.attend), self.seen_rows(&layer.attend)?);
+                let saved = self.must_saved(layer.attend_at())?;
+                self.early(|to| to.attend_packed(&layer.attend, packed, ways, saved))
+            }
             4 => {
                 let sizes = self.products(layer).out;
                 self.layer_onto(&layer.out, sizes, Some((layer.norms[1], layer.norm_at(1))))
@@ -204,6 +212,12 @@ impl Lowering<'_> {
             // Done with the one before it.
             _ => Ok(()),
         }
+    }
+
+    /// Means of the cotangent of what attention gives times that.
+    fn means(&mut self, layer: &Layer) -> u64 {
+        let (rows, heads) = (self.all_rows(layer.attend.output), layer.attend.attention.heads);
+        self.row_sums(layer.attend_at(), rows, heads)
     }
 
     /// The first layer's stream times gain, and its squares.
@@ -280,7 +294,7 @@ impl Lowering<'_> {
     }
 
     /// The backward pass of one of a layer's ops.
-    pub(crate) fn layer_backward(&mut self, layer: &Layer, part: usize, step: &Backward) -> Result<()> {
+    pub(crate) fn layer_backward(&mut self, layer: &Layer, part: usize) -> Result<()> {
         let [above, inside, below] = self.stream_cotangents(layer)?;
         let (products, rows) = (self.products(layer), self.all_rows(layer.down.output));
         match part {
@@ -301,14 +315,32 @@ impl Lowering<'_> {
             4 => {
                 let attended = self.within(layer, 3);
                 self.wait_to_write(attended, self.cotangent_bytes(layer.attend.output));
-                let (sizes, out) = (products.attended, (attended, products.attended.total));
-                let job = Job { out, columns: sizes.total, ..Job::default() };
+                let sizes = products.attended;
+                let job = Job {
+                    stream: self.base(layer.attend.output)?,
+                    out: (attended, sizes.total),
+                    sums: self.means(layer),
+                    columns: sizes.total,
+                    ..Job::default()
+                };
                 self.layer_product("linear'", &layer.out, sizes, inside, 1, job)
             }
             3 => {
                 let mixed = self.within(layer, 1);
                 self.wait_to_write(mixed, self.cotangent_bytes(layer.mixed.output));
-                layer.attend.lower_backward(self, step)
+                let pulled = Pulled {
+                    slope: self.within(layer, 3),
+                    means: self.means(layer),
+                    turns: self.turns(&layer.rope, HEAD / 2)?,
+                    out: mixed,
+                    scaled: Some((
+                        self.must_saved(layer.norm_at(0))?,
+                        self.row_sums(layer.norm_at(0), rows, products.heads),
+                    )),
+                };
+                let (packed, ways) = (self.pack(&layer.attend), self.seen_rows(&layer.attend)?);
+                let known = (ways, self.must_saved(layer.attend_at())?);
+                self.attend_packed_backward(&layer.attend, packed, known, pulled)
             }
             1 => {
                 self.layer_norm_backward(layer, 0, (inside, below), products.heads)?;
@@ -361,14 +393,9 @@ impl Lowering<'_> {
         for (linear, at) in made {
             let (x, dy) = (self.view(linear.input)?, View { at, ..self.view(linear.output)? });
             for (view, (columns, swizzle)) in [(x, (ROWS, Swizzle::Bytes128)), (dy, across(sizes.columns))] {
-                tiled.push(Tiled {
-                    at: view.at,
-                    columns: view.width,
-                    rows: view.rows_per_member,
-                    members: Some((members, view.rows_per_member * view.width)),
-                    tile: [columns, SLICE],
-                    swizzle,
-                });
+                let (rows, width) = (view.rows_per_member, view.width);
+                let matrix = Tiled::rows(view.at, [width, rows], [columns, SLICE], swizzle);
+                tiled.push(matrix.of_members(members, rows * width));
                 read.push(view);
             }
             let high = x.width.div_ceil(2 * ROWS);
@@ -383,9 +410,7 @@ impl Lowering<'_> {
         }
         let numbers = [two(4, 2), two(rows, members), two(self.length(), blocks), two(columns, 0)];
         tiles.extend(numbers);
-        // The structure is a multiple of 64 bytes long.
-        tiles.resize(tiles.len().next_multiple_of(8), 0);
-        let grid = (first.min(self.tools.multiprocessors * BESIDE / 16), 1, 1);
+        let grid = (first.min(beside(self.tools.multiprocessors)), 1, 1);
         let (kernel, arguments) = ((sizes.unit(), "layer_weights"), Arguments::behind(tiled, &tiles));
         self.aside = true;
         let launched = self.launch("weight'", kernel, grid, 288, sizes.shared(), arguments);
@@ -417,22 +442,11 @@ impl Lowering<'_> {
         let (members, rows) = (self.addresses.members, self.view(linear.input)?.rows_per_member);
         let (wide, swizzle) = across(sizes.columns);
         let tile = if sizes.is_forward() { [wide, SLICE] } else { [SLICE, sizes.columns] };
-        let left = Tiled {
-            at: left,
-            columns: sizes.depth,
-            rows: members * rows,
-            members: None,
-            tile: [SLICE, ROWS],
-            swizzle: Swizzle::Bytes128,
-        };
-        let right = Tiled {
-            at: self.working(linear.weight),
-            columns: self.shape(linear.output).width,
-            rows: self.shape(linear.input).width,
-            members: Some((members, self.length())),
-            tile,
-            swizzle: if sizes.is_forward() { swizzle } else { Swizzle::Bytes128 },
-        };
+        let left = Tiled::rows(left, [sizes.depth, members * rows], [SLICE, ROWS], Swizzle::Bytes128);
+        let swizzle = if sizes.is_forward() { swizzle } else { Swizzle::Bytes128 };
+        let weight = [linear.output, linear.input].map(|value| self.shape(value).width);
+        let right = Tiled::rows(self.working(linear.weight), weight, tile, swizzle);
+        let right = right.of_members(members, self.length());
         let grid = (sizes.blocks(), rows.div_ceil(ROWS), members);
         let kernel = (sizes.unit(parts), "layer_product");
         let arguments = self.told(vec![left, right], sizes, rows, job);
@@ -460,8 +474,6 @@ impl Lowering<'_> {
             vec![stream, other, gain.unwrap_or(0), turns, given.0, scales, out.0, second, sums, partial];
         words.extend([two(rows, columns), two(sizes.depth, given.1), two(out.1, turned)]);
         words.push(two(self.length(), (epsilon as f32).to_bits() as usize));
-        // The structure is a multiple of 64 bytes long.
-        words.resize(words.len().next_multiple_of(8), 0);
         Arguments::behind(tiled, &words)
     }
 }

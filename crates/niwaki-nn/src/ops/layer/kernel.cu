@@ -13,7 +13,7 @@
 #define GATE 2   // gate and up: scaled by the norm, and SwiGLU of them
 #define SLOPE 3  // SwiGLU's cotangents, scaled by the norm, and the sums of cotangent times result
 #define NORM 4   // the norm's cotangent, added to the stream's, and the gain's
-#define PLAIN 5  // stored
+#define PLAIN 5  // stored, and the sums of cotangent times what it belongs to: of a head, whose columns are a tile
 
 #define ENDING LAYER_ENDING
 #define SPLIT LAYER_SPLIT
@@ -27,7 +27,7 @@
 struct Job {
   Map left;             // [all rows, depth]
   Map right;            // [member, depth, columns], backward [member, columns, depth]
-  const Half* stream;   // ONTO, NORM: the stream [rows, columns]
+  const Half* stream;   // ONTO, NORM: the stream [rows, columns]; PLAIN: what the cotangent belongs to
   const Half* other;    // SLOPE: gate and up [rows, 2 columns]; NORM: the stream's cotangent so far
   const float* gain;    // of the norm that reads or read the stream, `length` from member to member
   const float* turns;   // [row, pair] of cosine and sine
@@ -41,20 +41,8 @@ struct Job {
   float epsilon;
 };
 
-__device__ __forceinline__ unsigned two_halves(float low, float high) {
-  unsigned both;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
-
 __device__ __forceinline__ float2 two_floats(unsigned both) {
   return make_float2(__uint_as_float(both << 16), __uint_as_float(both & 0xffff0000u));
-}
-
-// Over the four lanes that share a row.
-__device__ __forceinline__ float row_sum(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
 }
 
 // Over the eight lanes that share a column.
@@ -195,7 +183,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160) 
 #pragma unroll
     for (int j = 0; j < EIGHTS; ++j) {
       const int column = column0 + 8 * j;
-      if (ENDING == ONTO) old[j][h] = *(const unsigned*)(job.stream + row[h] * job.columns + column);
+      if (ENDING == ONTO || ENDING == PLAIN) old[j][h] = *(const unsigned*)(job.stream + row[h] * job.columns + column);
       if (ENDING == NORM) {
         old[j][h] = *(const unsigned*)(job.other + row[h] * job.columns + column);
         other[j][h] = *(const unsigned*)(job.stream + row[h] * job.columns + column);
@@ -292,7 +280,11 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160) 
 #pragma unroll
     for (int j = 0; j < EIGHTS; ++j) {
       const float a = SUM(j, 2 * h), b = SUM(j, 2 * h + 1);
-      if (ENDING == PLAIN) first[j][h] = two_halves(a, b);
+      if (ENDING == PLAIN) {
+        first[j][h] = two_halves(a, b);
+        const float2 stored = two_floats(first[j][h]), own = two_floats(old[j][h]);
+        total[h] += stored.x * own.x + stored.y * own.y;
+      }
       if (ENDING == TURN) {
         // Columns j and j + EIGHTS / 2 turn together.
         const int k = (j + EIGHTS / 2) % EIGHTS;
@@ -333,7 +325,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160) 
         first[j][h] = two_halves(before.x + gain[j].x * a - s.x * m, before.y + gain[j].y * b - s.y * m);
       }
     }
-    if (ENDING == ONTO || ENDING == SLOPE) {
+    if (ENDING == ONTO || ENDING == SLOPE || ENDING == PLAIN) {
       total[h] = row_sum(total[h]);
       if ((lane & 3) == 0 && there[h]) job.sums[row[h] * gridDim.x + blockIdx.x] = total[h];
     }

@@ -84,7 +84,8 @@ impl Layer {
 
     /// Whether heads and widths are such that tiles are whole, and attention reads what was rotated and what was not.
     fn fits(&self, graph: &Graph) -> bool {
-        let TreeAttention { query, key, value, heads, key_heads, head_width, .. } = self.attend.attention;
+        let TreeAttention { query, key, value, heads, key_heads, head_width, scale, .. } =
+            self.attend.attention;
         let (queries, keys) = (heads * head_width, key_heads * head_width);
         let rotated = (self.rope.heads, self.rope.head_width, self.rope.input.start)
             == (heads + key_heads, head_width, 0)
@@ -94,7 +95,8 @@ impl Layer {
             && value.start == queries + keys
             && graph.shape(self.mixed.output).width == queries + 2 * keys;
         let widths = [self.norms[0].input, self.gate.output].map(|of| graph.shape(of).width);
-        rotated && straight && head_width == HEAD && widths.iter().all(|width| width.is_multiple_of(HEAD))
+        let even = head_width == HEAD && widths.iter().all(|width| width.is_multiple_of(HEAD));
+        rotated && straight && even && heads / key_heads <= HEAD && scale > 0.0
     }
 
     /// What lies between its ops, and how often that is read.
@@ -124,6 +126,12 @@ impl Layer {
     /// What a device may read with the backward pass of an op before those that keep it: values, and that op's position.
     pub(crate) fn read_late(&self) -> ([Value; 3], usize) {
         ([self.gate.output, self.norms[1].output, self.attend.output], self.first + 1)
+    }
+
+    /// Whether another layer begins where this one ends.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn is_below(&self, other: &Self) -> bool {
+        self.first + OPS == other.first && self.down.output == other.norms[0].input
     }
 
     /// Whether two layers have the same sizes, so that they can take turns in the same places.

@@ -2,7 +2,7 @@
 
 use super::Layer;
 use crate::cuda::Precision;
-use crate::cuda::kernels::{EARLY, File, Unit};
+use crate::cuda::kernels::{EARLY, File, TILES, Unit};
 use crate::cuda::lower::Program;
 use crate::cuda::map::Swizzle;
 use crate::graph::Value;
@@ -14,7 +14,7 @@ const SHARED: u32 = 226 * 1024;
 const KERNELS: &File = &File {
     name: "layer",
     source: &[EARLY, TILES, include_str!("kernel.cu")],
-    constants: &["LAYER_COLUMNS", "LAYER_STAGES", "LAYER_ENDING", "LAYER_SPLIT", "LAYER_GIVEN"],
+    constants: &["TILE_COLUMNS", "TILE_STAGES", "LAYER_ENDING", "LAYER_SPLIT", "LAYER_GIVEN"],
     kernels: &[("layer_product", SHARED), ("layer_start", 0)],
 };
 
@@ -22,11 +22,9 @@ const KERNELS: &File = &File {
 const WEIGHT_KERNELS: &File = &File {
     name: "layer-weight",
     source: &[TILES, include_str!("weight.cu")],
-    constants: &["LAYER_COLUMNS", "LAYER_STAGES"],
+    constants: &["TILE_COLUMNS", "TILE_STAGES"],
     kernels: &[("layer_weights", SHARED)],
 };
-
-const TILES: &str = include_str!("tiles.cu");
 
 /// Rows of a tile, and scalars of a slice of the summed axis.
 pub(super) const ROWS: usize = 64;
@@ -115,11 +113,6 @@ impl Sizes {
 /// Columns of a factor `[depth, columns]` that are brought side by side, for tiles of so many.
 pub(super) fn across(columns: usize) -> (usize, Swizzle) {
     if columns.is_multiple_of(96) { (32, Swizzle::Bytes64) } else { (64, Swizzle::Bytes128) }
-}
-
-/// Two numbers of 32 bits.
-pub(super) fn two(low: usize, high: usize) -> u64 {
-    low as u64 | (high as u64) << 32
 }
 
 /// The tiles of weights' gradients.

@@ -45,6 +45,14 @@ pub(super) const CASES: &[Case] = &[
         let parent = prompt(g);
         turned(g, parent, 67, (6, 2, 16))
     }),
+    ("tree attention, turned, packed", |g| {
+        let parent = prompt(g);
+        turned(g, parent, 67, (6, 2, 64))
+    }),
+    ("tree attention, turned, packed, any parents", |g| {
+        let parent = g.indices("parent", 201, 201);
+        turned(g, parent, 201, (5, 1, 64))
+    }),
 ];
 
 /// A prompt of 40 rows and three continuations of 9.

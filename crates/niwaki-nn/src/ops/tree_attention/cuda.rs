@@ -1,13 +1,13 @@
 //! Tree attention on CUDA: tiles of rows against tiles of rows on the tensor cores; one row of each item walks up.
 
-use super::{AttendTree, TreeAttention, cases};
+use super::{AttendTree, Pulled, TreeAttention, cases, packed};
 use crate::cuda::Precision;
 use crate::cuda::check::Case;
-use crate::cuda::kernels::{EARLY, File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
+use crate::cuda::kernels::{File, PRODUCTS, TENSOR, TENSOR_CONSTANTS, Unit};
 use crate::cuda::lower::{Lowering, Once, Program, SCALAR};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Value};
-use crate::ops::{OnCuda, Op};
+use crate::ops::{OnCuda, Op, Rope};
 use crate::plan::{Backward, Write};
 use crate::{Error, Result};
 
@@ -29,7 +29,7 @@ const KERNELS: &File = &File {
 
 const HALVES_KERNELS: &File = &File {
     name: "tree-attention-halves",
-    source: &[EARLY, WAYS, include_str!("halves.cu")],
+    source: &[WAYS, include_str!("halves.cu")],
     constants: &["TREE_DEPTH", "TREE_MANY"],
     kernels: &[
         ("tree_ways", 0),
@@ -140,7 +140,7 @@ impl OnCuda for AttendTree {
         let half = program.is_half(self.output);
         let sizes = if half { &[MANY, FEW][..] } else { &[MANY] };
         let all = sizes.iter().map(|&many| unit(width, program.precision, half, many));
-        Ok(all.chain([row_unit(width, half)]).collect())
+        Ok(all.chain([row_unit(width, half)]).chain(packed::units(self, program)).collect())
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {
@@ -163,6 +163,10 @@ impl OnCuda for AttendTree {
             let kernel = (row_unit(a.head_width, half), "tree_row");
             return to.launch("tree attention", kernel, grid, 128, 0, arguments);
         }
+        if let Some(packed) = to.packed(self, at) {
+            let ways = to.seen_rows(self)?;
+            return to.attend_packed(self, packed, ways, to.saved(at).unwrap_or(0));
+        }
         let many = to.rows_of_block(a, rows, half);
         let ways = to.ways(a, rows, half)?;
         let arguments = all
@@ -182,19 +186,25 @@ impl OnCuda for AttendTree {
             }
             false => (1, stages(a.head_width)),
         };
-        let (threads, shared) = (groups * threads(many), groups * shared);
-        let launch =
-            |to: &mut Lowering<'_>| to.launch("tree attention", kernel, grid, threads, shared, arguments);
-        if half { to.early(launch) } else { launch(to) }
+        to.launch("tree attention", kernel, grid, groups * threads(many), groups * shared, arguments)
     }
 
     fn lower_backward(&self, to: &mut Lowering<'_>, step: &Backward) -> Result<()> {
         let (a, rows, half) = (&self.attention, to.shape(self.output).rows, to.is_half(self.output));
         let ((query, q), (key, k), (value, v)) =
             (to.columns(a.query)?, to.columns(a.key)?, to.columns(a.value)?);
-        let (out, dout) = (to.base(self.output)?, to.attended_cotangent(step.op, self.output)?);
+        let (out, dout) = (to.base(self.output)?, to.cotangent(self.output)?);
         let (saved, items, width) = (to.must_saved(step.op)?, to.items(), to.shape(self.output).width);
         let narrow = a.key_heads * a.head_width;
+        if let Some(packed) = to.packed(self, step.op)
+            && let Some(Turned { targets, turns, .. }) = to.turned(a, step)?
+        {
+            let ways = to.seen_rows(self)?;
+            let means = to.packed_means(self, packed, dout)?;
+            let out = targets[0].map_or(0, |(at, _)| at);
+            let pulled = Pulled { slope: dout, means, turns, out, scaled: None };
+            return to.attend_packed_backward(self, packed, (ways, saved), pulled);
+        }
         let turned = if half { to.turned(a, step)? } else { None };
         let (targets, pitches, turns) = match turned {
             Some(Turned { targets, pitch, turns }) => (targets, [pitch; 3], Some(turns)),
@@ -216,14 +226,11 @@ impl OnCuda for AttendTree {
             let parts = parts(to.tools.multiprocessors, (many, a.head_width), blocks, tiles, groups);
             let parts = if wanted { parts } else { 0 };
             let sums = to.scratch(items * a.heads * parts * rows * 2 * a.head_width);
-            let (scales, row_sums) = to.attention_scales(step.op)?.unzip();
             let arguments = arguments![query, q, key, k, value, v, out, dout, width, saved]
                 .with(ways.rows)
                 .with(ways.seen)
                 .with(ways.seeing)
                 .with(turns)
-                .with(scales)
-                .with(row_sums)
                 .with(at(0))
                 .with(pitches[0])
                 .with(add(0))
@@ -235,28 +242,20 @@ impl OnCuda for AttendTree {
                 .with(scale);
             let (groups, grid) = (groups as u32, (grid.0 * (1 + parts), grid.1, grid.2));
             let shared = groups * stages_of_halves(a.head_width, MATRICES[1]);
-            let kernel = (unit, "tree_backward");
-            let threads = groups * threads(many);
-            to.early(|to| to.launch("tree attention'", kernel, grid, threads, shared, arguments))?;
+            let (kernel, threads) = ((unit, "tree_backward"), groups * threads(many));
+            to.launch("tree attention'", kernel, grid, threads, shared, arguments)?;
             if !wanted {
                 return Ok(());
             }
             let count = items * rows * 2 * narrow / 8;
-            let arguments = arguments![sums, turns, key, k, value, v, scales, row_sums]
-                .with(at(1))
-                .with(pitches[1])
-                .with(at(2))
-                .with(pitches[2])
-                .with(add(1))
-                .with(add(2))
+            let arguments = arguments![sums, turns, at(1), pitches[1], at(2), pitches[2], add(1), add(2)]
                 .with(parts)
                 .with(a.heads)
                 .with(a.key_heads)
                 .with(rows)
                 .with(count);
             let grid = (count.div_ceil(256), 1, 1);
-            let kernel = (unit, "tree_gather");
-            return to.early(|to| to.launch("tree attention'", kernel, grid, 256, 0, arguments));
+            return to.launch("tree attention'", (unit, "tree_gather"), grid, 256, 0, arguments);
         }
         // Means first, then the parts of each query head in the cotangents of keys and values.
         let count = items * a.heads * rows;
@@ -315,15 +314,14 @@ struct Ways {
 }
 
 impl Lowering<'_> {
-    /// Where nobody else reads what was turned, and queries, keys and values fill one value before that: the cotangents go straight to
-    /// that value's, and turning has no step of its own.
-    fn turned(&mut self, a: &TreeAttention, step: &Backward) -> Result<Option<Turned>> {
+    /// The position of what turned queries and keys, where nobody else reads them, and queries, keys and values fill one value before
+    /// that: the cotangents may go straight to that value's.
+    pub(super) fn turning(&self, a: &TreeAttention, step: &Backward) -> Option<(usize, Rope)> {
         let graph = self.tools.graph;
-        let made = graph.ops().iter().enumerate().find_map(|(position, op)| match op {
+        let (position, rope) = graph.ops().iter().enumerate().find_map(|(position, op)| match op {
             Op::Rope(rope) if rope.output == a.query.value => Some((position, *rope)),
             _ => None,
-        });
-        let Some((position, rope)) = made else { return Ok(None) };
+        })?;
         let readers = graph.ops().iter().filter(|op| op.operands().contains(&rope.output)).count();
         let (queries, keys) = (a.heads * a.head_width, a.key_heads * a.head_width);
         let alone = readers == 1 && !self.tools.plan.outputs().contains(&rope.output);
@@ -334,12 +332,16 @@ impl Lowering<'_> {
             && (rope.input.start, a.value.start) == (0, queries + keys)
             && self.shape(a.value.value).width == queries + 2 * keys;
         let fresh = step.writes.iter().all(Option::is_some) && step.writes[2] == Some(Write::Set);
-        if !(alone && same && whole && fresh) {
-            return Ok(None);
-        }
+        (alone && same && whole && fresh).then_some((position, rope))
+    }
+
+    /// Cotangents go that way, and turning has no step of its own.
+    fn turned(&mut self, a: &TreeAttention, step: &Backward) -> Result<Option<Turned>> {
+        let Some((position, rope)) = self.turning(a, step) else { return Ok(None) };
+        let (queries, keys) = (a.heads * a.head_width, a.key_heads * a.head_width);
         let turns = self.turns(&rope, a.head_width / 2)?;
         self.done[position] = true;
-        let base = self.mixed_cotangent(step.op, a.value.value)?;
+        let base = self.cotangent(a.value.value)?;
         let at = |column: usize| Some((base + (column * self.bytes(a.value.value)) as u64, false));
         let targets = vec![at(0), at(queries), at(queries + keys)];
         Ok(Some(Turned { targets, pitch: queries + 2 * keys, turns }))
@@ -350,10 +352,10 @@ impl Lowering<'_> {
         if half { rows_of_block(multiprocessors, rows, a.heads, items) } else { MANY }
     }
 
-    /// Finds who sees whom before it is asked for.
-    pub(crate) fn find_ways(&mut self, op: &AttendTree) -> Result<()> {
+    /// The rows that each row sees, `[item, rows, words]` of bits.
+    pub(crate) fn seen_rows(&mut self, op: &AttendTree) -> Result<u64> {
         let (rows, half) = (self.shape(op.output).rows, self.is_half(op.output));
-        self.ways(&op.attention, rows, half).map(|_| ())
+        self.ways(&op.attention, rows, half).map(|ways| ways.rows)
     }
 
     /// Found once for all ops of a tape that share their parents.

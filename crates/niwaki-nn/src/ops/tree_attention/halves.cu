@@ -1,9 +1,7 @@
 // The attention of kernel.cu where all is stored in halves: the same tiles, products of bf16 with sums in f32. A block's threads are
 // groups: each takes every so manyth of the tiles, and their sums are added up in the end. Its backward pass is one launch: blocks for
 // the queries' cotangents, and beside them blocks for the keys' and values'. Sums have one order: same bits every time.
-// With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. With `scales`,
-// [row], cotangents are scaled by them, and sums of cotangent times what it belongs to, not scaled, go to `row_sums`, [row, heads + 2 key
-// heads]: queries, keys, values. Constants:
+// With `turns`, [row, pair] of cosine and sine, queries and keys were turned before: their cotangents are turned back. Constants:
 // TREE_DEPTH, the columns of a head, a multiple of 16; TREE_MANY, the rows of a block: 32 where so few blocks share the device that
 // groups are worth it, else 64.
 
@@ -256,8 +254,6 @@ extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 5
     tree_forward(TREE_OPERANDS, Half* out, long out_pitch, float* saved, const unsigned* ways, const unsigned* seen_tiles,
                  int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
-  let_next_begin();
-  await_previous();
   const Block b(blockIdx.x, gridDim.x, seen_tiles, heads, key_heads, rows);
   const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
                            {k_pitch, v_pitch},
@@ -347,10 +343,9 @@ extern "C" __global__ void __launch_bounds__(GROUP * FORWARD_GROUPS, D <= 64 ? 5
 
 // The cotangent of a block's queries.
 __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch,
-                                             const float* saved, const unsigned* ways, const float2* turns,
-                                             const float* scales, float* row_sums, Half* dquery, long dq_pitch, int add,
-                                             int heads, int key_heads, int rows, float scale, const Block& b,
-                                             unsigned char* all) {
+                                             const float* saved, const unsigned* ways, const float2* turns, Half* dquery,
+                                             long dq_pitch, int add, int heads,
+                                             int rows, float scale, const Block& b, unsigned char* all) {
   const Stages<2> tiles = {{key + b.base * k_pitch + b.key_head * D, value + b.base * v_pitch + b.key_head * D},
                            {k_pitch, v_pitch},
                            (unsigned)__cvta_generic_to_shared(all) + group() * stages(3),
@@ -360,7 +355,7 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
   tiles.fetch(tile, 0);
   unsigned seen[2], later[2], q[STEPS][4], d[STEPS][4];
   b.look(ways, tile, seen);
-  float dq[COLUMNS][4], mean[2] = {0.f, 0.f}, own[2] = {0.f, 0.f}, lse[2];
+  float dq[COLUMNS][4], mean[2] = {0.f, 0.f}, lse[2];
   take_rows(out + b.base * out_pitch + b.head * D, out_pitch, b.row, q);
   take_rows(dout + b.base * out_pitch + b.head * D, out_pitch, b.row, d);
 #pragma unroll
@@ -392,7 +387,6 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
         for (int j = 0; j < 4; ++j) {
           const float weight = sees(seen[j / 2], n, j) ? __expf(fmaf(scale, p[n][j], -lse[j / 2])) : 0.f;
           dp[n][j] = scale * weight * (dp[n][j] - mean[j / 2]);
-          own[j / 2] = fmaf(dp[n][j], p[n][j], own[j / 2]);
         }
       combine_rows(dq, dp, tiles.at(which, 0));
     }
@@ -400,32 +394,15 @@ __device__ __forceinline__ void pull_queries(TREE_OPERANDS, const Half* out, con
     seen[0] = later[0];
     seen[1] = later[1];
   }
-  float* mine = (float*)all + group() * (stages(3) / 4) + KEPT * GROUP + threadIdx.x % GROUP;
-  if (scales) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) mine[i * GROUP] = row_sum(own[i]);
-  }
   lay_out(dq, (float*)all, stages(3) / 4);
-  float by_row[2] = {1.f, 1.f};
-  if (scales) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      by_row[i] = scales[b.base + b.row[i]];
-      if (group() > 0 || threadIdx.x % 4 > 0 || !b.there[i]) continue;
-      float sum = 0.f;
-      for (int g = 0; g < groups(); ++g) sum += mine[g * (stages(3) / 4) + i * GROUP];
-      row_sums[(b.base + b.row[i]) * (heads + 2 * key_heads) + b.head] = sum;
-    }
-  }
   for (int n = group(); n < COLUMNS / 2; n += groups())
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       if (!b.there[i]) continue;
       const int c = 8 * n + 2 * (threadIdx.x % 4), m = n + COLUMNS / 2;
       const float4 by = turns ? *(const float4*)(turns + (b.base + b.row[i]) * (D / 2) + c) : make_float4(1.f, 0.f, 1.f, 0.f);
-      const float f = by_row[i];
-      const float2 x = make_float2(f * over_groups((const float*)all, n, 2 * i), f * over_groups((const float*)all, n, 2 * i + 1));
-      const float2 y = make_float2(f * over_groups((const float*)all, m, 2 * i), f * over_groups((const float*)all, m, 2 * i + 1));
+      const float2 x = make_float2(over_groups((const float*)all, n, 2 * i), over_groups((const float*)all, n, 2 * i + 1));
+      const float2 y = make_float2(over_groups((const float*)all, m, 2 * i), over_groups((const float*)all, m, 2 * i + 1));
       Half* to = dquery + (b.base + b.row[i]) * dq_pitch + b.head * D + c;
       put_two(to, x.x * by.x + y.x * by.y, x.y * by.z + y.y * by.w, add);
       put_two(to + D / 2, y.x * by.x - x.x * by.y, y.y * by.z - x.y * by.w, add);
@@ -531,18 +508,15 @@ __device__ __forceinline__ void pull_keys(TREE_OPERANDS, const Half* out, const 
 // work: sums [item, heads, parts, rows, 2, D].
 extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 384 / (GROUP * BACKWARD_GROUPS) : 1)
     tree_backward(TREE_OPERANDS, const Half* out, const Half* dout, long out_pitch, const float* saved, const unsigned* ways,
-                  const unsigned* seen_tiles, const unsigned* seeing_tiles, const float2* turns, const float* scales,
-                  float* row_sums, Half* dquery, long dq_pitch, int add, float* sums, int parts, int heads, int key_heads,
-                  int rows, float scale) {
+                  const unsigned* seen_tiles, const unsigned* seeing_tiles, const float2* turns, Half* dquery, long dq_pitch,
+                  int add, float* sums, int parts, int heads, int key_heads, int rows, float scale) {
   extern __shared__ __align__(16) unsigned char room[];
-  let_next_begin();
-  await_previous();
   const int blocks = gridDim.x / (1 + parts), block = blockIdx.x % blocks, set = blockIdx.x / blocks;
   if (set == 0) {
     if (!dquery) return;
     const Block b(block, blocks, seen_tiles, heads, key_heads, rows);
-    pull_queries(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, turns, scales, row_sums,
-                 dquery, dq_pitch, add, heads, key_heads, rows, scale, b, room);
+    pull_queries(query, q_pitch, key, k_pitch, value, v_pitch, out, dout, out_pitch, saved, ways, turns, dquery, dq_pitch,
+                 add, heads, rows, scale, b, room);
     return;
   }
   const Block b(block, blocks, seeing_tiles, heads, key_heads, rows);
@@ -553,19 +527,15 @@ extern "C" __global__ void __launch_bounds__(GROUP * BACKWARD_GROUPS, D <= 64 ? 
 
 // Adds up the parts of the query heads that share a key head; a thread per (item, row, key head, key or value, four columns and
 // four of the other half).
-extern "C" __global__ void tree_gather(const float* sums, const float2* turns, const Half* key, long k_pitch, const Half* value,
-                                       long v_pitch, const float* scales, float* row_sums, Half* dkey, long dk_pitch, Half* dvalue,
-                                       long dv_pitch, int add_k, int add_v, int parts, int heads, int key_heads, int rows,
-                                       long count) {
-  let_next_begin();
-  await_previous();
+extern "C" __global__ void tree_gather(const float* sums, const float2* turns, Half* dkey, long k_pitch, Half* dvalue, long v_pitch,
+                                       int add_k, int add_v, int parts, int heads, int key_heads, int rows, long count) {
   const long at = (long)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= count) return;
   const int c = at % (D / 8) * 4, of = at / (D / 8) % 2, key_head = at / (D / 4) % key_heads, share = heads / key_heads;
   const long row = at / (D / 4) / key_heads, item = row / rows;
   Half* to = of ? dvalue : dkey;
   if (!to) return;
-  to += row * (of ? dv_pitch : dk_pitch) + key_head * D + c;
+  to += row * (of ? v_pitch : k_pitch) + key_head * D + c;
   const float* from = sums + (((item * heads + key_head * share) * parts * rows + row % rows) * 2 + of) * D + c;
   float4 x = make_float4(0.f, 0.f, 0.f, 0.f), y = x;
 #pragma unroll 4
@@ -573,18 +543,6 @@ extern "C" __global__ void tree_gather(const float* sums, const float2* turns, c
     const float4 a = *(const float4*)from, b = *(const float4*)(from + D / 2);
     x.x += a.x; x.y += a.y; x.z += a.z; x.w += a.w;
     y.x += b.x; y.y += b.y; y.z += b.z; y.w += b.w;
-  }
-  if (scales) {
-    const Half* own = (of ? value + row * v_pitch : key + row * k_pitch) + key_head * D + c;
-    const float4 a = stored_four(own), b = stored_four(own + D / 2);
-    float sum = x.x * a.x + x.y * a.y + x.z * a.z + x.w * a.w + y.x * b.x + y.y * b.y + y.z * b.z + y.w * b.w;
-    // D / 8 threads side by side have a head's columns of a row, and no warp ends between them.
-#pragma unroll
-    for (int hop = 1; hop < D / 8; hop *= 2) sum += __shfl_xor_sync(__activemask(), sum, hop);
-    if (c == 0) row_sums[row * (heads + 2 * key_heads) + heads + of * key_heads + key_head] = sum;
-    const float f = scales[row];
-    x.x *= f; x.y *= f; x.z *= f; x.w *= f;
-    y.x *= f; y.y *= f; y.z *= f; y.w *= f;
   }
   if (turns && !of) {
     const float4* by = (const float4*)(turns + row * (D / 2) + c);

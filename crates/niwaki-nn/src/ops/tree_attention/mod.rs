@@ -7,6 +7,11 @@ mod cpu;
 mod cuda;
 #[cfg(test)]
 mod law;
+#[cfg(feature = "cuda")]
+mod packed;
+
+#[cfg(feature = "cuda")]
+pub(crate) use packed::Pulled;
 
 use super::attention::shared_evenly;
 use super::{Operation, Reads, Rows};
