@@ -1,7 +1,6 @@
 //! The population on the device, as a policy sees it.
 
 use super::blas::Blas;
-use super::chunks::resting;
 use super::compile::{Target, cache_folder};
 use super::device::{Device, bytes};
 use super::extension::Library;
@@ -12,7 +11,7 @@ use super::parameters::{Gradient, Parameters};
 use super::pieces::Pieces;
 use super::pull_back::fetch_outputs;
 use super::session::{Flat, Inputs, Session, Wanted, check_length, no_items};
-use super::storage::halves;
+use super::storage::{half_gradients, halves};
 use super::update::{TAKEN, Update};
 use crate::engine::{Choosing, CotangentFn, Engine, Load, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
@@ -33,6 +32,8 @@ pub struct Cuda {
     hopper: bool,
     /// Values that are stored in halves, by position.
     halves: Vec<bool>,
+    /// Parameters whose gradients are, by position.
+    half_gradients: Vec<bool>,
     // The order of the fields is the order in which they are given back: tapes, buffers, library, device.
     pub(super) session: Option<Session>,
     /// The session of the number of items before this one, which programs that go to and fro come back to.
@@ -68,7 +69,8 @@ impl Cuda {
         let kernels = Kernels::load(target, &units, cache.as_deref())?;
         let blas = Blas::open(&device)?;
         let parameters = Parameters::new(&device, members, padded(graph), options.precision)?;
-        let gradient = Gradient::new(&device, members, padded(graph), &resting(graph))?;
+        let half_gradients = half_gradients(graph, &halves);
+        let gradient = Gradient::new(&device, graph, members, &half_gradients)?;
         let update = Update::new(&device, members)?;
         let training = Plan::training(graph, outputs);
         let pieces = Pieces::new(graph, &training, TAKEN)?;
@@ -81,6 +83,7 @@ impl Cuda {
             options: options.clone(),
             hopper,
             halves,
+            half_gradients,
             session: None,
             spare: None,
             parameters,
@@ -161,13 +164,6 @@ impl Cuda {
         target(&self.device)
     }
 
-    /// A member's scalars of a flat buffer, from where they start.
-    fn read_member(&self, at: u64) -> Result<Vec<f32>> {
-        let mut flat = vec![0.0; self.graph.layout().len()];
-        self.device.read(at, &mut flat)?;
-        Ok(flat)
-    }
-
     pub(super) fn wanted(&self) -> Wanted<'_> {
         Wanted {
             tools: Tools {
@@ -178,6 +174,7 @@ impl Cuda {
                 precision: self.options.precision,
                 hopper: self.hopper,
                 halves: &self.halves,
+                half_gradients: &self.half_gradients,
                 multiprocessors: self.device.multiprocessors as usize,
                 shared: self.device.shared.min(SHARED_LIMIT) as usize,
                 pieces: self.pieces.as_ref(),
@@ -187,6 +184,7 @@ impl Cuda {
                 parameters: self.parameters.at(),
                 rounded: self.parameters.rounded_at(),
                 gradient: self.gradient.at(),
+                places: self.gradient.places_at(),
                 squares: Some(self.gradient.squares_at()),
                 live: Some(self.gradient.live_at()),
             },
@@ -336,7 +334,9 @@ impl Engine for Cuda {
     }
 
     fn parameters(&self, member: usize) -> Result<Vec<f32>> {
-        self.read_member(self.parameters.of(member))
+        let mut flat = vec![0.0; self.graph.layout().len()];
+        self.device.read(self.parameters.of(member), &mut flat)?;
+        Ok(flat)
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -465,7 +465,7 @@ impl Engine for Cuda {
     }
 
     fn gradient(&self, member: usize) -> Result<Vec<f32>> {
-        self.read_member(self.gradient.of(member))
+        self.gradient.read(&self.device, member, self.graph.layout().len())
     }
 
     fn step(&mut self, optimiser: &Optimiser, rates: &[f64]) -> Result<Vec<f64>> {

@@ -16,6 +16,9 @@ const COMMON: &str = include_str!("kernels/common.cu");
 pub(crate) const ENTRIES: &str = include_str!("kernels/entries.cu");
 pub(crate) const MIXED: &[&str] = &["MIXED"];
 
+/// Where a gradient's entries lie.
+const GRADIENT: &str = include_str!("kernels/gradient.cu");
+
 /// Kernels that begin before the one before them has ended.
 pub(crate) const EARLY: &str = include_str!("kernels/early.cu");
 
@@ -69,7 +72,7 @@ pub(crate) const ROWWISE: &File = &File {
 /// Optimisers.
 pub(crate) const STEP: Unit = Unit::plain(&File {
     name: "step",
-    source: &[include_str!("kernels/step.cu")],
+    source: &[GRADIENT, include_str!("kernels/step.cu")],
     constants: &[],
     kernels: &[
         ("sum_squares", 0),
@@ -92,7 +95,7 @@ pub(crate) const CHOOSE: Unit = Unit::plain(&File {
 /// Some of each member's items, and what their shares are given and give.
 pub(crate) const ITEMS: Unit = Unit::plain(&File {
     name: "items",
-    source: &[include_str!("kernels/items.cu")],
+    source: &[GRADIENT, include_str!("kernels/items.cu")],
     constants: &[],
     kernels: &[("pick_words", 0), ("pick_bytes", 0), ("lend_parameters", 0), ("collect_gradients", 0)],
 });

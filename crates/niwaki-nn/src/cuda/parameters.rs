@@ -1,12 +1,14 @@
 //! The flat parameters of all members on the device, and their copy in bf16 where products read one; their gradients.
 
 use super::blas::Precision;
-use super::chunks::chunks;
+use super::chunks::{chunks, resting};
 use super::device::{Buffer, Device};
 use super::kernels::{Kernels, STEP};
-use super::lower::SCALAR;
+use super::lower::{SCALAR, padded};
+use super::storage::{places, widen};
 use super::tape::{Tape, arguments};
 use crate::Result;
+use crate::graph::Graph;
 use std::ops::Range;
 
 /// Parameters `[member, length]`. Whoever writes the exact ones sees to it that the rounded ones follow.
@@ -76,6 +78,10 @@ impl Parameters {
 /// Gradients `[member, length]` with the sums of squares of their chunks. Whoever writes the ones sees to it that the others follow.
 pub(super) struct Gradient {
     entries: Buffer,
+    /// Where groups of a member's lie, where not all are in f32.
+    places: Option<Buffer>,
+    /// The scalars whose gradients are stored in halves.
+    halved: Vec<Range<usize>>,
     /// `[member, chunk]`, in f64.
     squares: Buffer,
     /// `[member, chunk]`, a byte each: whether a chunk does not rest.
@@ -87,15 +93,34 @@ pub(super) struct Gradient {
 impl Gradient {
     /// Room for the gradients of so many members, all zero: those of parameters that no output reaches, and gaps between parameters,
     /// stay so.
-    pub(super) fn new(device: &Device, members: usize, length: usize, resting: &[bool]) -> Result<Self> {
+    pub(super) fn new(device: &Device, graph: &Graph, members: usize, halved: &[bool]) -> Result<Self> {
+        let length = padded(graph);
         let (bytes, of_squares) = (members * length * SCALAR, members * chunks(length) * size_of::<f64>());
         let (entries, squares) = (device.allocate(bytes)?, device.allocate(of_squares)?);
         device.zero(entries.at, bytes)?;
         device.zero(squares.at, of_squares)?;
-        let awake: Vec<u8> = resting.iter().map(|&rests| u8::from(!rests)).collect();
+        let awake: Vec<u8> = resting(graph).iter().map(|&rests| u8::from(!rests)).collect();
         let live = device.allocate(members * awake.len())?;
         device.write(live.at, &awake.repeat(members))?;
-        Ok(Self { entries, squares, live, members, length })
+        let places = match places(graph, halved) {
+            Some(places) => {
+                let buffer = device.allocate(size_of_val(&*places))?;
+                device.write(buffer.at, &places)?;
+                Some(buffer)
+            }
+            None => None,
+        };
+        let slices = graph.layout().slices().iter().zip(halved).filter(|(_, halved)| **halved);
+        let halved = slices.map(|(slice, _)| slice.range()).collect();
+        Ok(Self { entries, places, halved, squares, live, members, length })
+    }
+
+    /// One member's, so many scalars of it.
+    pub(super) fn read(&self, device: &Device, member: usize, scalars: usize) -> Result<Vec<f32>> {
+        let mut flat = vec![0.0; scalars];
+        device.read(self.entries.at + (member * self.length * SCALAR) as u64, &mut flat)?;
+        self.halved.iter().for_each(|range| widen(&mut flat[range.clone()]));
+        Ok(flat)
     }
 
     /// Where they start.
@@ -103,9 +128,9 @@ impl Gradient {
         self.entries.at
     }
 
-    /// Where a member's starts.
-    pub(super) fn of(&self, member: usize) -> u64 {
-        self.entries.at + (member * self.length * SCALAR) as u64
+    /// Where it is said in what places groups of a member's lie.
+    pub(super) fn places_at(&self) -> Option<u64> {
+        self.places.as_ref().map(|places| places.at)
     }
 
     /// Where the sums of squares start.
@@ -131,8 +156,9 @@ impl Gradient {
     pub(super) fn sum_squares(&self, device: &Device, kernels: &Kernels) -> Result<()> {
         let chunks = chunks(self.length);
         let mut tape = Tape::default();
+        let (entries, places) = (self.entries.at, self.places_at());
         let arguments =
-            arguments![self.entries.at, self.squares.at, self.live.at, true, 0_usize, chunks, self.length];
+            arguments![entries, places, self.squares.at, self.live.at, true, 0_usize, chunks, self.length];
         let kernel = kernels.get(STEP, "sum_squares")?;
         tape.kernel("norm", kernel, (chunks, self.members, 1), 256, 0, arguments)?;
         tape.run(device)

@@ -8,7 +8,7 @@
 use super::device::{Buffer, Device};
 use super::kernels::{ITEMS, Kernels};
 use super::lower::{Addresses, SCALAR, padded};
-use super::parameters::Parameters;
+use super::parameters::{Gradient, Parameters};
 use super::session::{Flat, Inputs, Pass, Session, Wanted, addresses};
 use super::tape::{Tape, arguments};
 use crate::Result;
@@ -97,6 +97,7 @@ impl Part {
             parameters: copies.parameters.at(),
             rounded: copies.parameters.rounded_at(),
             gradient: copies.gradient.at,
+            places: whole.flat.places,
             squares: None,
             live: None,
         };
@@ -210,8 +211,9 @@ impl Copies {
     }
 
     /// Queues the sums of the shares' gradients.
-    pub(super) fn collect(&self, device: &Device, kernels: &Kernels, gradient: u64) -> Result<()> {
-        let arguments = arguments![self.gradient.at, gradient, self.starts.at, self.quads];
+    pub(super) fn collect(&self, device: &Device, kernels: &Kernels, gradient: &Gradient) -> Result<()> {
+        let arguments =
+            arguments![self.gradient.at, gradient.at(), gradient.places_at(), self.starts.at, self.quads];
         self.queue(device, kernels, "collect_gradients", self.members, arguments)
     }
 

@@ -85,7 +85,7 @@ impl Cuda {
         }
         match some {
             Some((copies, _)) => {
-                copies.collect(device, kernels, gradient.at())?;
+                copies.collect(device, kernels, gradient)?;
                 gradient.sum_squares(device, kernels)
             }
             None => Ok(()),

@@ -188,6 +188,8 @@ pub(super) struct Flat {
     /// The parameters in bf16, where products read them so.
     pub(super) rounded: Option<u64>,
     pub(super) gradient: u64,
+    /// Where groups of a member's gradient lie, where not all are in f32.
+    pub(super) places: Option<u64>,
     /// Sums of squares of the gradients' chunks, where backward passes make them.
     pub(super) squares: Option<u64>,
     /// Which of the chunks do not rest, where that is kept.
@@ -218,6 +220,7 @@ pub(super) fn addresses(
         parameters: flat.parameters + (members.start * length * SCALAR) as u64,
         rounded: flat.rounded.map(|at| at + (members.start * length * SCALAR / 2) as u64),
         gradient: flat.gradient + (members.start * length * SCALAR) as u64,
+        places: flat.places,
         squares: flat.squares.map(|at| at + (members.start * chunks(length) * size_of::<f64>()) as u64),
         live: flat.live.map(|at| at + (members.start * chunks(length)) as u64),
         inputs: values.collect(),

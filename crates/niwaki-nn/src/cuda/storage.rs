@@ -2,13 +2,16 @@
 //!
 //! In bf16 a value and its cotangent are stored as bf16 where the op that makes it and all ops that read it can do so; the others
 //! meet f32. The residual stream of a transformer is no exception: it is rounded as often as the operands of its products, and
-//! a product's result and what it is added to must be stored alike. What the caller sees stays in f32, and so do gradients of
-//! parameters, the optimiser's state, statistics of norms and partial sums; sums inside kernels are f32. A half takes the room of
-//! a float in the arena: what counts is the traffic.
+//! a product's result and what it is added to must be stored alike. What the caller sees stays in f32, and so do parameters, the
+//! optimiser's state, statistics of norms and partial sums; sums inside kernels are f32. A gradient is stored in halves where one
+//! product of halves is all that makes it, and in f32 where several sums meet. A half takes the room of a float in the arena and
+//! among gradients: what counts is the traffic.
 
 use super::Precision;
+use super::lower::padded;
 use crate::graph::{Graph, Value};
-use crate::ops::{Op, Operation, Perceptron, folded};
+use crate::layout::Slice;
+use crate::ops::{Op, Operation, Perceptron, folded, products_of_halves};
 
 /// Columns of which rows in halves have a multiple, so that they start on 16 bytes.
 const COLUMNS: usize = 8;
@@ -68,6 +71,43 @@ pub(crate) fn halves(graph: &Graph, outputs: &[Value], precision: Precision) -> 
     }
 }
 
+/// Scalars of a group: gradients in halves begin and end with groups, counted in a member's flat parameters.
+const GROUP: usize = 64;
+
+/// Bytes in which kernels count where a group's gradient lies.
+const STEP: usize = 128;
+
+/// For each parameter of a program, by position: whether its gradient is stored in halves, side by side from where it would begin
+/// in f32. `halves` says so of its values.
+pub(crate) fn half_gradients(graph: &Graph, halves: &[bool]) -> Vec<bool> {
+    let products = products_of_halves(graph, halves);
+    let whole = |slice: &Slice| slice.offset.is_multiple_of(GROUP) && slice.len().is_multiple_of(GROUP);
+    graph.layout().slices().iter().zip(products).map(|(slice, product)| product && whole(slice)).collect()
+}
+
+/// Where each group of a member's gradient lies, in steps of 128 bytes, and in the lowest bit whether it is in halves; nothing where all
+/// are in f32. `halved` says which parameters' are not.
+pub(crate) fn places(graph: &Graph, halved: &[bool]) -> Option<Vec<u32>> {
+    let groups = padded(graph).div_ceil(GROUP);
+    let steps = |bytes: usize| GROUP * bytes / STEP;
+    let mut places: Vec<u32> = (0..groups).map(|group| (group * steps(4)) as u32 * 2).collect();
+    for (slice, _) in graph.layout().slices().iter().zip(halved).filter(|(_, halved)| **halved) {
+        let first = slice.offset / GROUP;
+        for (group, place) in places[first..first + slice.len() / GROUP].iter_mut().enumerate() {
+            *place = (first * steps(4) + group * steps(2)) as u32 * 2 + 1;
+        }
+    }
+    halved.contains(&true).then_some(places)
+}
+
+/// Spreads the halves of a parameter's gradient, as they came from the device, over the floats that they take the room of.
+pub(crate) fn widen(stored: &mut [f32]) {
+    let words: Vec<u32> = stored[..stored.len() / 2].iter().map(|two| two.to_bits()).collect();
+    for (to, two) in stored.chunks_exact_mut(2).zip(words) {
+        to.copy_from_slice(&[f32::from_bits(two << 16), f32::from_bits(two & 0xffff_0000)]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +160,40 @@ mod tests {
         assert_eq!(stored(&[end]), [true; 4]);
         // One of them is the caller's: then all are.
         assert_eq!(stored(&[end, stream[2]]), [false; 4]);
+    }
+
+    #[test]
+    fn gradients_that_one_product_makes_are_in_halves() {
+        let mut g = Graph::new();
+        let mut weight = |name: &str, to: usize| g.param(name, &[16, to], Init::Zeros).unwrap();
+        let [first, shared, odd, alone, last] =
+            [("first", 16), ("shared", 16), ("odd", 24), ("alone", 16), ("last", 16)]
+                .map(|(name, to)| weight(name, to));
+        let gain = g.param("gain", &[16], Init::Ones).unwrap();
+        let moved = g.param("moved", &[16, 16], Init::Zeros).unwrap();
+        let x = g.scalars("x", 2, 16);
+        let mut stream = g.linear(x, first, None, Activation::None).unwrap();
+        stream = g.rms_norm(stream, gain, 1e-6).unwrap();
+        for weight in [shared, shared, alone, moved] {
+            stream = g.linear(stream, weight, None, Activation::None).unwrap();
+        }
+        let ends = [odd, last].map(|weight| g.linear(stream, weight, None, Activation::None).unwrap());
+        let halves = halves(&g, &ends, Precision::Bf16);
+        let halved = half_gradients(&g, &halves);
+        // The first reads f32, the shared one's is a sum of two, what the caller sees is in f32, and the gain's 16 scalars move what lies
+        // behind off the groups of 64.
+        assert_eq!(halved, [false, false, false, true, false, false, false]);
+        // Four groups each, six for the odd one: the fourth begins with group 14, at 28 steps of 128 bytes.
+        let places = places(&g, &halved).unwrap();
+        assert_eq!(places[12..20], [48, 52, 57, 59, 61, 63, 72, 76]);
+        assert_eq!(super::places(&g, &[false; 7]), None);
+    }
+
+    #[test]
+    fn halves_are_spread_over_floats() {
+        // 1.0 and -2.5 are 0x3f80 and 0xc020 in bf16.
+        let mut stored = [f32::from_bits(0xc020_3f80), 7.0];
+        widen(&mut stored);
+        assert_eq!(stored, [1.0, -2.5]);
     }
 }

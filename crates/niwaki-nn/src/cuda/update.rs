@@ -112,13 +112,14 @@ impl Update {
         device.fetch(self.norms.at, self.host_norms.values_mut())?;
         device.mark(&self.fetched)?;
         let live = moved_by_gradients_alone(&optimiser.rule).then_some(gradient.live_at());
-        let (to, rounded, from) = (parameters.at(), parameters.rounded_at(), gradient.at());
+        let (to, rounded) = (parameters.at(), parameters.rounded_at());
+        let (from, places) = (gradient.at(), gradient.places_at());
         let (name, arguments) = match optimiser.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => {
-                ("step_sgd", arguments![to, rounded, from, live, self.factors.at])
+                ("step_sgd", arguments![to, rounded, from, places, live, self.factors.at])
             }
             StepRule::Adam { first, second, epsilon, decay } => {
-                let arguments = arguments![to, rounded, from, moments, members * length, live]
+                let arguments = arguments![to, rounded, from, places, moments, members * length, live]
                     .with(self.factors.at)
                     .with(self.settings.at)
                     .with(first as f32)

@@ -70,6 +70,7 @@ pub use tree_attention::{AttendTree, TreeAttention};
 pub(crate) use {
     embed::{looked_up, summed_embeddings},
     layer::units as layer_units,
+    linear::products_of_halves,
     point::folded,
 };
 

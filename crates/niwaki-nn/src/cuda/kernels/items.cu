@@ -23,13 +23,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // A member's gradient is the sum of its shares' ones, in order: to[member] = sum of from[starts[member]..starts[member + 1]].
 extern "C" __global__ void __launch_bounds__(256)
-    collect_gradients(const float4* from, float4* to, const int* starts, int quads) {
+    collect_gradients(const float* from, float* to, const unsigned* places, const int* starts, int quads) {
   const int i = blockIdx.x * 256 + threadIdx.x;
   if (i >= quads) return;
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
   for (int share = starts[blockIdx.y]; share < starts[blockIdx.y + 1]; ++share) {
-    const float4 x = from[(long)share * quads + i];
+    const float4 x = Four(from + (long)share * quads * 4, places, i).take();
     sum.x += x.x; sum.y += x.y; sum.z += x.z; sum.w += x.w;
   }
-  to[(long)blockIdx.y * quads + i] = sum;
+  Four(to + (long)blockIdx.y * quads * 4, places, i).put(sum);
 }

@@ -1,4 +1,4 @@
-// Optimisers over the flat buffers [member, length]: the gradient's norm, then one pass that takes the step.
+// Optimisers over the flat buffers [member, length]: the gradient's norm, then one pass that takes the step. Behind gradient.cu.
 
 // A double's sum over the block, for its first thread.
 __device__ __forceinline__ double block_sum(double sum) {
@@ -21,8 +21,9 @@ __device__ __forceinline__ bool rests(const unsigned char* live, int chunks, int
 // squares[member, chunk] = sum of squares of a chunk, from chunk `first` on: a block each. Threads add floats of a few entries, then
 // doubles. With `find`, chunks in which something is not zero rest no longer.
 extern "C" __global__ void __launch_bounds__(256)
-    sum_squares(const float* gradient, double* squares, unsigned char* live, int find, int first, int chunks, int length) {
-  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
+    sum_squares(const float* gradient, const unsigned* places, double* squares, unsigned char* live, int find, int first, int chunks,
+                int length) {
+  gradient += (long)blockIdx.y * length;
   const int chunk = first + blockIdx.x, end = min(chunk * 4096 + 4096, length >> 2);
   const long at = (long)blockIdx.y * chunks + chunk;
   if (!find && rests(live, chunks, chunk)) {
@@ -33,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(256)
   int any = 0;
 #pragma unroll 8
   for (int i = chunk * 4096 + threadIdx.x; i < end; i += 256) {
-    const float4 v = g[i];
+    const float4 v = Four(gradient, places, i).take();
     sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
     any |= v.x != 0.f || v.y != 0.f || v.z != 0.f || v.w != 0.f;
   }
@@ -83,18 +84,18 @@ extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float
 // Steps: a block of threads for each 1,024 quads, from a first such block on. They lie in one chunk; where it rests, there is nothing to
 // do. The rounded parameters follow where there are some.
 extern "C" __global__ void __launch_bounds__(256)
-    step_sgd(float* parameters, uint2* rounded, const float* gradient, const unsigned char* live, const float* factors, int chunks,
-             int length, int before) {
+    step_sgd(float* parameters, uint2* rounded, const float* gradient, const unsigned* places, const unsigned char* live,
+             const float* factors, int chunks, int length, int before) {
   const float factor = factors[blockIdx.y];
   const int block = before + blockIdx.x;
   if (factor == 0.f || rests(live, chunks, block >> 2)) return;
   float4* p = (float4*)(parameters + (long)blockIdx.y * length);
-  const float4* g = (const float4*)(gradient + (long)blockIdx.y * length);
+  gradient += (long)blockIdx.y * length;
   const int quads = length >> 2, end = min((block + 1) * 1024, quads);
 #pragma unroll 4
   for (int i = block * 1024 + threadIdx.x; i < end; i += 256) {
     float4 x = p[i];
-    const float4 d = g[i];
+    const float4 d = Four(gradient, places, i).take();
     x.x = fmaf(factor, d.x, x.x); x.y = fmaf(factor, d.y, x.y);
     x.z = fmaf(factor, d.z, x.z); x.w = fmaf(factor, d.w, x.w);
     p[i] = x;
@@ -111,7 +112,7 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-    step_adam(float* parameters, uint2* rounded, const float* gradient, float* moments, long second_at,
+    step_adam(float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
               const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon,
               float decay, int chunks, int length, int before) {
   const int member = blockIdx.y, block = before + blockIdx.x;
@@ -119,13 +120,13 @@ extern "C" __global__ void __launch_bounds__(256)
   const float factor = factors[member], rate = (float)settings[member * 3];
   const float scale1 = (float)settings[member * 3 + 1], scale2 = (float)settings[member * 3 + 2];
   float4* p = (float4*)(parameters + (long)member * length);
-  const float4* g = (const float4*)(gradient + (long)member * length);
+  gradient += (long)member * length;
   float4* m = (float4*)(moments + (long)member * length);
   float4* v = (float4*)(moments + second_at + (long)member * length);
   const int quads = length >> 2, end = min((block + 1) * 1024, quads);
   for (int i = block * 1024 + threadIdx.x; i < end; i += 256) {
     float4 x = p[i], mean = m[i], square = v[i];
-    const float4 d = g[i];
+    const float4 d = Four(gradient, places, i).take();
     adam_entry(x.x, factor * d.x, mean.x, square.x, first, second, epsilon, decay, rate, scale1, scale2);
     adam_entry(x.y, factor * d.y, mean.y, square.y, first, second, epsilon, decay, rate, scale1, scale2);
     adam_entry(x.z, factor * d.z, mean.z, square.z, first, second, epsilon, decay, rate, scale1, scale2);

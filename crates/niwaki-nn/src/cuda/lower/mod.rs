@@ -65,6 +65,8 @@ pub(crate) struct Addresses {
     pub(crate) rounded: Option<u64>,
     /// Gradients `[member, length]`.
     pub(crate) gradient: u64,
+    /// Where groups of a member's gradient lie, where not all are in f32.
+    pub(crate) places: Option<u64>,
     /// Sums of squares of their chunks, where they are wanted.
     pub(crate) squares: Option<u64>,
     /// Which of their chunks do not rest, where that is known: a byte each.
@@ -114,6 +116,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) hopper: bool,
     /// Values that are stored in halves, by position.
     pub(crate) halves: &'a [bool],
+    /// Parameters whose gradients are stored in halves, by position.
+    pub(crate) half_gradients: &'a [bool],
     pub(crate) multiprocessors: usize,
     /// Bytes of shared memory that a block may have.
     pub(crate) shared: usize,
@@ -453,6 +457,11 @@ impl<'a> Lowering<'a> {
         let add = std::mem::replace(&mut self.written[param.0], true);
         let at = self.addresses.gradient + (self.tools.graph.layout().slice(param).offset * SCALAR) as u64;
         (at, add)
+    }
+
+    /// Whether a parameter's gradient is stored in halves.
+    pub(crate) fn is_half_gradient(&self, param: Param) -> bool {
+        self.tools.half_gradients[param.0]
     }
 
     /// Whether one op alone reads a parameter, and so writes its gradient.

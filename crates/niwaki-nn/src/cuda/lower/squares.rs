@@ -2,7 +2,7 @@
 //!
 //! A backward pass completes gradients from the last parameter to the first, so that what lies behind the last one still open can be summed aside.
 
-use super::Lowering;
+use super::{Addresses, Lowering};
 use crate::Result;
 use crate::cuda::chunks::chunks;
 use crate::cuda::kernels::STEP;
@@ -50,10 +50,10 @@ impl Lowering<'_> {
     /// Sums the squares of some chunks of the gradients, where they are wanted.
     fn sum_squares(&mut self, which: Range<usize>, aside: bool) -> Result<()> {
         let Some(squares) = self.addresses.squares else { return Ok(()) };
-        let live = self.addresses.live;
-        let (length, grid) = (self.length(), (which.len(), self.addresses.members, 1));
+        let Addresses { gradient, places, live, members, .. } = self.addresses;
+        let (length, grid) = (self.length(), (which.len(), members, 1));
         let arguments =
-            arguments![self.addresses.gradient, squares, live, false, which.start, chunks(length), length];
+            arguments![gradient, places, squares, live, false, which.start, chunks(length), length];
         self.aside = aside;
         let launched = self.launch("norm", (STEP, "sum_squares"), grid, 256, 0, arguments);
         self.aside = false;

@@ -89,6 +89,7 @@ impl Layer {
         };
         let alone = weights.iter().chain(&gains).all(alone);
         let even = weights.iter().chain(&gains).all(|&param| layout.slice(param).offset.is_multiple_of(8));
+        let gradients = weights.iter().all(|weight| tools.half_gradients[weight.0]);
         // Rope adds to what attention has written of the values' columns; its step is attention's.
         let (set, add, alias) = (Some(Write::Set), Some(Write::Add), Some(Write::Alias));
         let expected: [&[Option<Write>]; OPS] =
@@ -97,7 +98,7 @@ impl Layer {
         let pulled = (0..OPS)
             .filter(|&part| part != 2)
             .all(|part| writes(part).is_some_and(|step| step.writes == expected[part]));
-        half && even && alone && pulled
+        half && even && gradients && alone && pulled
     }
 
     fn norm_at(&self, which: usize) -> usize {

@@ -1,4 +1,4 @@
-// Gradients of a layer's parameters, in f32, in tiles of 128 rows: two groups of four warps multiply, a half each. Of a weight, [left columns, right columns]: what the product read, transposed, times the
+// Gradients of a layer's parameters, of weights in halves and of gains in f32, in tiles of 128 rows: two groups of four warps multiply, a half each. Of a weight, [left columns, right columns]: what the product read, transposed, times the
 // cotangent of what it made; depth is rows. Of a norm's gain: its parts added up. Few blocks make all tiles, one after the other, so
 // that what they run beside has the rest of the device.
 
@@ -10,7 +10,7 @@ struct Weight {
 };
 
 struct Tiles {
-  float* out;              // `length` from member to member
+  unsigned short* out;     // 2 * `length` halves from member to member
   int first, high, width, rows;  // its first tile of all, tiles below each other, right columns, left columns
 };
 
@@ -100,15 +100,21 @@ extern "C" __global__ void __launch_bounds__(288) layer_weights(const __grid_con
     if (threadIdx.x % 128 == 0) arrive(read + 8 * ((n - 1) % STAGES));
     // The last rows of all may be a half.
     if (walk.row + group * ROWS >= of.rows) continue;
-    float* const out =
-        of.out + (long)walk.member * job.length + (long)(walk.row + warp * 16 + (lane >> 2)) * of.width + walk.column + (lane & 3) * 2;
+    // A lane has two columns of every eight: neighbours exchange, so that each has four of every sixteen.
+    const int odd = lane & 1, column = (odd ? 8 : 0) + (lane & 2) * 2;
+    unsigned short* const out = of.out + 2l * walk.member * job.length +
+                                (long)(walk.row + warp * 16 + (lane >> 2)) * of.width + walk.column + column;
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
       for (int p = 0; p < PARTS; ++p)
 #pragma unroll
-        for (int j = 0; j < PART / 8; ++j)
-          *(float2*)(out + 8l * h * of.width + p * PART + 8 * j) = make_float2(d[p][4 * j + 2 * h], d[p][4 * j + 2 * h + 1]);
+        for (int j = 0; j < PART / 8; j += 2) {
+          const unsigned low = two_halves(d[p][4 * j + 2 * h], d[p][4 * j + 2 * h + 1]);
+          const unsigned high = two_halves(d[p][4 * j + 4 + 2 * h], d[p][4 * j + 5 + 2 * h]);
+          const unsigned other = __shfl_xor_sync(~0u, odd ? low : high, 1);
+          *(uint2*)(out + 8l * h * of.width + p * PART + 8 * j) = odd ? make_uint2(other, high) : make_uint2(low, other);
+        }
   }
   for (int i = 0; i < job.gain_count; ++i) {
     const Gain& of = job.gains[i];

@@ -143,7 +143,13 @@ impl Lowering<'_> {
     /// runs aside, unless it reads scratch or others write the same gradient.
     fn weight_gradient(&mut self, linear: &Linear, x: View, dy: View, slope: Factor) -> Result<()> {
         let (gradient, add) = self.gradient(linear.weight);
-        let out = Factor { operand: self.weight_operand(linear, false), at: gradient, half: false };
+        let half = self.is_half_gradient(linear.weight);
+        let mut operand = self.weight_operand(linear, false);
+        if half {
+            // Halves take the room of floats.
+            operand.stride *= 2;
+        }
+        let out = Factor { operand, at: gradient, half };
         let input = self.factor(x, self.room(dy))?;
         let (left, right) = if linear.transposed { (slope, input) } else { (input, slope) };
         let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };

@@ -17,6 +17,8 @@ mod law;
 mod perceptron;
 mod weights;
 
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::products_of_halves;
 pub(crate) use perceptron::Perceptron;
 pub(crate) use weights::Weights;
 
