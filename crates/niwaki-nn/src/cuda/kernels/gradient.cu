@@ -17,3 +17,22 @@ struct Four {
     else *(float4*)at = x;
   }
 };
+
+// The sum of the squares of eight entries of a member's gradient; eight threads that follow each other take a group. `any` is not zero
+// from where one of them is not.
+__device__ __forceinline__ float eight_squares(const float* gradient, const unsigned* places, int eight, unsigned& any) {
+  const unsigned place = places ? places[eight >> 3] : (unsigned)(eight >> 3) << 2;
+  const uint4* at = (const uint4*)((const char*)gradient + (long)(place >> 1) * 128) + (eight & 7);
+  const uint4 x = at[0];
+  float v[8];
+  if (place & 1) {
+    any |= (x.x | x.y | x.z | x.w) & 0x7fff7fffu;
+    open_eight(x, v);
+  } else {
+    const uint4 y = at[8];
+    any |= (x.x | x.y | x.z | x.w | y.x | y.y | y.z | y.w) & 0x7fffffffu;
+    v[0] = __uint_as_float(x.x); v[1] = __uint_as_float(x.y); v[2] = __uint_as_float(x.z); v[3] = __uint_as_float(x.w);
+    v[4] = __uint_as_float(y.x); v[5] = __uint_as_float(y.y); v[6] = __uint_as_float(y.z); v[7] = __uint_as_float(y.w);
+  }
+  return (v[0] * v[0] + v[1] * v[1] + (v[2] * v[2] + v[3] * v[3])) + (v[4] * v[4] + v[5] * v[5] + (v[6] * v[6] + v[7] * v[7]));
+}

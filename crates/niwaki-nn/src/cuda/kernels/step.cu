@@ -24,21 +24,17 @@ extern "C" __global__ void __launch_bounds__(256)
     sum_squares(const float* gradient, const unsigned* places, double* squares, unsigned char* live, int find, int first, int chunks,
                 int length) {
   gradient += (long)blockIdx.y * length;
-  const int chunk = first + blockIdx.x, end = min(chunk * 4096 + 4096, length >> 2);
+  const int chunk = first + blockIdx.x, end = min(chunk * 2048 + 2048, length >> 3);
   const long at = (long)blockIdx.y * chunks + chunk;
   if (!find && rests(live, chunks, chunk)) {
     if (threadIdx.x == 0) squares[at] = 0.0;
     return;
   }
   double sum = 0.0;
-  int any = 0;
+  unsigned any = 0;
 #pragma unroll 8
-  for (int i = chunk * 4096 + threadIdx.x; i < end; i += 256) {
-    const float4 v = Four(gradient, places, i).take();
-    sum += (double)(v.x * v.x + v.y * v.y + (v.z * v.z + v.w * v.w));
-    any |= v.x != 0.f || v.y != 0.f || v.z != 0.f || v.w != 0.f;
-  }
-  if (find && __syncthreads_or(any) && threadIdx.x == 0) live[at] = 1;
+  for (int i = chunk * 2048 + threadIdx.x; i < end; i += 256) sum += (double)eight_squares(gradient, places, i, any);
+  if (find && __syncthreads_or(any != 0) && threadIdx.x == 0) live[at] = 1;
   sum = block_sum(sum);
   if (threadIdx.x == 0) squares[at] = sum;
 }

@@ -11,13 +11,15 @@ use crate::ops::OnCuda;
 use crate::plan::{Backward, Write};
 use crate::{Error, Init, Result};
 
-/// Norms: accesses per lane, scalars per access, whether operand and result are in halves.
+/// Norms: accesses per lane, scalars per access, whether operand and result are in halves, whether it is LayerNorm.
 const KERNELS: &File = &File {
     name: "norm",
     source: &[include_str!("kernel.cu")],
-    constants: &["NORM_V", "NORM_P", "NORM_X", "NORM_Y"],
-    kernels: &[("norm_forward_rows", 0), ("norm_backward_rows", 0)],
+    constants: &["NORM_V", "NORM_P", "NORM_X", "NORM_Y", "NORM_LAYER"],
+    kernels: &[("norm_forward_rows", 0), ("norm_backward_rows", 0), ("norm_backward_whole", 0)],
 };
+
+const LAYER_NORM: &str = "layer_norm";
 
 /// Accesses and floats for rows of a width, or `None` where a row does not fit a warp's registers.
 fn sizes(width: usize) -> Option<[u8; 2]> {
@@ -43,7 +45,7 @@ fn unit(op: &'static str, width: usize, halves: [bool; 2]) -> Result<Unit> {
     let reason = || format!("rows of {width} do not fit a warp's registers on this device, at most 1024 do");
     let [accesses, scalars] = sizes(width).ok_or_else(|| Error::Unsupported { op, reason: reason() })?;
     let [x, y] = halves.map(u8::from);
-    Ok(Unit::sized(KERNELS, &[accesses, scalars, x, y]))
+    Ok(Unit::sized(KERNELS, &[accesses, scalars, x, y, u8::from(op == LAYER_NORM)]))
 }
 
 /// A norm's operands: `bias` is there for LayerNorm only.
@@ -57,7 +59,7 @@ struct Norm {
 
 impl Norm {
     fn name(&self) -> &'static str {
-        if self.bias.is_some() { "layer_norm" } else { "rms_norm" }
+        if self.bias.is_some() { LAYER_NORM } else { "rms_norm" }
     }
 }
 
@@ -131,14 +133,13 @@ impl Lowering<'_> {
             dx,
             step.writes[0] == Some(Write::Add),
             partial,
-            norm.bias.is_some(),
-            behind.is_some(),
             per_block,
             x.rows_per_member,
             x.width,
         ];
         let halves = [x.half, self.is_half(norm.output)];
-        let kernel = (unit(norm.name(), x.width, halves)?, "norm_backward_rows");
+        let name = if behind.is_some() { "norm_backward_whole" } else { "norm_backward_rows" };
+        let kernel = (unit(norm.name(), x.width, halves)?, name);
         let shared = (8 * x.width * SCALAR) as u32;
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
@@ -191,7 +192,7 @@ impl OnCuda for LayerNorm {
 
     fn units(&self, program: &Program<'_>) -> Result<Vec<Unit>> {
         let halves = [program.is_half(self.input), program.is_half(self.output)];
-        Ok(vec![unit("layer_norm", program.graph.shape(self.input).width, halves)?])
+        Ok(vec![unit(LAYER_NORM, program.graph.shape(self.input).width, halves)?])
     }
 
     fn lower(&self, to: &mut Lowering<'_>, at: usize) -> Result<()> {

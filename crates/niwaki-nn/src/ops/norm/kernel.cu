@@ -70,30 +70,58 @@ __device__ __forceinline__ void norm_forward(const X* x, long x_pitch, Y* out, l
   }
 }
 
+// P scalars side by side, as they are stored.
+template <int P, typename T> struct Piece;
+template <> struct Piece<4, float> {
+  float4 x;
+  __device__ __forceinline__ void load(const float* from) { x = *(const float4*)from; }
+  __device__ __forceinline__ void open(float (&v)[4]) const { v[0] = x.x; v[1] = x.y; v[2] = x.z; v[3] = x.w; }
+};
+template <> struct Piece<4, Half> {
+  uint2 x;
+  __device__ __forceinline__ void load(const Half* from) { x = *(const uint2*)from; }
+  __device__ __forceinline__ void open(float (&v)[4]) const {
+    const float4 y = four_floats(x);
+    v[0] = y.x; v[1] = y.y; v[2] = y.z; v[3] = y.w;
+  }
+};
+template <typename T> struct Piece<1, T> {
+  T x;
+  __device__ __forceinline__ void load(const T* from) { x = *from; }
+  __device__ __forceinline__ void open(float (&v)[1]) const { v[0] = stored(x); }
+};
+
 // Rows in blocks of `per_block`, one block of one member per thread block; sums for gain and bias leave as partials
-// [member, block, 3, width] (RMSNorm: no second third). With `whole` this is the last part of dx: its own column sums,
-// the bias gradient of what made x, are the last third.
-template <int V, int P>
+// [member, block, 3, width] (RMSNorm: no second third). WHOLE: this is the last part of dx; its own column sums,
+// the bias gradient of what made x, are the last third. Rows stay as they are stored until they are needed, so that registers are left
+// for many warps.
+template <int V, int P, bool LAYER, bool WHOLE>
 __device__ __forceinline__ void norm_backward(const Y* dy, const X* x, const float* stats, const float* gain,
-                                              long stride, X* dx, int add, float* partial, int layer_norm,
-                                              int whole, int per_block, int rows_per_member, int width) {
+                                              long stride, X* dx, int add, float* partial, int per_block, int rows_per_member,
+                                              int width) {
   extern __shared__ float scratch[];  // [8 warps][width]
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, member = blockIdx.y;
   const int first = blockIdx.x * per_block, last = min(first + per_block, rows_per_member);
   const float share = 1.f / width;
-  Row<V, P> g, dgain, dbias, dsum;
-  g.load(gain + member * stride, width);
+  gain += member * stride;
+  Row<V, P> dgain, dbias, dsum;
 #pragma unroll
   for (int i = 0; i < V * P; ++i) dgain.v[i] = dbias.v[i] = dsum.v[i] = 0.f;
-#pragma unroll 2
+#pragma unroll (V * P <= 8 ? 2 : 1)
   for (int r = first + warp; r < last; r += 8) {
     const long row = (long)member * rows_per_member + r;
-    Row<V, P> d, a, old;
-    d.load(dy + row * width, width);
-    a.load(x + row * width, width);
-    if (add) old.load(dx + row * width, width);
+    Piece<P, Y> d[V];
+    Piece<P, X> a[V], old[V];
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const int c = (lane + 32 * i) * P;
+      if (c >= width) continue;
+      d[i].load(dy + row * width + c);
+      a[i].load(x + row * width + c);
+      if (add) old[i].load(dx + row * width + c);
+    }
     float mean = 0.f, s;
-    if (layer_norm) {
+    if (LAYER) {
       const float2 both = *(const float2*)(stats + row * 2);
       mean = both.x; s = both.y;
     } else {
@@ -101,29 +129,51 @@ __device__ __forceinline__ void norm_backward(const Y* dy, const X* x, const flo
     }
     float m1 = 0.f, m2 = 0.f;
 #pragma unroll
-    for (int i = 0; i < V * P; ++i) {
-      const bool inside = (lane + 32 * (i / P)) * P < width;
-      const float n = inside ? (a.v[i] - mean) * s : 0.f;
-      dgain.v[i] += d.v[i] * n;
-      dbias.v[i] += d.v[i];
-      const float t = d.v[i] * g.v[i];
-      m1 += t;
-      m2 += t * n;
-      a.v[i] = n;
-      d.v[i] = t;
+    for (int i = 0; i < V; ++i) {
+      const int c = (lane + 32 * i) * P;
+      if (c >= width) continue;
+      float slope[P], n[P], g[P];
+      Piece<P, float> gains;
+      gains.load(gain + c);
+      gains.open(g);
+      d[i].open(slope);
+      a[i].open(n);
+#pragma unroll
+      for (int p = 0; p < P; ++p) {
+        n[p] = (n[p] - mean) * s;
+        dgain.v[i * P + p] += slope[p] * n[p];
+        if (LAYER) dbias.v[i * P + p] += slope[p];
+        const float t = slope[p] * g[p];
+        if (LAYER) m1 += t;
+        m2 += t * n[p];
+      }
     }
-    m1 = layer_norm ? warp_sum(m1) * share : 0.f;
+    m1 = LAYER ? warp_sum(m1) * share : 0.f;
     m2 = warp_sum(m2) * share;
 #pragma unroll
-    for (int i = 0; i < V * P; ++i) {
-      d.v[i] = s * (d.v[i] - m1 - a.v[i] * m2) + (add ? old.v[i] : 0.f);
-      dsum.v[i] += d.v[i];
+    for (int i = 0; i < V; ++i) {
+      const int c = (lane + 32 * i) * P;
+      if (c >= width) continue;
+      float slope[P], n[P], g[P], before[P];
+      Piece<P, float> gains;
+      gains.load(gain + c);
+      gains.open(g);
+      d[i].open(slope);
+      a[i].open(n);
+      if (add) old[i].open(before);
+#pragma unroll
+      for (int p = 0; p < P; ++p) {
+        slope[p] = s * (slope[p] * g[p] - m1 - (n[p] - mean) * s * m2) + (add ? before[p] : 0.f);
+        if (WHOLE) dsum.v[i * P + p] += slope[p];
+      }
+      if (!dx) continue;
+      if (P == 4) store_four(dx + row * width + c, make_float4(slope[0], slope[1 % P], slope[2 % P], slope[3 % P]));
+      else store(dx + row * width + c, slope[0]);
     }
-    if (dx) d.put(dx + row * width, width);
   }
   partial += ((long)member * gridDim.x + blockIdx.x) * 3 * width;
   for (int third = 0; third < 3; ++third) {
-    if ((third == 1 && !layer_norm) || (third == 2 && !whole)) continue;
+    if ((third == 1 && !LAYER) || (third == 2 && !WHOLE)) continue;
     if (third == 0) dgain.put(scratch + warp * width, width);
     if (third == 1) dbias.put(scratch + warp * width, width);
     if (third == 2) dsum.put(scratch + warp * width, width);
@@ -138,7 +188,11 @@ __device__ __forceinline__ void norm_backward(const Y* dy, const X* x, const flo
   }
 }
 
-// The engine compiles this file once for each (V, P, X, Y) that its program needs.
+// Blocks for which a multiprocessor has registers.
+#define KEPT (NORM_V * NORM_P * (1 + NORM_LAYER))
+#define BLOCKS (KEPT <= 8 ? 4 : KEPT <= 20 ? 3 : 1)
+
+// The engine compiles this file once for each (V, P, X, Y) that its program needs, for LayerNorm or RMSNorm.
 extern "C" __global__ void __launch_bounds__(256)
     norm_forward_rows(const X* x, long x_pitch, Y* out, long out_pitch, float* stats, long stats_pitch,
                       const float* gain, const float* bias, long stride, int rows, int rows_per_member, int width,
@@ -147,9 +201,14 @@ extern "C" __global__ void __launch_bounds__(256)
                                rows_per_member, width, epsilon);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, BLOCKS)
     norm_backward_rows(const Y* dy, const X* x, const float* stats, const float* gain, long stride, X* dx,
-                       int add, float* partial, int layer_norm, int whole, int per_block, int rows_per_member, int width) {
-  norm_backward<NORM_V, NORM_P>(dy, x, stats, gain, stride, dx, add, partial, layer_norm, whole, per_block,
-                                rows_per_member, width);
+                       int add, float* partial, int per_block, int rows_per_member, int width) {
+  norm_backward<NORM_V, NORM_P, NORM_LAYER, false>(dy, x, stats, gain, stride, dx, add, partial, per_block, rows_per_member, width);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    norm_backward_whole(const Y* dy, const X* x, const float* stats, const float* gain, long stride, X* dx,
+                        int add, float* partial, int per_block, int rows_per_member, int width) {
+  norm_backward<NORM_V, NORM_P, NORM_LAYER, true>(dy, x, stats, gain, stride, dx, add, partial, per_block, rows_per_member, width);
 }
