@@ -14,6 +14,9 @@ use crate::plan::Plan;
 use rayon::prelude::*;
 use std::ops::Range;
 
+/// Scalars of outputs from which on cores share a surrogate: for fewer, waking them takes longer.
+const SHARED_OUT: usize = 4096;
+
 /// Some items of a member that follow each other: their outputs, and the cotangents that the surrogate owes for them.
 struct Question<'a> {
     span: Span,
@@ -141,9 +144,10 @@ fn ask<'a>(
     }
     let answer =
         |Question { span, seen, wanted, .. }: &mut Question<'_>| surrogate(span.clone(), seen, wanted);
-    match &mut questions[..] {
-        // To wake others takes longer.
-        [only] => answer(only),
-        many => many.par_iter_mut().for_each(answer),
+    let seen: usize = questions.iter().flat_map(|question| &question.seen).map(|seen| seen.len()).sum();
+    if questions.len() == 1 || seen < SHARED_OUT {
+        questions.iter_mut().for_each(answer);
+    } else {
+        questions.par_iter_mut().for_each(answer);
     }
 }

@@ -12,8 +12,11 @@ use crate::Result;
 use crate::engine::check_members;
 use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
 
-/// Scalars that a block of a step takes: so few that the blocks of one large member keep the memory busy.
+/// Scalars that a block of a step takes beside a pass: so few that the blocks of one large member keep the memory busy.
 pub(super) const TAKEN: usize = CHUNK / 4;
+
+/// The same where nothing runs beside it: two quads for each thread.
+const TAKEN_ALONE: usize = CHUNK / 8;
 
 /// Whether a rule leaves parameters alone that never had a gradient, so that chunks that rest may be passed by.
 fn moved_by_gradients_alone(rule: &StepRule) -> bool {
@@ -129,7 +132,8 @@ impl Update {
                 ("step_adam", arguments)
             }
         };
-        let arguments = arguments.with(chunks(length)).with(length);
+        let taken = if pieces.is_some() { TAKEN } else { TAKEN_ALONE };
+        let arguments = arguments.with(chunks(length)).with(length).with(taken / 4);
         let kernel = kernels.get(STEP, name)?;
         match pieces {
             Some(pieces) => {
@@ -146,7 +150,7 @@ impl Update {
                 device.leave_beside();
             }
             None => {
-                let blocks = length.div_ceil(TAKEN);
+                let blocks = length.div_ceil(taken);
                 let mut tape = Tape::default();
                 let arguments = arguments.with(0_usize);
                 tape.kernel("step", kernel, (blocks, members, 1), 256, 0, arguments)?;

@@ -103,6 +103,7 @@ mod cuda {
             ("gather_forward", 0),
             ("gather_forward_4", 0),
             ("gather_backward_few", 0),
+            ("gather_backward_few_4", 0),
             ("gather_backward", 0),
         ],
     };
@@ -110,6 +111,11 @@ mod cuda {
     /// Gathered rows up to which it is worth it to look through them for each row of the operand, where the device would be idle
     /// otherwise.
     const FEW: usize = 64;
+
+    /// The kernel and the entries of a row: quads where rows are made of them.
+    fn grouped([one, four]: [&'static str; 2], width: usize) -> (&'static str, usize) {
+        if width.is_multiple_of(4) { (four, width / 4) } else { (one, width) }
+    }
 
     fn program(g: &mut Graph, width: usize, gathered: usize) -> Result<Vec<Value>> {
         let x = grown(g, "x", ROWS, width)?;
@@ -144,9 +150,7 @@ mod cuda {
             let Self { input, index, output } = *self;
             let (from, out) = (to.shape(input), to.shape(output));
             let rows = to.all_rows(output);
-            let quads = out.width.is_multiple_of(4);
-            let (name, width) =
-                if quads { ("gather_forward_4", out.width / 4) } else { ("gather_forward", out.width) };
+            let (name, width) = grouped(["gather_forward", "gather_forward_4"], out.width);
             let arguments = arguments![
                 to.base(input)?,
                 to.integers(index),
@@ -170,15 +174,15 @@ mod cuda {
             let idle = to.items() * out.width < 1024 * to.tools.multiprocessors;
             if idle && out.rows <= FEW {
                 let (rows, add) = (to.all_rows(input), write == Write::Add);
+                let (name, width) = grouped(["gather_backward_few", "gather_backward_few_4"], out.width);
                 let arguments = arguments![to.cotangent(output)?, to.integers(index), din, add]
                     .with(from.rows)
                     .with(out.rows)
                     .with(rows)
-                    .with(out.width)
+                    .with(width)
                     .with(half_in)
                     .with(half_out);
-                let kernel = (to.mixed(KERNELS), "gather_backward_few");
-                return to.per_entry("gather'", kernel, rows, out.width, arguments);
+                return to.per_entry("gather'", (to.mixed(KERNELS), name), rows, width, arguments);
             }
             if write == Write::Set {
                 let bytes = to.cotangent_bytes(input);

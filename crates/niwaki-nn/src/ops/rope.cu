@@ -38,24 +38,27 @@ extern "C" __global__ void rope_turns(const int* position, float2* turns, double
   turns[entry] = turn(position[r] < 0 ? 0 : position[r], c, width, base, factor, low, high, original);
 }
 
-// From halves to halves, all rows: a thread turns pairs i and i + 1 of one head, i even; `twos` of them make a head, width = heads *
-// twos.
-extern "C" __global__ void rope_halves(const Half* in, long in_pitch, const float2* turns, Half* out, long out_pitch, int twos,
+// From halves to halves, all rows: a thread turns pairs i to i + 3 of one head, i a multiple of four; `fours` of them make a head, width =
+// heads * fours.
+extern "C" __global__ void rope_halves(const Half* in, long in_pitch, const float2* turns, Half* out, long out_pitch, int fours,
                                        float sign, int add, int rows, int width) {
   ENTRY
-  const int head = c / twos, i = c % twos * 2, half = 2 * twos, column = head * 2 * half + i;
-  const float4 by = *(const float4*)(turns + (long)r * half + i);
-  const unsigned* from = (const unsigned*)(in + r * in_pitch + column);
-  unsigned* to = (unsigned*)(out + r * out_pitch + column);
-  // Entries i, i + 1 of the first half of the head and of the second.
-  const float4 x = four_floats(make_uint2(from[0], from[twos]));
-  float4 y = make_float4(x.x * by.x - x.z * sign * by.y, x.y * by.z - x.w * sign * by.w, x.x * sign * by.y + x.z * by.x,
-                         x.y * sign * by.w + x.w * by.z);
+  const int head = c / fours, i = c % fours * 4, half = 4 * fours, column = head * 2 * half + i;
+  const float4* by = (const float4*)(turns + (long)r * half + i);
+  const float4 first = by[0], second = by[1];
+  const Half* from = in + r * in_pitch + column;
+  Half* to = out + r * out_pitch + column;
+  // Entries i to i + 3 of the first half of the head and of the second.
+  const float4 x = stored_four(from), y = stored_four(from + half);
+  float4 a = make_float4(x.x * first.x - y.x * sign * first.y, x.y * first.z - y.y * sign * first.w,
+                         x.z * second.x - y.z * sign * second.y, x.w * second.z - y.w * sign * second.w);
+  float4 b = make_float4(x.x * sign * first.y + y.x * first.x, x.y * sign * first.w + y.y * first.z,
+                         x.z * sign * second.y + y.z * second.x, x.w * sign * second.w + y.w * second.z);
   if (add) {
-    const float4 old = four_floats(make_uint2(to[0], to[twos]));
-    y.x += old.x; y.y += old.y; y.z += old.z; y.w += old.w;
+    const float4 old = stored_four(to), more = stored_four(to + half);
+    a.x += old.x; a.y += old.y; a.z += old.z; a.w += old.w;
+    b.x += more.x; b.y += more.y; b.z += more.z; b.w += more.w;
   }
-  const uint2 both = four_bf16(y);
-  to[0] = both.x;
-  to[twos] = both.y;
+  store_four(to, a);
+  store_four(to + half, b);
 }

@@ -220,7 +220,7 @@ mod cuda {
             Ok(at)
         }
 
-        /// All rows from halves to halves, two columns of both halves of a head at a time; whether it could.
+        /// All rows from halves to halves, four columns of both halves of a head at a time; whether it could.
         fn rope_halves(
             &mut self,
             label: &'static str,
@@ -230,16 +230,16 @@ mod cuda {
         ) -> Result<bool> {
             let Rope { input, heads, head_width, output, .. } = *rope;
             let able = self.is_half(input.value) && self.is_half(output);
-            if !able || self.row.is_some() || !head_width.is_multiple_of(4) || !input.start.is_multiple_of(2)
+            if !able || self.row.is_some() || !head_width.is_multiple_of(8) || !input.start.is_multiple_of(4)
             {
                 return Ok(false);
             }
-            let (rows, twos) = (self.all_rows(output), head_width / 4);
-            let turns = self.turns(rope, 2 * twos)?;
-            let arguments = arguments![from, from_pitch, turns, into, into_pitch, twos, sign, add]
+            let (rows, fours) = (self.all_rows(output), head_width / 8);
+            let turns = self.turns(rope, 4 * fours)?;
+            let arguments = arguments![from, from_pitch, turns, into, into_pitch, fours, sign, add]
                 .with(rows)
-                .with(heads * twos);
-            self.per_entry(label, (self.mixed(KERNELS), "rope_halves"), rows, heads * twos, arguments)?;
+                .with(heads * fours);
+            self.per_entry(label, (self.mixed(KERNELS), "rope_halves"), rows, heads * fours, arguments)?;
             Ok(true)
         }
     }

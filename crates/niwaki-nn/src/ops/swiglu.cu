@@ -27,7 +27,7 @@ extern "C" __global__ void swiglu_forward_8(const uint4* x, long x_pitch, uint4*
   open_eight(row[c], gate);
   open_eight(row[width + c], up);
 #pragma unroll
-  for (int i = 0; i < 8; ++i) up[i] *= activate(SILU_, gate[i], slope);
+  for (int i = 0; i < 8; ++i) up[i] *= quick_silu(gate[i], slope);
   out[r * (out_pitch / 8) + c] = close_eight(up);
 }
 
@@ -44,7 +44,7 @@ extern "C" __global__ void swiglu_backward_8(const uint4* x, const uint4* dout, 
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    const float passed = activate(SILU_, gate[i], slope);
+    const float passed = quick_silu(gate[i], slope);
     gate[i] = d[i] * up[i] * slope + (add ? old_gate[i] : 0.f);
     up[i] = d[i] * passed + (add ? old_up[i] : 0.f);
   }

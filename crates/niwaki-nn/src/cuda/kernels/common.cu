@@ -20,6 +20,13 @@ __device__ __forceinline__ float gelu_with_slope(float z, float& slope) {
   return z * cumulative;
 }
 
+// z sigma(z) and its slope where both go into halves, which have no bits for more than this.
+__device__ __forceinline__ float quick_silu(float z, float& slope) {
+  const float s = __fdividef(1.f, 1.f + __expf(-z));
+  slope = s + z * s * (1.f - s);
+  return z * s;
+}
+
 __device__ __forceinline__ float activate(int kind, float z, float& slope) {
   switch (kind) {
     case GELU_: return gelu_with_slope(z, slope);

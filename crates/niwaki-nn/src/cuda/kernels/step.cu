@@ -77,19 +77,19 @@ extern "C" __global__ void __launch_bounds__(256) parameters_to_bf16(const float
   if (at < fours) to[blockIdx.y * fours + at] = four_bf16(from[blockIdx.y * fours + at]);
 }
 
-// Steps: a block of threads for each 1,024 quads, from a first such block on. They lie in one chunk; where it rests, there is nothing to
-// do. The rounded parameters follow where there are some.
+// Steps: a block of threads for each `taken` quads, from a first such block on. They lie in one chunk, of 4,096; where it rests, there is
+// nothing to do. The rounded parameters follow where there are some.
 extern "C" __global__ void __launch_bounds__(256)
     step_sgd(float* parameters, uint2* rounded, const float* gradient, const unsigned* places, const unsigned char* live,
-             const float* factors, int chunks, int length, int before) {
+             const float* factors, int chunks, int length, int taken, int before) {
   const float factor = factors[blockIdx.y];
-  const int block = before + blockIdx.x;
-  if (factor == 0.f || rests(live, chunks, block >> 2)) return;
+  const int start = (before + blockIdx.x) * taken;
+  if (factor == 0.f || rests(live, chunks, start >> 12)) return;
   float4* p = (float4*)(parameters + (long)blockIdx.y * length);
   gradient += (long)blockIdx.y * length;
-  const int quads = length >> 2, end = min((block + 1) * 1024, quads);
+  const int quads = length >> 2, end = min(start + taken, quads);
 #pragma unroll 4
-  for (int i = block * 1024 + threadIdx.x; i < end; i += 256) {
+  for (int i = start + threadIdx.x; i < end; i += 256) {
     float4 x = p[i];
     const float4 d = Four(gradient, places, i).take();
     x.x = fmaf(factor, d.x, x.x); x.y = fmaf(factor, d.y, x.y);
@@ -110,17 +110,17 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
 extern "C" __global__ void __launch_bounds__(256)
     step_adam(float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
               const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon,
-              float decay, int chunks, int length, int before) {
-  const int member = blockIdx.y, block = before + blockIdx.x;
-  if (rests(live, chunks, block >> 2)) return;
+              float decay, int chunks, int length, int taken, int before) {
+  const int member = blockIdx.y, start = (before + blockIdx.x) * taken;
   const float factor = factors[member], rate = (float)settings[member * 3];
   const float scale1 = (float)settings[member * 3 + 1], scale2 = (float)settings[member * 3 + 2];
+  if (rests(live, chunks, start >> 12)) return;
   float4* p = (float4*)(parameters + (long)member * length);
   gradient += (long)member * length;
   float4* m = (float4*)(moments + (long)member * length);
   float4* v = (float4*)(moments + second_at + (long)member * length);
-  const int quads = length >> 2, end = min((block + 1) * 1024, quads);
-  for (int i = block * 1024 + threadIdx.x; i < end; i += 256) {
+  const int quads = length >> 2, end = min(start + taken, quads);
+  for (int i = start + threadIdx.x; i < end; i += 256) {
     float4 x = p[i], mean = m[i], square = v[i];
     const float4 d = Four(gradient, places, i).take();
     adam_entry(x.x, factor * d.x, mean.x, square.x, first, second, epsilon, decay, rate, scale1, scale2);

@@ -177,7 +177,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) perceptrons: Vec<Option<Perceptron>>,
     /// A decoder's layers that have kernels of their own.
     pub(crate) layers: Vec<Layer>,
-    /// What was made aside for all of them, by place on the tape, until somebody has waited for it.
+    /// What was made aside for all attention along trees, by place on the tape, until somebody has waited for it.
     pub(crate) prepared: Option<usize>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     pub(crate) summed: Vec<Option<Value>>,
@@ -247,7 +247,7 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
-        lowering.prepare_layers()?;
+        lowering.prepare()?;
         let pieces = tools.pieces.filter(|_| !lowering.layers.is_empty());
         for &position in tools.plan.forward() {
             if let Some(mark) = pieces.and_then(|pieces| pieces.before(position)) {
@@ -321,7 +321,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
         let mut squares = Squares::new(&lowering);
-        lowering.prepare_layers()?;
+        lowering.prepare()?;
         for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
             squares.sum_complete(&mut lowering, place)?;

@@ -12,8 +12,10 @@ use crate::ops::Operation;
 use crate::plan::Backward;
 use std::ops::Range;
 
-/// Chunks whose sums are worth a launch of their own while the backward pass goes on: a layer of a decoder of 135M has 216.
+/// Chunks whose sums are worth a launch of their own while the backward pass goes on: of all members, and of each. A layer of a decoder of
+/// 135M has 216.
 const WORTH_IT: usize = 200;
+const OF_EACH: usize = 50;
 
 /// How far a backward pass's sums are.
 pub(super) struct Squares {
@@ -21,18 +23,22 @@ pub(super) struct Squares {
     lasts: Vec<Option<usize>>,
     /// The first chunk that has been summed.
     summed: usize,
+    /// As many are worth a launch.
+    worth_it: usize,
 }
 
 impl Squares {
     pub(super) fn new(lowering: &Lowering<'_>) -> Self {
         let tools = lowering.tools;
-        Self { lasts: lasts(tools.graph, tools.plan.backward()), summed: chunks(lowering.length()) }
+        let lasts = lasts(tools.graph, tools.plan.backward());
+        let worth_it = (WORTH_IT / lowering.addresses.members).max(OF_EACH);
+        Self { lasts, summed: chunks(lowering.length()), worth_it }
     }
 
     /// Sums aside what is complete after the step at a place, where that is worth a launch.
     pub(super) fn sum_complete(&mut self, lowering: &mut Lowering<'_>, place: usize) -> Result<()> {
         let complete = chunks(complete_from(lowering.tools.graph, &self.lasts, place));
-        if complete + WORTH_IT <= self.summed {
+        if complete + self.worth_it <= self.summed {
             lowering.sum_squares(complete..self.summed, true)?;
             self.summed = complete;
         }

@@ -174,23 +174,6 @@ impl Lowering<'_> {
         Ok([above, self.within(layer, 5), below])
     }
 
-    /// Makes aside what the layers of a tape have in common: how far rows turn, and who sees whom.
-    pub(crate) fn prepare_layers(&mut self) -> Result<()> {
-        let Some(layer) = self.layers.first().copied() else { return Ok(()) };
-        self.aside = true;
-        let made = self.turns(&layer.rope, HEAD / 2).and_then(|_| self.seen_rows(&layer.attend));
-        self.aside = false;
-        self.prepared = Some(self.tape.last());
-        made.map(|_| ())
-    }
-
-    /// What follows waits for what was made so: whoever finds it made, in a layer or elsewhere, is about to read it.
-    pub(crate) fn wait_for_prepared(&mut self) {
-        if let Some(place) = self.prepared.take() {
-            self.tape.wait_for(place);
-        }
-    }
-
     /// One of a layer's ops.
     pub(crate) fn layer_forward(&mut self, layer: &Layer, part: usize) -> Result<()> {
         match part {

@@ -68,13 +68,6 @@ __device__ __forceinline__ void put(unsigned char* room, const unsigned (&x)[EIG
   }
 }
 
-// z sigma(z) and its slope; halves have no bits for more than this.
-__device__ __forceinline__ float silu(float z, float& slope) {
-  const float s = __fdividef(1.f, 1.f + __expf(-z));
-  slope = s + z * s * (1.f - s);
-  return z * s;
-}
-
 // What a first product needs of a stream that no product made: the stream times gain and its squares' sums, a warp for each row.
 extern "C" __global__ void __launch_bounds__(256)
     layer_start(const Half* stream, const float* gain, Half* out, float* sums, int all, int rows, int columns, int length) {
@@ -304,12 +297,12 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160) 
         second[j][h] = two_halves(x[PARTS - 1][4 * j + 2 * h] * scale[h], x[PARTS - 1][4 * j + 2 * h + 1] * scale[h]);
         const float2 g = two_floats(first[j][h]), u = two_floats(second[j][h]);
         float slope;
-        third[j][h] = two_halves(silu(g.x, slope) * u.x, silu(g.y, slope) * u.y);
+        third[j][h] = two_halves(quick_silu(g.x, slope) * u.x, quick_silu(g.y, slope) * u.y);
       }
       if (ENDING == SLOPE) {
         const float2 g = two_floats(old[j][h]), u = two_floats(other[j][h]);
         float2 slope;
-        const float dux = a * silu(g.x, slope.x), duy = b * silu(g.y, slope.y);
+        const float dux = a * quick_silu(g.x, slope.x), duy = b * quick_silu(g.y, slope.y);
         const float dgx = a * u.x * slope.x, dgy = b * u.y * slope.y;
         total[h] += g.x * dgx + g.y * dgy + u.x * dux + u.y * duy;
         first[j][h] = two_halves(dgx * scale[h], dgy * scale[h]);

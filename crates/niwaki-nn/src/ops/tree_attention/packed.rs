@@ -6,6 +6,7 @@ use crate::cuda::kernels::{EARLY, File, TILES, Unit};
 use crate::cuda::lower::{Lowering, Program};
 use crate::cuda::map::{Axis, Swizzle, Tiled, two};
 use crate::cuda::tape::{Arguments, arguments};
+use crate::ops::Op;
 use std::f64::consts::LOG2_E;
 
 const KERNELS: &File = &File {
@@ -121,6 +122,33 @@ impl Lowering<'_> {
         (able && even && pulled).then(|| self.pack(op))
     }
 
+    /// Makes aside what the ops of a tape that are done so have in common: how far rows turn, and who sees whom.
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        let ops = self.tools.graph.ops();
+        let attend = ops.iter().enumerate().find_map(|(position, op)| match op {
+            Op::TreeAttention(attend) => self.packed(attend, position).map(|_| *attend),
+            _ => None,
+        });
+        let Some(attend) = attend else { return Ok(()) };
+        let rope = ops.iter().find_map(|op| match op {
+            Op::Rope(rope) => (rope.output == attend.attention.query.value).then_some(*rope),
+            _ => None,
+        });
+        self.aside = true;
+        let turned = rope.map_or(Ok(0), |rope| self.turns(&rope, attend.attention.head_width / 2));
+        let made = turned.and_then(|_| self.seen_rows(&attend));
+        self.aside = false;
+        self.prepared = Some(self.tape.last());
+        made.map(|_| ())
+    }
+
+    /// What follows waits for what was made so: whoever finds it made is about to read it.
+    pub(crate) fn wait_for_prepared(&mut self) {
+        if let Some(place) = self.prepared.take() {
+            self.tape.wait_for(place);
+        }
+    }
+
     /// How an op is done so which is known to be able to.
     pub(crate) fn pack(&self, op: &AttendTree) -> Packed {
         let (a, rows) = (&op.attention, self.shape(op.output).rows);
@@ -213,7 +241,7 @@ impl Lowering<'_> {
         let tiles = rows.div_ceil(packed.rows) * a.key_heads;
         let clusters = tiles.div_ceil(CLUSTER) + rows.div_ceil(ROWS) * a.key_heads;
         let arguments = Arguments::behind(vec![query, slope, key, value], &words);
-        let (kernel, grid) = ((packed.unit(), "attend_backward"), (CLUSTER * clusters, 1, self.items()));
+        let (kernel, grid) = ((packed.unit(), "attend_backward"), (CLUSTER, self.items(), clusters));
         let (threads, shared) = (packed.threads(), packed.backward_shared(rows));
         self.early(|to| to.launch("tree attention'", kernel, grid, threads, shared, arguments))
     }

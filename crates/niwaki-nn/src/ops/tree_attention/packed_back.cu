@@ -93,7 +93,7 @@ __device__ __forceinline__ void pull_queries(const Backward& job, Shared& shared
   const unsigned mine = base + (2 + 4 * group()) * TILE, full = shared_address(shared.barriers + 2 + 2 * group());
   const unsigned fixed = shared_address(shared.barriers);
   unsigned* const bits = (unsigned*)(room + (2 + 4 * GROUPS) * TILE);
-  const int lane = threadIdx.x & 31, item = blockIdx.z, words = (job.rows + 31) / 32;
+  const int lane = threadIdx.x & 31, item = blockIdx.y, words = (job.rows + 31) / 32;
   const bool leads = (threadIdx.x & 127) == 0;
   const Rows at(tile, job.rows);
   const int count = find_keys(job.ways + (long)item * job.rows * words, at, words, bits, shared.places);
@@ -190,7 +190,7 @@ __device__ __forceinline__ void pull_keys(const Backward& job, Shared& shared, u
                                           int key_head, int rank) {
   const unsigned mine = base + (2 + 4 * group()) * TILE, full = shared_address(shared.barriers + 2 + 2 * group());
   const unsigned fixed = shared_address(shared.barriers);
-  const int lane = threadIdx.x & 31, warp = (threadIdx.x & 127) / 32, item = blockIdx.z, words = (job.rows + 31) / 32;
+  const int lane = threadIdx.x & 31, warp = (threadIdx.x & 127) / 32, item = blockIdx.y, words = (job.rows + 31) / 32;
   const bool leads = (threadIdx.x & 127) == 0;
   const int tiles = (job.rows + PACKED - 1) / PACKED;
   const unsigned* ways = job.ways + (long)item * job.rows * words;
@@ -362,7 +362,7 @@ __device__ __forceinline__ void pull_keys(const Backward& job, Shared& shared, u
     }
 }
 
-// Clusters for tiles of queries, two each, and clusters for a tile of keys, those with most to do first.
+// Clusters for tiles of queries, two each, and clusters for a tile of keys, those of all items with most to do first: [2, item, cluster].
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * GROUPS, GROUPS > 1 ? 1 : 3)
     attend_backward(const __grid_constant__ Backward job) {
   extern __shared__ unsigned char raw[];
@@ -372,8 +372,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
   let_next_begin();
   begin_barriers(shared.barriers, 2 + 2 * GROUPS);
   __syncthreads();
-  const int tiles = (job.rows + PACKED - 1) / PACKED * job.key_heads, all = gridDim.x / CLUSTER;
-  const int of_queries = (tiles + CLUSTER - 1) / CLUSTER, cluster = blockIdx.x / CLUSTER, rank = blockIdx.x % CLUSTER;
+  const int tiles = (job.rows + PACKED - 1) / PACKED * job.key_heads, all = gridDim.z;
+  const int of_queries = (tiles + CLUSTER - 1) / CLUSTER, cluster = blockIdx.z, rank = blockIdx.x;
   const int before = cluster * of_queries / all;
   if ((cluster + 1) * of_queries / all > before) {
     const int at = before * CLUSTER + rank;
