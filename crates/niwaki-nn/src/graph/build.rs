@@ -2,7 +2,7 @@
 
 use super::shape::{Columns, Index, Mask, Shape, Value};
 use crate::layout::{Layout, Param};
-use crate::ops::Op;
+use crate::ops::{Op, Operation};
 use crate::{Error, Init, Result};
 
 /// An input with a name for messages.
@@ -161,6 +161,12 @@ impl Graph {
     /// asked for its cotangent.
     pub fn show(&mut self, value: Value) {
         self.shown.push(value);
+    }
+
+    /// Whether one op alone reads a parameter.
+    #[must_use]
+    pub fn has_one_reader(&self, param: Param) -> bool {
+        self.ops.iter().filter(|op| op.reads().params.contains(&param)).count() == 1
     }
 
     /// Whether a value is only read.

@@ -10,11 +10,13 @@ mod readers;
 mod shared;
 mod squares;
 mod units;
+mod view;
 
 pub(crate) use brought::Brought;
 pub(crate) use fused::{Block, Fused, Kind, Stage};
 pub(crate) use shared::{Combine, Partial};
 pub(crate) use units::Program;
+pub(crate) use view::View;
 
 use self::squares::Squares;
 use super::blas::{Blas, Precision};
@@ -24,7 +26,7 @@ use super::tape::Tape;
 use crate::engine::Choosing;
 use crate::graph::{Graph, Index, Mask, Shape, Value};
 use crate::layout::Param;
-use crate::ops::{Layer, Op, Operation, Perceptron, folded, summed_embeddings};
+use crate::ops::{Layer, Op, Perceptron, folded, summed_embeddings};
 use crate::plan::{Backward, Plan};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -123,26 +125,6 @@ pub(crate) struct Tools<'a> {
     pub(crate) shared: usize,
     /// The pieces of an update that a pass may begin beside.
     pub(crate) pieces: Option<&'a Pieces>,
-}
-
-/// The rows of a value that a launch works on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
-    pub(crate) at: u64,
-    /// Scalars from one row to the next.
-    pub(crate) pitch: usize,
-    pub(crate) rows: usize,
-    pub(crate) rows_per_member: usize,
-    pub(crate) width: usize,
-    /// Whether it is stored in halves.
-    pub(crate) half: bool,
-}
-
-impl View {
-    /// The same from a column on.
-    pub(crate) fn at_column(self, column: usize) -> Self {
-        Self { at: self.at + (column * bytes(self.half)) as u64, ..self }
-    }
 }
 
 /// Writes the tape of one pass.
@@ -247,7 +229,7 @@ impl<'a> Lowering<'a> {
     /// If an op's shape is beyond the kernels.
     pub(crate) fn forward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
-        lowering.prepare()?;
+        lowering.prepare_attention()?;
         let pieces = tools.pieces.filter(|_| !lowering.layers.is_empty());
         for &position in tools.plan.forward() {
             if let Some(mark) = pieces.and_then(|pieces| pieces.before(position)) {
@@ -321,7 +303,7 @@ impl<'a> Lowering<'a> {
     pub(crate) fn backward(tools: Tools<'a>, addresses: &Addresses) -> Result<Lowered> {
         let mut lowering = Self::new(tools, addresses, None);
         let mut squares = Squares::new(&lowering);
-        lowering.prepare()?;
+        lowering.prepare_attention()?;
         for (place, step) in tools.plan.backward().iter().enumerate() {
             lowering.op_backward(step)?;
             squares.sum_complete(&mut lowering, place)?;
@@ -390,27 +372,6 @@ impl<'a> Lowering<'a> {
         self.tools.plan.value(value).is_some()
     }
 
-    /// The rows of a value that this pass works on.
-    pub(crate) fn view(&self, value: Value) -> Result<View> {
-        let Shape { rows, width } = self.shape(value);
-        let base = self.base(value)?;
-        let (at, pitch, per_item) = match self.row {
-            None => (base, width, rows),
-            Some(row) => (base + (row * width * self.bytes(value)) as u64, rows * width, 1),
-        };
-        let rows_per_member = self.addresses.items * per_item;
-        let (rows, half) = (rows_per_member * self.addresses.members, self.is_half(value));
-        Ok(View { at, pitch, rows, rows_per_member, width, half })
-    }
-
-    /// First row and step from row to row, for kernels that look rows up in integers.
-    pub(crate) fn rows_of(&self, value: Value) -> (usize, usize) {
-        match self.row {
-            None => (0, 1),
-            Some(row) => (row, self.shape(value).rows),
-        }
-    }
-
     pub(crate) fn saved(&self, op: usize) -> Option<u64> {
         let region = self.tools.plan.saved(op)?;
         Some(self.addresses.arena + (region.offset * self.items() * SCALAR) as u64)
@@ -462,11 +423,6 @@ impl<'a> Lowering<'a> {
     /// Whether a parameter's gradient is stored in halves.
     pub(crate) fn is_half_gradient(&self, param: Param) -> bool {
         self.tools.half_gradients[param.0]
-    }
-
-    /// Whether one op alone reads a parameter, and so writes its gradient.
-    pub(crate) fn is_alone(&self, param: Param) -> bool {
-        self.tools.graph.ops().iter().filter(|op| op.reads().params.contains(&param)).count() == 1
     }
 
     /// Scratch for one op's partial sums.

@@ -1,6 +1,7 @@
-// Gradients of a layer's parameters, of weights in halves and of gains in f32, in tiles of 128 rows: two groups of four warps multiply, a half each. Of a weight, [left columns, right columns]: what the product read, transposed, times the
-// cotangent of what it made; depth is rows. Of a norm's gain: its parts added up. Few blocks make all tiles, one after the other, so
-// that what they run beside has the rest of the device.
+// Gradients of a layer's parameters, of weights in halves and of gains in f32, in tiles of 128 rows: two groups of four warps multiply, a
+// half each. Of a weight, [left columns, right columns]: what the product read, transposed, times the cotangent of what it made; depth is
+// rows. Of a norm's gain: its parts added up. Few blocks make all tiles, one after the other, so that what they run beside has the rest
+// of the device.
 
 #define HIGH (2 * ROWS)
 #define FILLED (2 * LEFT + RIGHT)  // bytes of a stage

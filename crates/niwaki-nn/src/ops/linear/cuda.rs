@@ -16,7 +16,7 @@ use crate::cuda::kernels::{ENTRIES, File, HOPPER_SHARED, MIXED, ROWWISE, Unit};
 use crate::cuda::lower::{Block, Fused, Kind, Lowering, Once, Program, ROWS_PER_SUM, SCALAR, Stage, View};
 use crate::cuda::tape::arguments;
 use crate::graph::{Graph, Shape, Value};
-use crate::ops::{Activation, OnCuda, Op, Operation};
+use crate::ops::{Activation, OnCuda, Op};
 use crate::plan::Backward;
 
 /// Operands as the libraries want them, and products with few outputs.
@@ -117,13 +117,11 @@ fn narrow(graph: &Graph, linear: &Linear) -> bool {
 /// For each parameter of a program, by position: whether all of its gradient is one product of the library, or of a decoder's layer, of
 /// two factors in halves.
 pub(crate) fn products_of_halves(graph: &Graph, halves: &[bool]) -> Vec<bool> {
-    let mut readers = vec![0; graph.layout().slices().len()];
-    graph.ops().iter().flat_map(|op| op.reads().params).for_each(|param| readers[param.0] += 1);
-    let mut found = vec![false; readers.len()];
+    let mut found = vec![false; graph.layout().slices().len()];
     for op in graph.ops() {
         let Op::Linear(linear) = op else { continue };
         let half = [linear.input, linear.output].iter().all(|value| halves[value.position()]);
-        found[linear.weight.0] = half && readers[linear.weight.0] == 1 && !narrow(graph, linear);
+        found[linear.weight.0] = half && graph.has_one_reader(linear.weight) && !narrow(graph, linear);
     }
     found
 }

@@ -153,7 +153,7 @@ impl Lowering<'_> {
         let input = self.factor(x, self.room(dy))?;
         let (left, right) = if linear.transposed { (slope, input) } else { (input, slope) };
         let left = Factor { operand: Operand { transposed: true, ..left.operand }, ..left };
-        let aside = self.is_alone(linear.weight) && self.room(x) + self.room(dy) == 0;
+        let aside = self.tools.graph.has_one_reader(linear.weight) && self.room(x) + self.room(dy) == 0;
         // Few multiprocessors, so that it does not hold up what it runs beside.
         let few = (aside && self.is_short()).then_some(self.tools.multiprocessors * FEW / 16);
         let (product, places) = self.planned_for([left, right], out, add.then_some(gradient), None, few)?;

@@ -144,8 +144,10 @@ impl Lowering<'_> {
         let label = if norm.bias.is_some() { "layer_norm'" } else { "rms_norm'" };
         self.launch(label, kernel, (blocks, self.addresses.members, 1), 256, shared, arguments)?;
         let columns = if norm.bias.is_some() { 2 * x.width } else { x.width };
-        self.aside =
-            [Some(norm.gain), norm.bias, behind].into_iter().flatten().all(|param| self.is_alone(param));
+        self.aside = [Some(norm.gain), norm.bias, behind]
+            .into_iter()
+            .flatten()
+            .all(|param| self.tools.graph.has_one_reader(param));
         let sums = Partial { blocks, pitch: 3 * x.width, columns };
         self.gather_partials(label, partial, sums, (norm.gain, x.width), norm.bias)?;
         if let Some(bias) = behind {

@@ -123,7 +123,7 @@ impl Lowering<'_> {
     }
 
     /// Makes aside what the ops of a tape that are done so have in common: how far rows turn, and who sees whom.
-    pub(crate) fn prepare(&mut self) -> Result<()> {
+    pub(crate) fn prepare_attention(&mut self) -> Result<()> {
         let ops = self.tools.graph.ops();
         let attend = ops.iter().enumerate().find_map(|(position, op)| match op {
             Op::TreeAttention(attend) => self.packed(attend, position).map(|_| *attend),
