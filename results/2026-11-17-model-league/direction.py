@@ -1,6 +1,6 @@
 """Asks whether the league's directions hold for the loss that the runs really have: return minus mean as the advantage, and the clip.
 
-    python direction.py STUDY      STUDY: where the cells' files were unpacked; needs numpy
+    python direction.py STUDY [TABLES]      STUDY: where the cells' files were unpacked; TABLES: where league.csv is, here where absent; needs numpy
 
 Cosines between the exact gradient of each loss's mean and that of the return, for PPO and tempered 0.1 on the first three iterations of PPO's runs. With exact advantages and no clip they must be
 those of league.csv, which is checked. Prints the table of the README.
@@ -55,9 +55,10 @@ def cosine(old, new, reward, advantage, alpha, clip):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    with open(HERE / "league.csv") as file:
+    tables = Path(sys.argv[2]) if sys.argv[2:] else HERE
+    with open(tables / "league.csv") as file:
         known = {(row["cell"], row["seed"], row["iteration"], row["loss"]): float(row["cosine"]) for row in csv.DictReader(file) if row["arm"] == "ppo"}
     kinds = {"exact, no clip": (True, np.inf), "return − mean, no clip": (False, np.inf), f"return − mean, clip {CLIP}": (False, CLIP)}
     found, worst = {}, 0.0

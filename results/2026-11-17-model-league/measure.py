@@ -1,9 +1,9 @@
 """Asks the oracle and advise of every run that run.sh brought back.
 
-    python measure.py NIWAKI STUDY      STUDY: where study.tgz and the cells' files were unpacked
+    python measure.py NIWAKI STUDY [TABLES]      STUDY: where study.tgz and the cells' files were unpacked
 
-Writes league.csv (a row per run, iteration and loss) and curves.csv (a row per run and iteration) beside this file, and models.csv into the folder of the
-calibration of advise (a row per dump).
+Writes league.csv (a row per run, iteration and loss) and curves.csv (a row per run and iteration) into TABLES, and models.csv (a row per dump of PPO's runs). Without TABLES
+they are those of the league: beside this file, and in the folder of the calibration of advise.
 """
 
 import csv
@@ -55,21 +55,23 @@ def mean_return(run, last):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     niwaki, study = sys.argv[1], Path(sys.argv[2])
+    tables = Path(sys.argv[3]) if sys.argv[3:] else HERE
+    models = tables if sys.argv[3:] else HERE.parent / "2026-11-17-advise"
     runs = sorted(place.parent for place in study.glob("*/*/*/curve.jsonl"))
     if not runs:
         sys.exit(f"{study}: no runs; unpack cell-1.tgz, cell-3.tgz and cell-4.tgz there")
-    with open(HERE / "league.csv", "w", newline="") as file:
+    with open(tables / "league.csv", "w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["arm", "cell", "seed", "iteration", "loss", *LEAGUE])
         out.writerows([*run.relative_to(study).parts, *row] for run in runs for row in league(niwaki, run))
-    with open(HERE / "curves.csv", "w", newline="") as file:
+    with open(tables / "curves.csv", "w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["arm", "cell", "seed", "iteration", "eta"])
         out.writerows([*run.relative_to(study).parts, iteration, rounded(eta)] for run in runs for iteration, eta in returns(run).items())
-    with open(HERE.parent / "2026-11-17-advise" / "models.csv", "w", newline="") as file:
+    with open(models / "models.csv", "w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["cell", "seed", "batches", "verdict", *ADVICE, "iterations", "ppo", "tempered"])
         for run in sorted((study / "ppo").glob("*/*")):

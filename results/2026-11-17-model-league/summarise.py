@@ -1,20 +1,21 @@
 """Turns league.csv and curves.csv into the tables of the README.
 
-    python summarise.py
+    python summarise.py [TABLES]      TABLES: where they are, here where absent
 """
 
 import csv
+import sys
 from pathlib import Path
 from statistics import mean, median
 
-HERE = Path(__file__).parent
+TABLES = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent
 SPANS = [(1, 3), (1, 9)]
 # The losses shown by iteration.
 SHOWN = ["ppo", "tempered:0.1", "tempered:0.25", "full"]
 
 
 def read(name):
-    with open(HERE / name) as file:
+    with open(TABLES / name) as file:
         return list(csv.DictReader(file))
 
 

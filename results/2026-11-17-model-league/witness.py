@@ -1,8 +1,8 @@
 """Holds what advise reads off the batches of PPO's runs against the exact values for the same pairs of policies.
 
-    python witness.py NIWAKI STUDY      STUDY: where the cells' files were unpacked; needs numpy
+    python witness.py NIWAKI STUDY [TABLES]      STUDY: where the cells' files were unpacked; TABLES: where league.csv is, here where absent; needs numpy
 
-Writes witness.csv (a row per run: drift and Σ b over the first three batches) and prints the table of the README. Σ b is exact for the advantage that the runs learn
+Writes witness.csv beside it (a row per run: drift and Σ b over the first three batches) and prints the table of the README. Σ b is exact for the advantage that the runs learn
 from, return minus mean; drift is that of league.csv, the mean over the batches.
 """
 
@@ -60,10 +60,11 @@ def read_off(niwaki, run):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
     niwaki, study = sys.argv[1], Path(sys.argv[2])
-    with open(HERE / "league.csv") as file:
+    tables = Path(sys.argv[3]) if sys.argv[3:] else HERE
+    with open(tables / "league.csv") as file:
         league = [row for row in csv.DictReader(file) if row["arm"] == row["loss"] == "ppo" and int(row["iteration"]) <= BATCHES]
     rows = []
     for run in sorted((study / "ppo").glob("*/*")):
@@ -77,7 +78,7 @@ def main():
         values = [drift, own, *(number["drift"][key] for key in ("value", "low", "high")), bias, *(total[key] for key in ("value", "low", "high")), abs(bias) / noise]
         rows.append([cell, seed, says, *(f"{value:.3g}" for value in values)])
     head = ["cell", "seed", "verdict", "drift", "drift_read", "drift_pooled", "drift_low", "drift_high", "bias", "bias_read", "bias_low", "bias_high", "bias_to_noise"]
-    with open(HERE / "witness.csv", "w", newline="") as file:
+    with open(tables / "witness.csv", "w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([head, *rows])
     print("| cell | seed | drift: exact | mean of the batches' own | `drift` [95%] | Σ b: exact | `bias_total` [95%] | exact Σ b over a batch's noise | verdict |")
     print("|---|---|---|---|---|---|---|---|---|")

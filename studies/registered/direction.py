@@ -1,8 +1,8 @@
-"""Applies the rule of studies/registered/DIRECTION.md.
+#!/usr/bin/env python3
+"""The rule of DIRECTION.md: in how many seeds tempered 0.1 points nearer to the exact gradient than PPO's loss.
 
-    python decide.py [FOLDER]      FOLDER: where league.csv, curves.csv and endpoints.csv are that were made of the runs; directions.csv is made of them first
-
-Prints the tables of the README out of directions.csv and endpoints.csv.
+direction.py RESULT [MEASURED]     RESULT: a folder with directions.csv and endpoints.csv. With MEASURED they are made first, out of league.csv,
+                                   curves.csv and endpoints.csv in that folder
 """
 
 import csv
@@ -12,7 +12,6 @@ from math import comb
 from pathlib import Path
 from statistics import mean
 
-HERE = Path(__file__).parent
 EARLY = 3
 
 
@@ -21,14 +20,14 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def gather(folder):
+def gather(folder, measured):
     for name in ("curves.csv", "endpoints.csv"):
-        shutil.copy(folder / name, HERE / name)
+        shutil.copy(measured / name, folder / name)
     cosines = {}
-    for row in read(folder / "league.csv"):
+    for row in read(measured / "league.csv"):
         if row["arm"] == "ppo" and row["loss"] in ("ppo", "tempered:0.1"):
             cosines.setdefault((row["cell"], row["seed"], row["iteration"]), {})[row["loss"]] = row["cosine"]
-    with open(HERE / "directions.csv", "w", newline="") as file:
+    with open(folder / "directions.csv", "w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["cell", "seed", "iteration", "ppo", "tempered:0.1"])
         out.writerows([*key, found["ppo"], found["tempered:0.1"]] for key, found in cosines.items())
@@ -48,13 +47,14 @@ def correlation(one, other):
 
 
 def main():
-    if len(sys.argv) > 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    if len(sys.argv) == 2:
-        gather(Path(sys.argv[1]))
-    ends = {(row["arm"], row["cell"], row["seed"]): float(row["mean:2-8"]) for row in read(HERE / "endpoints.csv")}
+    folder = Path(sys.argv[1])
+    if sys.argv[2:]:
+        gather(folder, Path(sys.argv[2]))
+    ends = {(row["arm"], row["cell"], row["seed"]): float(row["mean:2-8"]) for row in read(folder / "endpoints.csv")}
     pairs = {}
-    for row in read(HERE / "directions.csv"):
+    for row in read(folder / "directions.csv"):
         if int(row["iteration"]) <= EARLY:
             pairs.setdefault(row["cell"], {}).setdefault(row["seed"], []).append(float(row["tempered:0.1"]) - float(row["ppo"]))
     print("| cell | seeds nearer | p | by the rule | pairs nearer | mean difference of cosines, by seed | gain of tempered 0.1, by seed | seeds that gain |")
