@@ -1,9 +1,8 @@
 //! Text that a model writes, token by token, with the keys and values of earlier tokens kept.
 
-use crate::choose::{by_chance, likeliest};
 use crate::{Decoder, Model, Result, Tree, Vocabulary};
 use niwaki_nn::{Cpu, Engine, Graph, log_softmax};
-use niwaki_stream::Key;
+use niwaki_stream::{Key, by_log_chance, likeliest};
 
 /// How tokens are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +49,7 @@ pub fn generate(model: &Model, prompt: &str, how: Generation) -> Result<String> 
             .collect();
         log_softmax(&cooled, None, &mut log_probs);
         let chosen = if how.temperature > 0.0 {
-            by_chance(&log_probs, stream.uniform())
+            by_log_chance(&log_probs, stream.uniform())
         } else {
             likeliest(&log_probs)
         };

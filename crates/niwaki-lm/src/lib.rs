@@ -13,11 +13,9 @@
 //! | `decoder.rs` | the program: a decoder's blocks over a tree of tokens |
 //! | `model.rs` | a model's files: opened, checked, read into parameters, saved |
 //! | `generate.rs` | text that a model writes, token by token |
-//! | `choose.rs` | one of some choices, by chance or the likeliest |
 //! | `record/` | records that a model fills slot by slot: tokens, all prefixes at once, the policy that is trained |
 //! | `writer.rs` | free text behind prompts: the policy that is trained |
 
-mod choose;
 mod config;
 mod decoder;
 mod error;

@@ -4,10 +4,10 @@
 //! parents and positions of rows are inputs of the program. Texts are drawn side by side, one chain each, with the keys and
 //! values of earlier tokens kept.
 
-use crate::choose::{by_chance, likeliest};
 use crate::{Config, Decoder, Model, Result, Rows, Text, Tree, Vocabulary};
 use niwaki_nn::{Engine, Graph, Index, Value, log_softmax};
 use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
+use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::TextTask;
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ impl WriterPolicy {
                 logits.extend(choices.rows.iter().map(|&own| all[own as usize] / *temperature as f32));
                 log_softmax(&logits, None, &mut log_probs);
                 let choice = match request.how {
-                    Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[place]),
+                    Draw::Sampled(uniforms) => by_log_chance(&log_probs, uniforms[place]),
                     Draw::Greedy => likeliest(&log_probs),
                 };
                 actions[place] = choice as i32;

@@ -4,9 +4,8 @@
 //! every open first choice (many starts), choices by chance (samples), and the `beam` likeliest beginnings side by side. This file
 //! must not know training.
 
-use crate::token::{by_chance, likeliest};
 use niwaki_shop::Schedule;
-use niwaki_stream::{Key, Stream};
+use niwaki_stream::{Key, Stream, by_log_chance, likeliest};
 use niwaki_tasks::Outcome;
 
 /// How a schedule is sought; greedy always is.
@@ -58,9 +57,9 @@ impl Choice {
         match self {
             Self::From(start) if step == 0 => *start,
             Self::Likeliest | Self::From(_) => likeliest(log_probs) as i32,
-            Self::Chance(stream, 1.0) => by_chance(log_probs, stream.uniform()) as i32,
+            Self::Chance(stream, 1.0) => by_log_chance(log_probs, stream.uniform()) as i32,
             Self::Chance(stream, temperature) => {
-                by_chance(&tempered(log_probs, *temperature), stream.uniform()) as i32
+                by_log_chance(&tempered(log_probs, *temperature), stream.uniform()) as i32
             }
         }
     }

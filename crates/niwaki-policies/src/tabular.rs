@@ -5,7 +5,7 @@
 
 use niwaki_exact::Process;
 use niwaki_nn::{Optimiser, optimiser::StepRule};
-use niwaki_stream::Key;
+use niwaki_stream::{Key, by_chance, likeliest};
 
 /// A tabular softmax policy with its gradient and optimiser state, and a value per prefix for a critic.
 ///
@@ -139,7 +139,7 @@ impl Tabular {
         for (token, visited) in tokens.iter_mut().zip(rows) {
             *visited = row as u32;
             let chosen = match uniform.as_mut() {
-                Some(uniform) => by_chance(self.prob(row), uniform()),
+                Some(uniform) => by_chance(self.prob(row).iter().copied(), uniform()),
                 None => likeliest(self.prob(row)),
             };
             *token = chosen as i32;
@@ -297,28 +297,6 @@ impl Tabular {
             }
         }
     }
-}
-
-/// The first choice at which the running sum exceeds `uniform`; the likeliest if rounding leaves none.
-fn by_chance(prob: &[f64], uniform: f64) -> usize {
-    let mut total = 0.0;
-    for (choice, &prob) in prob.iter().enumerate() {
-        total += prob;
-        if uniform < total {
-            return choice;
-        }
-    }
-    likeliest(prob)
-}
-
-fn likeliest(prob: &[f64]) -> usize {
-    let mut likeliest = 0;
-    for (choice, &each) in prob.iter().enumerate() {
-        if each > prob[likeliest] {
-            likeliest = choice;
-        }
-    }
-    likeliest
 }
 
 #[cfg(test)]

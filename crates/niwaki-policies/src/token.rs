@@ -7,6 +7,7 @@ use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Choosing, Engine, Graph, Index, Mask, Real, Value, initialise, log_softmax};
+use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::Sequence;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -259,7 +260,7 @@ impl TokenPolicy {
                 let mask = open.get(whole * vocab..).and_then(|open| open.get(..vocab));
                 log_softmax(&logits[member][place * vocab..][..vocab], mask, &mut log_probs);
                 let action = match how {
-                    Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[whole]),
+                    Draw::Sampled(uniforms) => by_log_chance(&log_probs, uniforms[whole]),
                     Draw::Greedy => likeliest(&log_probs),
                 };
                 actions[place] = action as i32;
@@ -331,31 +332,4 @@ impl Policy for TokenPolicy {
         }
         Ok(self.load_actions(engine, &actions, &open)?)
     }
-}
-
-/// The first choice at which the running sum of probabilities exceeds `uniform`; the likeliest if rounding leaves none.
-pub(crate) fn by_chance(log_probs: &[f32], uniform: f64) -> usize {
-    let mut total = 0.0;
-    for (choice, &log_prob) in log_probs.iter().enumerate() {
-        // What is closed adds nothing.
-        if log_prob == f32::NEG_INFINITY {
-            continue;
-        }
-        total += libm::exp(f64::from(log_prob));
-        if uniform < total {
-            return choice;
-        }
-    }
-    likeliest(log_probs)
-}
-
-/// The likeliest choice, of equals the first.
-pub(crate) fn likeliest(log_probs: &[f32]) -> usize {
-    let mut likeliest = 0;
-    for (choice, &log_prob) in log_probs.iter().enumerate() {
-        if log_prob > log_probs[likeliest] {
-            likeliest = choice;
-        }
-    }
-    likeliest
 }

@@ -8,6 +8,8 @@
 //! the counter starts afresh for each lane. Normal deviates use `libm`, so they have the same bits on every
 //! machine.
 
+mod choose;
 mod stream;
 
+pub use choose::{by_chance, by_log_chance, likeliest};
 pub use stream::{Key, Stream};

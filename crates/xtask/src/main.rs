@@ -6,6 +6,7 @@ mod book;
 mod check;
 mod crash;
 mod dependencies;
+mod events;
 mod files;
 mod layers;
 mod miri;
@@ -16,6 +17,7 @@ mod readme;
 mod reference;
 mod same;
 mod siege;
+mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,7 +38,8 @@ usage: cargo xtask VERB
   readme   run every command of the README and compare what it prints with the output shown there
   reference write docs/reference.md, every key of specs and studies, from the code
   siege    attack readers, flags, specs and runs, and count what breaks (--quick: what every check affords)
-  same     run this and an older commit's command on the examples and compare every byte: same COMMIT";
+  same     run this and an older commit's command on the examples and compare every byte: same COMMIT
+  words    phrases that STYLE.md holds out are nowhere in the tree";
 
 #[expect(clippy::print_stderr, clippy::print_stdout, reason = "a task runner talks to the terminal")]
 fn main() -> ExitCode {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         "reference" => reference::write(),
         "siege" => siege::run(std::env::args().skip(2)),
         "same" => same::run(std::env::args().skip(2)),
+        "words" => words::run(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

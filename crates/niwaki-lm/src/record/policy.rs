@@ -5,10 +5,10 @@
 //! are drawn from the exact conditionals at all prefixes, which one pass gives.
 
 use super::{Conditionals, RecordTokens, RecordTree};
-use crate::choose::{by_chance, likeliest};
 use crate::{Config, Decoder, Model, Result, Tree, Vocabulary};
 use niwaki_nn::{Engine, Graph, Index, Mask};
 use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
+use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{Record, Sequence};
 use std::sync::Arc;
 
@@ -227,7 +227,7 @@ impl Policy for RecordPolicy {
                     let log_probs = conditionals.after(&prefix);
                     prefix.push(match request.how {
                         Draw::Sampled(uniforms) => {
-                            by_chance(log_probs, uniforms[(member * lanes + lane) * slots + slot])
+                            by_log_chance(log_probs, uniforms[(member * lanes + lane) * slots + slot])
                         }
                         Draw::Greedy => likeliest(log_probs),
                     });

@@ -11,10 +11,10 @@ mod alike;
 mod states;
 
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
-use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Index, Load, Mask, Value, initialise, log_softmax};
+use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
 use states::States;
@@ -360,7 +360,7 @@ impl Policy for GraphPolicy {
                 log_probs.resize(pairs, 0.0);
                 log_softmax(logits, Some(open), log_probs);
                 let action = match how {
-                    Draw::Sampled(uniforms) => by_chance(log_probs, uniforms[lane * horizon + step]),
+                    Draw::Sampled(uniforms) => by_log_chance(log_probs, uniforms[lane * horizon + step]),
                     Draw::Greedy => likeliest(log_probs),
                 };
                 let optimum = task.numbers().bounds[building.instance(lane)].upper.max(1);

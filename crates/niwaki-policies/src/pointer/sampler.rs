@@ -5,10 +5,10 @@
 
 use super::program::{Decoder, Encoder, PointerPolicy, PointerShape};
 use crate::policy::Draw;
-use crate::token::{by_chance, likeliest};
 use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
 use niwaki_nn::{Engine, Graph, Value, log_softmax};
+use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{Building, Construction, Outcome};
 use rayon::prelude::*;
 
@@ -147,7 +147,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
             let mut log_probs = vec![0.0; candidates];
             log_softmax(logits, Some(open), &mut log_probs);
             let action = match how {
-                Draw::Sampled(uniforms) => by_chance(&log_probs, uniforms[lane * horizon + step]),
+                Draw::Sampled(uniforms) => by_log_chance(&log_probs, uniforms[lane * horizon + step]),
                 Draw::Greedy => likeliest(&log_probs),
             };
             (action as i32, log_probs[action])

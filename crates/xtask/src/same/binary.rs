@@ -67,6 +67,18 @@ fn git(words: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// Whether a commit is another one or one of those that led to it.
+pub(super) fn is_ancestor(commit: &str, of: &str) -> anyhow::Result<bool> {
+    git(&["rev-parse", "--verify", &format!("{of}^{{commit}}")])?;
+    let words = ["merge-base", "--is-ancestor", commit, of];
+    let ended = Command::new("git").args(words).current_dir(root()).status().context("cannot run git")?;
+    match ended.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        _ => anyhow::bail!("git cannot compare {commit} with {of}"),
+    }
+}
+
 /// Copies a folder and all that is in it.
 pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;

@@ -1,6 +1,6 @@
 //! Two folders, file by file and byte by byte.
 
-use super::declared::{Change, DECLARED};
+use super::declared::{Change, Declared};
 use super::volatile::settled;
 use crate::files;
 use anyhow::Context;
@@ -20,8 +20,14 @@ pub(super) struct Finding {
     pub(super) declared: BTreeSet<usize>,
 }
 
-/// Compares what two sides hold in a folder.
-pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<Finding> {
+/// Compares what two sides hold in a folder, under the declarations in force.
+pub(super) fn folders(
+    old: &Path,
+    new: &Path,
+    folder: &Path,
+    declared: &[Declared],
+) -> anyhow::Result<Finding> {
+    let allowed = |name: &str, covers: &dyn Fn(&Change) -> bool| allowed(declared, name, covers);
     let names = |side: &Path| -> anyhow::Result<BTreeSet<String>> {
         let top = side.join(folder);
         let found = files::below(&top, &[""])?;
@@ -34,8 +40,10 @@ pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<F
     for name in all {
         let place = folder.join(name).display().to_string();
         let difference = match (theirs.contains(name), ours.contains(name)) {
-            (true, false) => Err(format!("{place} is missing")),
-            (false, true) => allowed(&place, |change| *change == Change::Added)
+            (true, false) => allowed(&place, &|change| *change == Change::Removed)
+                .map(Some)
+                .ok_or_else(|| format!("{place} is missing")),
+            (false, true) => allowed(&place, &|change| *change == Change::Added)
                 .map(Some)
                 .ok_or_else(|| format!("{place} is new")),
             _ => {
@@ -43,7 +51,7 @@ pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<F
                     let path = side.join(&place);
                     fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
                 };
-                contents(&place, &settled(&place, read(old)?), &settled(&place, read(new)?))
+                contents(declared, &place, &settled(&place, read(old)?), &settled(&place, read(new)?))
             }
         };
         match difference {
@@ -55,35 +63,32 @@ pub(super) fn folders(old: &Path, new: &Path, folder: &Path) -> anyhow::Result<F
 }
 
 /// The declared difference that two contents have, if any; where they differ otherwise, in what.
-fn contents(name: &str, old: &[u8], new: &[u8]) -> Result<Option<usize>, String> {
+fn contents(declared: &[Declared], name: &str, old: &[u8], new: &[u8]) -> Result<Option<usize>, String> {
     if old == new {
         return Ok(None);
     }
-    let found = allowed(name, |change| match change {
-        Change::Added => false,
-        Change::Bytes => true,
-        Change::Quotes => unquoted(old).eq(unquoted(new)),
-        Change::Lines(begun) => text(old)
-            .zip(text(new))
-            .is_some_and(|(old, new)| other_lines(old, begun).eq(other_lines(new, begun))),
-        Change::Numbers => text(old).zip(text(new)).is_some_and(|(old, new)| worded(old).eq(worded(new))),
-        Change::Columns(names) => {
-            text(old).zip(text(new)).is_some_and(|(old, new)| table(names, old) == table(names, new))
+    let both = || text(old).zip(text(new));
+    let found = allowed(declared, name, &|change| match change {
+        Change::Added | Change::Removed => false,
+        Change::Remade => true,
+        Change::Reworded(pairs) => both().is_some_and(|(old, new)| reworded(pairs, old) == new),
+        Change::Lines(begun) => {
+            both().is_some_and(|(old, new)| other_lines(old, begun).eq(other_lines(new, begun)))
         }
-        Change::Notes => tensors(old).is_some_and(|old| Some(old) == tensors(new)),
+        Change::Columns(names) => both().is_some_and(|(old, new)| table(names, old) == table(names, new)),
         Change::Fields(fields) => without(fields, old).is_some_and(|old| Some(old) == without(fields, new)),
     });
     found.map(Some).ok_or_else(|| first_difference(name, old, new))
 }
 
 /// The place of the first declaration for a file that covers what is seen.
-fn allowed(name: &str, covers: impl Fn(&Change) -> bool) -> Option<usize> {
-    DECLARED.iter().position(|one| one.names(name) && covers(&one.change))
+fn allowed(declared: &[Declared], name: &str, covers: &dyn Fn(&Change) -> bool) -> Option<usize> {
+    declared.iter().position(|one| one.names(name) && covers(&one.change))
 }
 
-/// Bytes that are no quotation marks.
-fn unquoted(bytes: &[u8]) -> impl Iterator<Item = &u8> {
-    bytes.iter().filter(|byte| **byte != b'"')
+/// The older text with each stretch replaced.
+fn reworded(pairs: &[(&str, &str)], old: &str) -> String {
+    pairs.iter().fold(old.to_owned(), |text, (was, is)| text.replace(was, is))
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {
@@ -93,12 +98,6 @@ fn text(bytes: &[u8]) -> Option<&str> {
 /// The lines that do not begin so.
 fn other_lines<'a>(text: &'a str, begun: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter(move |line| !line.starts_with(begun))
-}
-
-/// Words, each number with a decimal point as the same one; how a table's columns are padded does not count.
-fn worded(text: &str) -> impl Iterator<Item = &str> {
-    let number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
-    text.split_whitespace().map(move |word| if number(word) { "0.0" } else { word })
 }
 
 /// The cells of CSV without some columns, by the names of its first line.
@@ -127,15 +126,6 @@ fn cells(line: &str) -> Vec<String> {
         }
     }
     cells
-}
-
-/// What a safetensors file says of its tensors, and their bytes; nothing where it is none.
-fn tensors(bytes: &[u8]) -> Option<(Value, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk()?;
-    let (head, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let mut head: Value = serde_json::from_slice(head).ok()?;
-    head.as_object_mut()?.remove("__metadata__");
-    Some((head, data))
 }
 
 /// A file of JSON, or of JSON lines, without some fields.
@@ -180,67 +170,72 @@ fn shown(line: &str, from: usize) -> String {
 mod tests {
     use super::*;
 
+    fn declared(path: &'static str, change: Change) -> [Declared; 1] {
+        [Declared { path, change, last: "", reason: "" }]
+    }
+
     #[test]
     fn differences_are_found_where_they_begin() {
-        assert_eq!(contents("a.txt", b"x\ny 1\n", b"x\ny 1\n"), Ok(None));
-        let said = contents("a.txt", b"x\ny 1\n", b"x\ny 2\n").unwrap_err();
+        let compared = |name: &str, old: &[u8], new: &[u8]| contents(&[], name, old, new);
+        assert_eq!(compared("a.txt", b"x\ny 1\n", b"x\ny 1\n"), Ok(None));
+        let said = compared("a.txt", b"x\ny 1\n", b"x\ny 2\n").unwrap_err();
         assert_eq!(said, "a.txt, line 2: `y 1` is now `y 2`");
-        assert_eq!(contents("a.txt", b"x\n", b"x").unwrap_err(), "a.txt: the ends of lines");
-        assert_eq!(contents("a", &[0xff, 1, 2], &[0xff, 3]).unwrap_err(), "a: byte 1 of 3 and 2");
+        assert_eq!(compared("a.txt", b"x\n", b"x").unwrap_err(), "a.txt: the ends of lines");
+        assert_eq!(compared("a", &[0xff, 1, 2], &[0xff, 3]).unwrap_err(), "a: byte 1 of 3 and 2");
+    }
+
+    /// One changed byte in any kind of file fails the comparison where nothing is declared.
+    #[test]
+    fn a_changed_byte_of_any_file_is_a_difference() {
+        let files = [
+            "train-a/run/index.html",
+            "train-a/run/spec.toml",
+            "train-a/run/optima.json",
+            "train-a/run/summary.json",
+            "train-a/run/curve.jsonl",
+            "train-a/run/checkpoint.safetensors",
+            "reproduce/x/rows.json",
+            "reproduce/x/index.html",
+            "reproduce/printed.txt",
+            "oracle/oracle.json",
+            "oracle/printed.txt",
+            "advise-win/advise.json",
+            "advise-win/printed.txt",
+        ];
+        for file in files {
+            let [old, new] =
+                [br#"{"a":1,"b":"x"}"#, br#"{"a":1,"b":"y"}"#].map(|bytes| settled(file, bytes.to_vec()));
+            assert!(contents(&[], file, &old, &new).is_err(), "{file}");
+        }
     }
 
     #[test]
     fn a_declared_field_may_change_and_no_other() {
-        let place = DECLARED.iter().position(|one| one.path == "summary.json");
-        let old = br#"{"seed":1.0,"check":"a"}"#;
-        assert_eq!(contents("0/summary.json", old, br#"{"seed":1.0,"check":"b"}"#), Ok(place));
-        assert_eq!(contents("0/summary.json", old, br#"{"seed":1.0}"#), Ok(place));
-        assert!(contents("0/summary.json", old, br#"{"seed":1.5}"#).is_err());
-        assert!(contents("0/other.json", old, br#"{"seed":1.0}"#).is_err());
+        let rule = declared("summary.json", Change::Fields(&["check"]));
+        let compared = |name: &str, new: &[u8]| contents(&rule, name, br#"{"seed":1.0,"check":"a"}"#, new);
+        assert_eq!(compared("0/summary.json", br#"{"seed":1.0,"check":"b"}"#), Ok(Some(0)));
+        assert_eq!(compared("0/summary.json", br#"{"seed":1.0}"#), Ok(Some(0)));
+        assert!(compared("0/summary.json", br#"{"seed":1.5}"#).is_err());
+        assert!(compared("0/other.json", br#"{"seed":1.0}"#).is_err());
     }
 
     #[test]
-    fn quotation_marks_may_go_and_numbers_may_not() {
-        assert!(contents("rows.csv", b"\"ppo\",1\n", b"ppo,1\n").is_ok());
-        assert!(contents("rows.csv", b"\"ppo\",1\n", b"ppo,2\n").is_err());
+    fn declared_words_are_replaced_and_nothing_else_may_change() {
+        let rule = declared("a/printed.txt", Change::Reworded(&[("late 0", "0 late")]));
+        assert!(contents(&rule, "a/printed.txt", b"late 0, end 7\n", b"0 late, end 7\n").is_ok());
+        assert!(contents(&rule, "a/printed.txt", b"late 0, end 7\n", b"0 late, end 8\n").is_err());
     }
 
     #[test]
-    fn numbers_may_change_where_they_are_declared_and_words_may_not() {
-        assert!(
-            contents("train-a/printed.txt", b"drift 0.47\n[exit code 0]", b"drift  0.142\n[exit code 0]")
-                .is_ok()
-        );
-        assert!(
-            contents("train-a/printed.txt", b"drift 0.47\n[exit code 0]", b"drift 0.47\n[exit code 2]")
-                .is_err()
-        );
-        assert!(contents("train-a/printed.txt", b"drift 0.47", b"kl 0.47").is_err());
-        assert!(contents("oracle/printed.txt", b"drift 0.47", b"drift 0.48").is_err());
-        assert!(contents("shops/printed.txt", b"makespan 7\n", b"makespan 7\nwrote s.csv\n").is_ok());
-        assert!(contents("shops/printed.txt", b"makespan 7\n", b"makespan 8\nwrote s.csv\n").is_err());
-        assert!(contents("a/shops/b.txt", b"2 2\n", b"# flow shop\n2 2\n").is_ok());
-        assert!(contents("a/shops/b.txt", b"2 2\n", b"# flow shop\n2 3\n").is_err());
-    }
-
-    #[test]
-    fn columns_may_change_and_no_others() {
-        let file = "pointer-study/x/endpoints.csv";
-        let old = b"arm,dose:2,auc\n\"a,b\",1,2\n";
-        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,b\",7,2\n").is_ok());
-        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,b\",1,3\n").is_err());
-        assert!(contents(file, old, b"arm,dose:2,auc\n\"a,c\",1,2\n").is_err());
-    }
-
-    #[test]
-    fn tensors_are_compared_and_what_is_noted_is_not() {
-        let file = |notes: &str, data: &[u8]| {
-            let head = format!(r#"{{"w":{{"data_offsets":[0,2]}},"__metadata__":{{"sum":"{notes}"}}}}"#);
-            [&(head.len() as u64).to_le_bytes(), head.as_bytes(), data].concat()
-        };
-        let compared = |data| contents("run/checkpoint.safetensors", &file("a", &[1, 2]), &file("b", data));
-        assert!(compared(&[1, 2]).is_ok() && compared(&[1, 3]).is_err());
-        assert!(contents("run/checkpoint.safetensors", b"short", b"other").is_err());
+    fn declared_lines_and_columns_may_change_and_no_others() {
+        let rule = declared("/shops/", Change::Lines("#"));
+        assert!(contents(&rule, "a/shops/b.txt", b"2 2\n", b"# flow shop\n2 2\n").is_ok());
+        assert!(contents(&rule, "a/shops/b.txt", b"2 2\n", b"# flow shop\n2 3\n").is_err());
+        let rule = declared("endpoints.csv", Change::Columns(&["dose:2"]));
+        let compared = |new: &[u8]| contents(&rule, "x/endpoints.csv", b"arm,dose:2,auc\n\"a,b\",1,2\n", new);
+        assert!(compared(b"arm,dose:2,auc\n\"a,b\",7,2\n").is_ok());
+        assert!(compared(b"arm,dose:2,auc\n\"a,b\",1,3\n").is_err());
+        assert!(compared(b"arm,dose:2,auc\n\"a,c\",1,2\n").is_err());
     }
 
     #[test]
@@ -251,9 +246,12 @@ mod tests {
             fs::create_dir_all(side.join("item")).unwrap();
             names.iter().for_each(|name| fs::write(side.join("item").join(name), "x").unwrap());
         }
-        let finding = folders(&old, &new, Path::new("item")).unwrap();
+        let found = |rule: &[Declared]| folders(&old, &new, Path::new("item"), rule).unwrap();
+        let added = found(&declared("checkpoint", Change::Added));
+        assert_eq!((added.files, added.declared.len()), (3, 1));
+        assert_eq!(added.first.as_deref(), Some("item/gone is missing"));
+        let removed = found(&declared("gone", Change::Removed));
+        assert_eq!(removed.first.as_deref(), Some("item/checkpoint.safetensors is new"));
         fs::remove_dir_all(&top).unwrap();
-        assert_eq!((finding.files, finding.declared.len()), (3, 1));
-        assert_eq!(finding.first.as_deref(), Some("item/gone is missing"));
     }
 }

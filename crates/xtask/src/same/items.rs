@@ -1,4 +1,5 @@
-//! What both commands run: every example spec, the paper's quick tables, a small study, the oracle and the advice.
+//! What both commands run: every example spec, the paper's quick tables, a small study, a sweep, the oracle, the advice and
+//! the schedulers.
 
 use crate::files;
 use anyhow::Context;
@@ -98,5 +99,23 @@ pub(super) fn items(specs: &Path) -> anyhow::Result<Vec<Item>> {
             &[format!("advise {dump_file} --out OUT"), format!("advise {dump_file} --format json")],
         ));
     }
+    items.push(Item::new(
+        "sweep",
+        &[
+            "sweep examples/train/tabular-ppo.toml --arm ppo --arm tempered:0.1 --seeds 3 --set iterations=5 --out OUT"
+                .to_owned(),
+            "compare OUT --out OUT/compared".to_owned(),
+        ],
+    ));
+    items.push(Item::new(
+        "solve",
+        &[
+            "solve examples/planner/shop.csv --rounds 2 --out OUT/table".to_owned(),
+            "convert examples/planner/shop.csv OUT/shop.json".to_owned(),
+            "verify OUT/shop.json OUT/table/schedule.csv".to_owned(),
+            "generate hard-flow --machines 4 --jobs 8 --count 2 --out OUT/flow".to_owned(),
+            "generate job-shop --machines 4 --jobs 5 --count 1 --out OUT/jobs".to_owned(),
+        ],
+    ));
     Ok(items)
 }

@@ -1,8 +1,8 @@
 //! The law of a refactor: what an older commit's command writes and prints, today's writes and prints too.
 //!
 //! `cargo xtask same COMMIT` builds both commands, gives both the older commit's examples, and compares every byte. What
-//! the clock decides is left out ([`volatile`]); a format that changes on purpose is declared with its reason
-//! ([`declared`]). Anything else that differs fails.
+//! the clock decides is left out ([`volatile`]); a format that changes on purpose is declared with its reason and the last
+//! commit that has the old one ([`declared`]). Anything else that differs fails, and so does a declaration without need.
 
 mod binary;
 mod compare;
@@ -13,6 +13,7 @@ mod volatile;
 use crate::root;
 use anyhow::{Context, bail, ensure};
 use compare::Finding;
+use declared::{DECLARED, Declared};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
@@ -66,7 +67,8 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> anyhow::Result<String>
         fs::write(side.join(items::STUDY_FILE), items::STUDY)?;
     }
     let mut report = String::from("| what ran | files | result | first difference |\n|---|---|---|---|\n");
-    let (mut broken, mut met) = (0, vec![false; declared::DECLARED.len()]);
+    let declared = in_force(&asked.commit)?;
+    let (mut broken, mut met) = (0, vec![false; declared.len()]);
     for item in items::items(&old.folder.join("examples/train"))? {
         if asked.only.as_ref().is_some_and(|word| !item.name.contains(word.as_str())) {
             continue;
@@ -75,7 +77,7 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> anyhow::Result<String>
         for (side, binary) in &sides {
             item.run(binary, side)?;
         }
-        let finding = compare::folders(&sides[0].0, &sides[1].0, &item.folder())?;
+        let finding = compare::folders(&sides[0].0, &sides[1].0, &item.folder(), &declared)?;
         finding.declared.iter().for_each(|&place| met[place] = true);
         broken += usize::from(finding.first.is_some());
         row(&mut report, &item.name, &finding);
@@ -84,12 +86,35 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> anyhow::Result<String>
     for what in volatile::VOLATILE {
         let _ = writeln!(report, "- {}: {}", what.file, what.reason);
     }
-    report += "\nDeclared differences:\n";
-    for (what, met) in declared::DECLARED.iter().zip(met) {
+    let mut idle = 0;
+    if !declared.is_empty() {
+        report += "\nDeclared differences:\n";
+    }
+    for (what, met) in declared.iter().zip(met) {
+        idle += usize::from(!met);
         let _ = writeln!(report, "- {} ({})", what, if met { "met" } else { "did not occur" });
     }
+    let expired = DECLARED.len() - declared.len();
+    if expired > 0 {
+        let _ = writeln!(report, "\n{expired} declared differences have expired against {}", asked.commit);
+    }
     ensure!(broken == 0, "{broken} items differ from {}\n\n{report}", asked.commit);
+    ensure!(
+        idle == 0 || asked.only.is_some(),
+        "{idle} declared differences did not occur; take them out\n\n{report}"
+    );
     Ok(format!("{report}\nthe same as {}", asked.commit))
+}
+
+/// The declarations that a comparison with a commit may use: those whose last commit of the old format is it or a later one.
+fn in_force(commit: &str) -> anyhow::Result<Vec<Declared>> {
+    let mut kept = Vec::new();
+    for one in DECLARED {
+        if binary::is_ancestor(commit, one.last).with_context(|| format!("declared.rs, {}", one.path))? {
+            kept.push(*one);
+        }
+    }
+    Ok(kept)
 }
 
 fn row(report: &mut String, name: &str, finding: &Finding) {
