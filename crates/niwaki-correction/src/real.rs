@@ -6,10 +6,22 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
+pub(crate) mod sealed {
+    use crate::{Batch, Diagnostics, Error, Rule, Surrogate, Workspace};
+
+    /// What is compiled for a float type in this crate alone: a caller's crate would compile every vector level anew.
+    pub trait Sealed: Sized {
+        /// One pass of a surrogate over a batch; diagnostics are empty unless they are `measured`.
+        ///
+        /// # Errors
+        /// Where the batch is unsound.
+        fn pass(
+            surrogate: &Surrogate,
+            batch: &Batch<'_, Self>,
+            workspace: &mut Workspace<Self>,
+            measured: bool,
+        ) -> Result<(f64, Rule, Diagnostics), Error>;
+    }
 }
 
 /// `f32` or `f64`.

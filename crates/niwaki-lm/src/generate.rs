@@ -1,7 +1,7 @@
 //! Text that a model writes, token by token, with the keys and values of earlier tokens kept.
 
 use crate::{Decoder, Model, Result, Tree, Vocabulary};
-use niwaki_nn::{Cpu, Engine, Graph, log_softmax};
+use niwaki_nn::{Cpu, Graph, log_softmax};
 use niwaki_stream::{Key, by_log_chance, likeliest};
 
 /// How tokens are chosen.
@@ -30,7 +30,7 @@ pub fn generate(model: &Model, prompt: &str, how: Generation) -> Result<String> 
     let index = graph.indices("tokens", rows, vocabulary.entries());
     let decoder = Decoder::new(&mut graph, model.config(), &vocabulary, index, &Tree::chain(rows))?;
     let logits = decoder.logits(&mut graph)?;
-    let mut engine = Cpu::<f32>::new(&graph, &[logits], 1);
+    let mut engine = Cpu::boxed(&graph, &[logits], 1);
     engine.set_items(1)?;
     engine.set_parameters(0, &model.parameters(graph.layout(), &vocabulary)?)?;
     let mut stream = Key::new(how.seed, "generated text").open();

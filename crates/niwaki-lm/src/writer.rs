@@ -5,7 +5,7 @@
 //! values of earlier tokens kept.
 
 use crate::{Config, Decoder, Model, Result, Rows, Text, Tree, Vocabulary};
-use niwaki_nn::{Engine, Graph, Index, Value, log_softmax};
+use niwaki_nn::{DynEngine, Graph, Index, Value, log_softmax};
 use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
 use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::TextTask;
@@ -107,11 +107,11 @@ impl Choices {
 
 /// What drawing keeps: an engine for chains.
 #[derive(Debug)]
-pub struct WriterScratch<E> {
-    chain: Option<E>,
+pub struct WriterScratch {
+    chain: Option<Box<DynEngine>>,
 }
 
-impl<E> Default for WriterScratch<E> {
+impl Default for WriterScratch {
     fn default() -> Self {
         Self { chain: None }
     }
@@ -185,11 +185,7 @@ impl WriterPolicy {
     }
 
     /// Draws texts on their chains, `[member, lane, horizon]` with −1 behind each one's end.
-    fn write<E: Engine<Scalar = f32>>(
-        &self,
-        chain: &mut E,
-        request: DrawRequest<'_>,
-    ) -> niwaki_nn::Result<Vec<i32>> {
+    fn write(&self, chain: &mut DynEngine, request: DrawRequest<'_>) -> niwaki_nn::Result<Vec<i32>> {
         let Shared { prompts, horizon, choices, chain: program, vocabulary, temperature, .. } = &*self.shared;
         let (lanes, horizon, rows, width) = (request.lanes, *horizon, program.rows, vocabulary.entries());
         chain.set_items(lanes)?;
@@ -242,7 +238,7 @@ impl Chain {
 
 impl Policy for WriterPolicy {
     type View = TextTask;
-    type Scratch<E: Engine<Scalar = f32>> = WriterScratch<E>;
+    type Scratch = WriterScratch;
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -268,11 +264,11 @@ impl Policy for WriterPolicy {
         Ok(Self::over(self.shared.clone(), 1)?)
     }
 
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
-        scratch: &mut WriterScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &mut DynEngine,
+        scratch: &mut WriterScratch,
+        make: &MakeEngine,
         task: &TextTask,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -283,7 +279,7 @@ impl Policy for WriterPolicy {
             none => none.insert(make(&program.graph, &[program.logits])?),
         };
         chain.copy_parameters(engine)?;
-        rollout.actions = self.write(chain, request)?;
+        rollout.actions = self.write(chain.as_mut(), request)?;
         // Scoring gives them, over rows that share a prompt.
         rollout.log_prob.clear();
         rollout.outcome.clear();
@@ -294,9 +290,9 @@ impl Policy for WriterPolicy {
         self.load(engine, task, rollout)
     }
 
-    fn load<E: Engine<Scalar = f32>>(
+    fn load(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         _: &TextTask,
         rollout: &Rollout,
     ) -> std::result::Result<(), Error> {

@@ -9,6 +9,8 @@ use crate::graph::{Graph, Index, Mask, Value};
 use crate::layout::Layout;
 use crate::optimiser::Optimiser;
 use crate::{Error, Result};
+use std::any::Any;
+use std::fmt;
 use std::ops::Range;
 
 /// Which part of the population a surrogate is asked about.
@@ -51,10 +53,13 @@ pub enum Load<'a, S> {
     Mask(Mask, &'a [u8]),
 }
 
+/// An engine of any device, as policies, players and commands hold it; what runs on it is compiled in this crate, once.
+pub type DynEngine = dyn Engine<Scalar = f32>;
+
 /// A population of members that run one program on one device.
 ///
 /// Outputs are those named when the engine was made; `output` is a position in that list.
-pub trait Engine {
+pub trait Engine: Any + fmt::Debug + Send {
     /// The scalar type on the host's side.
     type Scalar: Copy;
 
@@ -214,10 +219,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// If members or lengths differ, or a device fails.
-    fn copy_parameters(&mut self, from: &Self) -> Result<()>
-    where
-        Self: Sized,
-    {
+    fn copy_parameters(&mut self, from: &dyn Engine<Scalar = Self::Scalar>) -> Result<()> {
         check_members("parameters", self.members(), from.members())?;
         for member in 0..from.members() {
             self.set_parameters(member, &from.parameters(member)?)?;

@@ -25,7 +25,7 @@ pub use checkpoint::{
     Checkpoint, Stored, checkpoint_state, checkpoint_state_of, copy_without_moments, restate_checkpoint,
 };
 pub use cpu::{Cpu, Real};
-pub use engine::{Choosing, CotangentFn, Engine, Load, Span};
+pub use engine::{Choosing, CotangentFn, DynEngine, Engine, Load, Span};
 pub use error::{Error, Result};
 pub use extension::{Answer, Argument, Extension, HostArray};
 pub use graph::{Columns, Graph, Index, Mask, Shape, Value};

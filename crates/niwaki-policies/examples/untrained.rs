@@ -6,7 +6,7 @@
 
 #![expect(clippy::print_stdout, reason = "a measurement is printed")]
 
-use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_nn::{Cpu, Graph, Value};
 use niwaki_policies::{Draw, DrawRequest, Error, GraphScratch, HgnnShape, Policy, Rollout};
 use niwaki_shop::Limits;
 use niwaki_shop::generate::{Task, generate};
@@ -36,7 +36,7 @@ fn main() -> Result<(), Error> {
     let proven = bounds.iter().filter(|bounds| bounds.proven()).count();
     let task = GraphTask::new(instances, bounds.clone(), count, GraphTask::ORDERS[0].1)?;
     let policy = HgnnShape { sizes: task.sizes(), width: 8, hidden: 128, critic: true }.policy()?;
-    let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, networks));
+    let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, networks));
     let mut engine = make(&policy.graph, &policy.heads().outputs())?;
     for member in 0..networks {
         engine.set_parameters(member, &policy.initial_parameters(member as u64))?;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Error> {
         let request =
             DrawRequest { lanes: count, instances: &each, how: Draw::Sampled(&uniforms), score: false };
         let mut rollout = Rollout::default();
-        policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout)?;
+        policy.draw(engine.as_mut(), &mut scratch, &make, &task, request, &mut rollout)?;
         for (outcome, &instance) in rollout.outcome.iter().zip(&each) {
             kept += usize::from(outcome.violation == 0);
             let optimum = f64::from(bounds[instance as usize].upper);

@@ -6,7 +6,6 @@ use crate::Error;
 use crate::decoding::{Beam, Choice, Decoded, Decoding};
 use crate::graph::{Asked, GraphPolicy, GraphScratch};
 use crate::policy::MakeEngine;
-use niwaki_nn::Engine;
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask, Outcome};
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -25,15 +24,15 @@ const IN_TURN: usize = 2;
 
 /// A policy with its parameters on a device, which schedules one shop after the other.
 #[derive(Debug)]
-pub struct Dispatcher<E> {
+pub struct Dispatcher {
     policy: GraphPolicy,
     /// Some for each thread that builds schedules.
-    scratches: Vec<GraphScratch<E>>,
+    scratches: Vec<GraphScratch>,
     /// How many.
     in_turn: usize,
 }
 
-impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
+impl Dispatcher {
     /// A policy with such parameters, for about so many schedules side by side; `make` makes an engine with one member.
     ///
     /// # Errors
@@ -42,7 +41,7 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
         policy: GraphPolicy,
         parameters: &[f32],
         lanes: usize,
-        make: &MakeEngine<E>,
+        make: &MakeEngine,
     ) -> Result<Self, Error> {
         let mut scratches = vec![policy.ready(parameters, make)?];
         let (most, in_turn) = if scratches[0].waits() { (THREADS, IN_TURN) } else { (usize::MAX, 1) };
@@ -90,15 +89,15 @@ impl<E: Engine<Scalar = f32> + Send> Dispatcher<E> {
 }
 
 /// Ways that are built together, with their engine.
-struct Group<'a, E> {
+struct Group<'a> {
     ways: &'a mut [(&'static str, Choice)],
-    scratch: &'a mut GraphScratch<E>,
+    scratch: &'a mut GraphScratch,
 }
 
 /// What all ways share.
-struct Search<'a, E> {
+struct Search<'a> {
     policy: &'a GraphPolicy,
-    scratches: &'a mut [GraphScratch<E>],
+    scratches: &'a mut [GraphScratch],
     /// Groups of a thread.
     in_turn: usize,
     task: &'a GraphTask,
@@ -107,7 +106,7 @@ struct Search<'a, E> {
     tick: &'a mut (dyn FnMut(usize) + Send),
 }
 
-impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
+impl Search<'_> {
     /// Builds one schedule for each way.
     fn roll(&mut self, ways: &mut [(&'static str, Choice)], best: &mut Decoded) -> Result<(), Error> {
         let Self { policy, scratches, in_turn, task, steps, tick } = self;
@@ -116,7 +115,7 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
         let groups = ways.chunks_mut(most).zip(scratches.iter_mut());
         let mut groups: Vec<_> = groups.map(|(ways, scratch)| Group { ways, scratch }).collect();
         let tick = Mutex::new(tick);
-        let build = |(place, groups): (usize, &mut [Group<'_, E>])| {
+        let build = |(place, groups): (usize, &mut [Group<'_>])| {
             // The other threads are about as far as the first.
             let tell = || tick.lock().unwrap_or_else(PoisonError::into_inner)(count);
             build(policy, groups, task, steps, &mut || {
@@ -176,9 +175,9 @@ impl<E: Engine<Scalar = f32> + Send> Search<'_, E> {
 
 /// Builds one schedule for each way of some groups on the calling thread, which shows one group while others are looked at; `tick` is called
 /// at every step.
-fn build<E: Engine<Scalar = f32>>(
+fn build(
     policy: &GraphPolicy,
-    groups: &mut [Group<'_, E>],
+    groups: &mut [Group<'_>],
     task: &GraphTask,
     steps: usize,
     tick: &mut dyn FnMut(),
@@ -209,9 +208,9 @@ fn build<E: Engine<Scalar = f32>>(
 }
 
 /// Log-probabilities of every lane's next pairs, `[lane, pair]`, as they were asked for.
-fn hear<E: Engine<Scalar = f32>>(
+fn hear(
     policy: &GraphPolicy,
-    scratch: &GraphScratch<E>,
+    scratch: &GraphScratch,
     building: &GraphLanes,
     asked: Asked,
 ) -> Result<Vec<f32>, Error> {

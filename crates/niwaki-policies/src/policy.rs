@@ -4,10 +4,10 @@
 //! nothing of rewards or advantages.
 
 use crate::{Error, Rollout};
-use niwaki_nn::{Engine, Graph, Value, initialise};
+use niwaki_nn::{DynEngine, Graph, Value, initialise};
 
 /// Makes an engine for a program and its outputs, for as many members as the population has.
-pub type MakeEngine<E> = dyn Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>;
+pub type MakeEngine = dyn Fn(&Graph, &[Value]) -> niwaki_nn::Result<Box<DynEngine>>;
 
 /// The outputs of a policy's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub trait Policy: Sized + Sync {
     type View: ?Sized;
 
     /// What sampling keeps from one rollout to the next: engines and buffers of its own.
-    type Scratch<E: Engine<Scalar = f32>>: Default;
+    type Scratch: Default;
 
     /// The program.
     fn graph(&self) -> &Graph;
@@ -103,11 +103,11 @@ pub trait Policy: Sized + Sync {
     ///
     /// # Errors
     /// If lengths do not fit together, the task refuses an instance, or the device fails.
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
-        scratch: &mut Self::Scratch<E>,
-        make: &MakeEngine<E>,
+        engine: &mut DynEngine,
+        scratch: &mut Self::Scratch,
+        make: &MakeEngine,
         task: &Self::View,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -117,11 +117,11 @@ pub trait Policy: Sized + Sync {
     ///
     /// # Errors
     /// If the device fails.
-    fn exact_returns<E: Engine<Scalar = f32>>(
+    fn exact_returns(
         &self,
-        engine: &E,
-        scratch: &mut Self::Scratch<E>,
-        make: &MakeEngine<E>,
+        engine: &DynEngine,
+        scratch: &mut Self::Scratch,
+        make: &MakeEngine,
         task: &Self::View,
     ) -> Result<Option<Vec<f64>>, Error> {
         let _ = (engine, scratch, make, task);
@@ -133,11 +133,11 @@ pub trait Policy: Sized + Sync {
     ///
     /// # Errors
     /// If the device fails.
-    fn tables<E: Engine<Scalar = f32>>(
+    fn tables(
         &self,
-        engine: &E,
-        scratch: &mut Self::Scratch<E>,
-        make: &MakeEngine<E>,
+        engine: &DynEngine,
+        scratch: &mut Self::Scratch,
+        make: &MakeEngine,
     ) -> Result<Option<Vec<Vec<f64>>>, Error> {
         let _ = (engine, scratch, make);
         Ok(None)
@@ -147,21 +147,16 @@ pub trait Policy: Sized + Sync {
     ///
     /// # Errors
     /// If lengths do not fit together, an action was closed, or the device fails.
-    fn load<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        task: &Self::View,
-        rollout: &Rollout,
-    ) -> Result<(), Error>;
+    fn load(&self, engine: &mut DynEngine, task: &Self::View, rollout: &Rollout) -> Result<(), Error>;
 
     /// Loads some lanes of each member to be scored; what drawing left in `scratch` may serve where it is of this rollout.
     ///
     /// # Errors
     /// As [`Policy::load`].
-    fn load_part<E: Engine<Scalar = f32>>(
+    fn load_part(
         &self,
-        engine: &mut E,
-        scratch: &mut Self::Scratch<E>,
+        engine: &mut DynEngine,
+        scratch: &mut Self::Scratch,
         task: &Self::View,
         rollout: &Rollout,
         lanes: &[Vec<usize>],

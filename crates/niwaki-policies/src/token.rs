@@ -6,7 +6,7 @@
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Choosing, Engine, Graph, Index, Mask, Real, Value, initialise, log_softmax};
+use niwaki_nn::{Choosing, DynEngine, Engine, Graph, Index, Mask, Real, Value, initialise, log_softmax};
 use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::Sequence;
 use rayon::prelude::*;
@@ -81,7 +81,7 @@ impl TokenPolicy {
     ///
     /// # Errors
     /// If a length is wrong or an action is no token.
-    pub fn load_actions<E: Engine>(
+    pub fn load_actions<E: Engine + ?Sized>(
         &self,
         engine: &mut E,
         actions: &[i32],
@@ -97,7 +97,7 @@ impl TokenPolicy {
         engine.load_indices(self.actions, actions)
     }
 
-    fn load_prefixes<E: Engine>(&self, engine: &mut E, actions: &[i32]) -> niwaki_nn::Result<()>
+    fn load_prefixes<E: Engine + ?Sized>(&self, engine: &mut E, actions: &[i32]) -> niwaki_nn::Result<()>
     where
         E::Scalar: Real,
     {
@@ -137,9 +137,9 @@ impl TokenPolicy {
     ///
     /// # Errors
     /// If the uniforms are not one per step of each lane, or the device fails.
-    pub fn sample<E: Engine<Scalar = f32>>(
+    pub fn sample(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         task: &dyn Sequence,
         lanes: usize,
         how: Draw<'_>,
@@ -168,9 +168,9 @@ impl TokenPolicy {
     }
 
     /// Chooses on this side, one step of all lanes after the other.
-    fn sample_on_host<E: Engine<Scalar = f32>>(
+    fn sample_on_host(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         task: &dyn Sequence,
         how: Draw<'_>,
         rollout: &mut Rollout,
@@ -220,9 +220,9 @@ impl TokenPolicy {
     }
 
     /// Lets the device choose all tokens, where it can.
-    fn sample_on_device<E: Engine<Scalar = f32>>(
+    fn sample_on_device(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         uniforms: &[f64],
         rollout: &mut Rollout,
     ) -> niwaki_nn::Result<bool> {
@@ -236,9 +236,9 @@ impl TokenPolicy {
     }
 
     /// Chooses each lane's token of one step from the logits that the engine has; a lane that has ended takes none.
-    fn choose<E: Engine<Scalar = f32>>(
+    fn choose(
         &self,
-        engine: &E,
+        engine: &DynEngine,
         step: usize,
         how: Draw<'_>,
         end: Option<i32>,
@@ -274,7 +274,7 @@ impl TokenPolicy {
 
 impl Policy for TokenPolicy {
     type View = dyn Sequence;
-    type Scratch<E: Engine<Scalar = f32>> = ();
+    type Scratch = ();
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -305,11 +305,11 @@ impl Policy for TokenPolicy {
         Ok(self.clone())
     }
 
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         (): &mut (),
-        _make: &MakeEngine<E>,
+        _make: &MakeEngine,
         task: &dyn Sequence,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -318,12 +318,7 @@ impl Policy for TokenPolicy {
         Ok(self.sample(engine, task, request.lanes, request.how, rollout)?)
     }
 
-    fn load<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        task: &dyn Sequence,
-        rollout: &Rollout,
-    ) -> Result<(), Error> {
+    fn load(&self, engine: &mut DynEngine, task: &dyn Sequence, rollout: &Rollout) -> Result<(), Error> {
         engine.set_items(rollout.shape.lanes())?;
         let actions = rollout.padded_actions();
         let mut open = vec![1; if self.open.is_some() { actions.len() * self.vocab } else { 0 }];

@@ -10,7 +10,7 @@ use crate::record::{LastBatch, Record};
 use crate::spec::{Played, PolicyKind, Recipe, ShopView};
 use crate::trained::TrainedGraph;
 use crate::trainer::Trainer;
-use niwaki_nn::{Cpu, Graph, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Value};
 use niwaki_policies::Policy;
 use std::path::Path;
 
@@ -26,6 +26,25 @@ pub enum Device {
 }
 
 impl Device {
+    /// An engine for a program and its outputs, with so many members.
+    ///
+    /// # Errors
+    /// If the device is not there or has no room.
+    pub fn engine(
+        &self,
+        graph: &Graph,
+        outputs: &[Value],
+        members: usize,
+    ) -> niwaki_nn::Result<Box<DynEngine>> {
+        match self {
+            Self::Cpu => Ok(Cpu::boxed(graph, outputs, members)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(options) => {
+                Ok(Box::new(niwaki_nn::cuda::Cuda::new(graph, outputs, members, options)?))
+            }
+        }
+    }
+
     /// The same device for `count` cohorts that train on it at the same time.
     #[must_use]
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "cores are shared out as they come"))]
@@ -182,19 +201,8 @@ fn neural<P: Policy + 'static, T: Environment<View = P::View> + 'static>(
 ) -> Result<Box<dyn Cohort>, Error> {
     let (seeds, members) = (seeds(&recipes), recipes.len());
     let reference = recipes.iter().any(|recipe| recipe.spec.update.reference_kl > 0.0);
-    match device {
-        Device::Cpu => {
-            let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
-            let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
-            Ok(Box::new(Trainer::new(player, recipes)?))
-        }
-        #[cfg(feature = "cuda")]
-        Device::Cuda(options) => {
-            use niwaki_nn::cuda::Cuda;
-            let options = options.clone();
-            let make = move |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, members, &options);
-            let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
-            Ok(Box::new(Trainer::new(player, recipes)?))
-        }
-    }
+    let device = device.clone();
+    let make = move |graph: &Graph, outputs: &[Value]| device.engine(graph, outputs, members);
+    let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
+    Ok(Box::new(Trainer::new(player, recipes)?))
 }

@@ -11,6 +11,7 @@ use crate::clip::Bounds;
 use crate::diagnostics::{Diagnostics, prefix_ess_in_log_space};
 use crate::family::{Form, Rule};
 use crate::log_ratio::add;
+use crate::real::sealed::Sealed;
 use crate::{Correction, Error, Real};
 
 /// What a loss says of a batch.
@@ -39,6 +40,28 @@ pub struct Workspace<F> {
     pub(super) passes: Passes<F>,
 }
 
+/// The passes over one float type.
+macro_rules! compiled {
+    ($float:ty) => {
+        impl Sealed for $float {
+            fn pass(
+                surrogate: &Surrogate,
+                batch: &Batch<'_, Self>,
+                workspace: &mut Workspace<Self>,
+                measured: bool,
+            ) -> Result<(f64, Rule, Diagnostics), Error> {
+                if measured {
+                    surrogate.pass::<Self, true>(batch, workspace)
+                } else {
+                    surrogate.pass::<Self, false>(batch, workspace)
+                }
+            }
+        }
+    };
+}
+compiled!(f32);
+compiled!(f64);
+
 impl Surrogate {
     /// Objective, cotangent, channels and diagnostics of a batch.
     ///
@@ -51,7 +74,7 @@ impl Surrogate {
         batch: &Batch<'_, F>,
         workspace: &'w mut Workspace<F>,
     ) -> Result<Evaluation<'w, F>, Error> {
-        let (objective, rule, diagnostics) = self.pass::<F, true>(batch, workspace)?;
+        let (objective, rule, diagnostics) = F::pass(self, batch, workspace, true)?;
         let Passes { cotangent, own, routed, .. } = &workspace.passes;
         Ok(Evaluation { objective, cotangent, own, routed, rule, diagnostics })
     }
@@ -68,7 +91,7 @@ impl Surrogate {
         batch: &Batch<'_, F>,
         workspace: &'w mut Workspace<F>,
     ) -> Result<&'w [F], Error> {
-        self.pass::<F, false>(batch, workspace)?;
+        F::pass(self, batch, workspace, false)?;
         Ok(&workspace.passes.cotangent)
     }
 

@@ -6,7 +6,7 @@
 
 use super::{Conditionals, RecordTokens, RecordTree};
 use crate::{Config, Decoder, Model, Result, Tree, Vocabulary};
-use niwaki_nn::{Engine, Graph, Index, Mask};
+use niwaki_nn::{DynEngine, Graph, Index, Mask};
 use niwaki_policies::{Draw, DrawRequest, Error, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
 use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{Record, Sequence};
@@ -41,11 +41,11 @@ struct Shared {
 
 /// What drawing keeps: an engine for all prefixes.
 #[derive(Debug)]
-pub struct RecordScratch<E> {
-    tree: Option<E>,
+pub struct RecordScratch {
+    tree: Option<Box<DynEngine>>,
 }
 
-impl<E> Default for RecordScratch<E> {
+impl Default for RecordScratch {
     fn default() -> Self {
         Self { tree: None }
     }
@@ -120,11 +120,11 @@ impl RecordPolicy {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn conditionals<E: Engine<Scalar = f32>>(
+    pub fn conditionals(
         &self,
-        engine: &E,
-        scratch: &mut RecordScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &DynEngine,
+        scratch: &mut RecordScratch,
+        make: &MakeEngine,
     ) -> niwaki_nn::Result<Vec<Conditionals>> {
         let tree = &self.shared.tree;
         let own = match &mut scratch.tree {
@@ -132,16 +132,11 @@ impl RecordPolicy {
             none => none.insert(make(tree.graph(), &tree.outputs())?),
         };
         own.copy_parameters(engine)?;
-        tree.conditionals(own)
+        tree.conditionals(own.as_mut())
     }
 
     /// Loads trajectories, `[member, lane, slot]`, to be scored.
-    fn load_choices<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        lanes: usize,
-        choices: &[i32],
-    ) -> niwaki_nn::Result<()> {
+    fn load_choices(&self, engine: &mut DynEngine, lanes: usize, choices: &[i32]) -> niwaki_nn::Result<()> {
         let Shared { prompt, between, candidates, .. } = &*self.shared;
         let (slots, group) = (candidates.len(), self.group);
         if lanes == 0 || !lanes.is_multiple_of(group) {
@@ -178,7 +173,7 @@ impl RecordPolicy {
 
 impl Policy for RecordPolicy {
     type View = dyn Sequence;
-    type Scratch<E: Engine<Scalar = f32>> = RecordScratch<E>;
+    type Scratch = RecordScratch;
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -204,11 +199,11 @@ impl Policy for RecordPolicy {
         Ok(Self::over(self.shared.clone(), 1)?)
     }
 
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
-        scratch: &mut RecordScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &mut DynEngine,
+        scratch: &mut RecordScratch,
+        make: &MakeEngine,
         _: &dyn Sequence,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -239,31 +234,31 @@ impl Policy for RecordPolicy {
         Ok(self.load_choices(engine, lanes, &rollout.actions)?)
     }
 
-    fn load<E: Engine<Scalar = f32>>(
+    fn load(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         _: &dyn Sequence,
         rollout: &Rollout,
     ) -> std::result::Result<(), Error> {
         Ok(self.load_choices(engine, rollout.shape.lanes(), &rollout.actions)?)
     }
 
-    fn exact_returns<E: Engine<Scalar = f32>>(
+    fn exact_returns(
         &self,
-        engine: &E,
-        scratch: &mut RecordScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &DynEngine,
+        scratch: &mut RecordScratch,
+        make: &MakeEngine,
         task: &dyn Sequence,
     ) -> std::result::Result<Option<Vec<f64>>, Error> {
         let conditionals = self.conditionals(engine, scratch, make)?;
         Ok(Some(conditionals.iter().map(|own| own.expected(|choices| task.reward(choices))).collect()))
     }
 
-    fn tables<E: Engine<Scalar = f32>>(
+    fn tables(
         &self,
-        engine: &E,
-        scratch: &mut RecordScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &DynEngine,
+        scratch: &mut RecordScratch,
+        make: &MakeEngine,
     ) -> std::result::Result<Option<Vec<Vec<f64>>>, Error> {
         Ok(self.conditionals(engine, scratch, make)?.iter().map(Conditionals::table).collect())
     }

@@ -5,7 +5,7 @@
 
 use super::{Conditionals, RecordTokens};
 use crate::{Config, Decoder, Error, Model, Result, Tree, Vocabulary};
-use niwaki_nn::{Cpu, Engine, Graph, Index, Value, log_softmax};
+use niwaki_nn::{Cpu, DynEngine, Graph, Index, Value, log_softmax};
 use niwaki_tasks::Record;
 use std::path::Path;
 
@@ -95,10 +95,7 @@ impl RecordTree {
     ///
     /// # Errors
     /// If the device fails.
-    pub fn conditionals<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-    ) -> niwaki_nn::Result<Vec<Conditionals>> {
+    pub fn conditionals(&self, engine: &mut DynEngine) -> niwaki_nn::Result<Vec<Conditionals>> {
         engine.set_items(self.items.len())?;
         let tokens: Vec<i32> = (0..engine.members()).flat_map(|_| self.items.concat()).collect();
         engine.load_indices(self.tokens, &tokens)?;
@@ -141,8 +138,8 @@ pub fn enumerate(model: &Model, record: &Record, prime: Option<&str>) -> Result<
     let tokens = RecordTokens::new(model.text(), record, prime)?;
     let vocabulary = tokens.vocabulary();
     let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path())?;
-    let mut engine = Cpu::<f32>::new(tree.graph(), &tree.outputs(), 1);
+    let mut engine = Cpu::boxed(tree.graph(), &tree.outputs(), 1);
     engine.set_parameters(0, &model.parameters(tree.graph().layout(), &vocabulary)?)?;
-    let mut found = tree.conditionals(&mut engine)?;
+    let mut found = tree.conditionals(engine.as_mut())?;
     Ok(found.swap_remove(0))
 }

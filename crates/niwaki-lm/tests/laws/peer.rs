@@ -2,7 +2,7 @@
 
 use crate::support::{MODELS, distance, folder, model, run, tensors, text_program, weight};
 use niwaki_lm::{Generation, Vocabulary, generate};
-use niwaki_nn::{Cpu, Engine};
+use niwaki_nn::Cpu;
 use std::process::Command;
 
 #[test]
@@ -37,7 +37,7 @@ fn written_text_is_the_likeliest_of_all_rows_at_once() {
     for _ in 0..6 {
         let chain: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
         let (graph, logits) = text_program(&model, &chain);
-        let mut engine = Cpu::<f32>::new(&graph, &[logits], 1);
+        let mut engine = Cpu::boxed(&graph, &[logits], 1);
         engine.set_items(1).unwrap();
         let vocabulary = Vocabulary::whole(model.config());
         engine.set_parameters(0, &model.parameters(graph.layout(), &vocabulary).unwrap()).unwrap();
@@ -66,7 +66,7 @@ fn transformers_reads_what_is_saved() {
         // Other weights than those it came with.
         let mut flat = model.parameters(graph.layout(), &vocabulary).unwrap();
         flat.iter_mut().enumerate().for_each(|(at, x)| *x *= 1.0 + 0.1 * (at as f32).sin());
-        let mut engine = Cpu::<f32>::new(&graph, &[logits], 1);
+        let mut engine = Cpu::boxed(&graph, &[logits], 1);
         engine.set_items(1).unwrap();
         engine.set_parameters(0, &flat).unwrap();
         engine.forward().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::{MODELS, distance, folder, model, run, text_program, weight};
 use niwaki_lm::{Conditionals, Model, RecordPolicy, RecordScratch, RecordTokens, Vocabulary, enumerate};
-use niwaki_nn::{Cpu, Engine, Graph, Span, Value};
+use niwaki_nn::{Cpu, Graph, Span, Value};
 use niwaki_policies::{Draw, DrawRequest, Policy, Rollout};
 use niwaki_tasks::{Record, Sequence};
 use std::path::Path;
@@ -52,7 +52,7 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
     let task = record.task(Some("two-branch")).unwrap();
     let found = enumerate(&model, &record, Some("neutral")).unwrap();
     let policy = RecordPolicy::new(&model, &record, Some("neutral"), 4).unwrap();
-    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
+    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 1));
     let mut engine = make(policy.graph(), &policy.heads().outputs()).unwrap();
     engine.set_parameters(0, &policy.initial_parameters(3)).unwrap();
     let (mut scratch, mut rollout) = (RecordScratch::default(), Rollout::default());
@@ -61,7 +61,7 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
     let uniforms: Vec<f64> =
         (0..lanes).flat_map(|lane| [(lane as f64 + 0.5) / lanes as f64, 0.3, 0.8]).collect();
     let request = DrawRequest { lanes, instances: &[], how: Draw::Sampled(&uniforms), score: true };
-    policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout).unwrap();
+    policy.draw(engine.as_mut(), &mut scratch, &make, &task, request, &mut rollout).unwrap();
     let up = rollout.actions.iter().step_by(3).filter(|&&choice| choice == 0).count() as f64 / lanes as f64;
     assert!((up - found.after(&[])[0].exp()).abs() <= 1.0 / lanes as f64, "{up}");
     engine.forward().unwrap();
@@ -75,10 +75,10 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
             assert!((f64::from(entropy[3 * lane + slot]) - expected).abs() < 1e-5);
         }
     }
-    let eta = policy.exact_returns(&engine, &mut scratch, &make, &task).unwrap().unwrap();
+    let eta = policy.exact_returns(engine.as_ref(), &mut scratch, &make, &task).unwrap().unwrap();
     assert!((eta[0] - found.expected(|choices| task.reward(choices))).abs() < 1e-6);
     let greedy = DrawRequest { lanes: 4, instances: &[], how: Draw::Greedy, score: true };
-    policy.draw(&mut engine, &mut scratch, &make, &task, greedy, &mut rollout).unwrap();
+    policy.draw(engine.as_mut(), &mut scratch, &make, &task, greedy, &mut rollout).unwrap();
     assert!(rollout.actions.chunks_exact(3).all(|lane| lane == &rollout.actions[..3]));
 }
 
@@ -89,11 +89,11 @@ fn the_gradient_of_a_group_is_that_of_its_rows_alone() {
     let choices = [[0, 1, 0], [1, 1, 1], [0, 0, 1], [1, 0, 0]].concat();
     let gradient = |group: usize| {
         let policy = RecordPolicy::new(&model, &record, Some("neutral"), group).unwrap();
-        let mut engine = Cpu::<f32>::new(policy.graph(), &policy.heads().outputs(), 1);
+        let mut engine = Cpu::boxed(policy.graph(), &policy.heads().outputs(), 1);
         engine.set_parameters(0, &policy.initial_parameters(0)).unwrap();
         let shape = niwaki_policies::RolloutShape::uniform(1, 4, 3);
         let rollout = Rollout { shape, actions: choices.clone(), ..Rollout::default() };
-        policy.load(&mut engine, &task, &rollout).unwrap();
+        policy.load(engine.as_mut(), &task, &rollout).unwrap();
         engine
             .pull_back(&|span: Span, _: &[&[f32]], wanted: &mut [&mut [f32]]| {
                 let first = span.items.start * group * 3;

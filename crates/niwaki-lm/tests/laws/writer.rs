@@ -2,7 +2,7 @@
 
 use crate::support::{MODELS, distance, folder, model, run, text_program, weight};
 use niwaki_lm::{Model, Vocabulary, WriterPolicy, WriterScratch};
-use niwaki_nn::{Cpu, Engine, Graph, Span, Value};
+use niwaki_nn::{Cpu, Graph, Span, Value};
 use niwaki_policies::{Draw, DrawRequest, Policy, Rollout};
 use niwaki_tasks::TextTask;
 
@@ -35,7 +35,7 @@ fn texts_are_scored_as_each_alone_and_end_where_they_end() {
     for name in MODELS {
         let model = model(name);
         let policy = WriterPolicy::new(&model, &task, 2, 0.7).unwrap();
-        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
+        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 1));
         let mut engine = make(policy.graph(), &policy.heads().outputs()).unwrap();
         engine.set_parameters(0, &policy.initial_parameters(3)).unwrap();
         let (mut scratch, mut rollout) = (WriterScratch::default(), Rollout::default());
@@ -47,7 +47,7 @@ fn texts_are_scored_as_each_alone_and_end_where_they_end() {
         let instances: Vec<u32> = (0..lanes as u32 / 2).map(|group| group % 3).collect();
         let request =
             DrawRequest { lanes, instances: &instances, how: Draw::Sampled(&uniforms), score: true };
-        policy.draw(&mut engine, &mut scratch, &make, &task, request, &mut rollout).unwrap();
+        policy.draw(engine.as_mut(), &mut scratch, &make, &task, request, &mut rollout).unwrap();
         engine.forward().unwrap();
         // In the order of their tokens: what the model ends with, then letters.
         let choices: Vec<u32> = (0..model.config().vocab as u32)
@@ -83,13 +83,13 @@ fn a_group_has_the_gradient_of_its_texts_alone() {
     let (task, model) = (task(), model("tiny-llama"));
     let gradient = |group: usize| {
         let policy = WriterPolicy::new(&model, &task, group, 1.0).unwrap();
-        let mut engine = Cpu::<f32>::new(policy.graph(), &policy.heads().outputs(), 1);
+        let mut engine = Cpu::boxed(policy.graph(), &policy.heads().outputs(), 1);
         engine.set_parameters(0, &policy.initial_parameters(0)).unwrap();
         let actions = [[1, 2, 1, 1], [2, 1, -1, -1], [1, 1, 1, 1], [2, 2, 2, 0]].concat();
         let instances = [0, 0, 1, 1].into_iter().step_by(group).collect();
         let mut rollout = Rollout { actions, instances, reward: vec![0.0; 4], ..Rollout::default() };
         rollout.cut(4, HORIZON, None);
-        policy.load(&mut engine, &task, &rollout).unwrap();
+        policy.load(engine.as_mut(), &task, &rollout).unwrap();
         engine
             .pull_back(&|span: Span, _: &[&[f32]], wanted: &mut [&mut [f32]]| {
                 let first = span.items.start * group * HORIZON;

@@ -6,7 +6,7 @@ use super::buffer::Buffer;
 use super::cuts::Cuts;
 use super::kernels::scale;
 use super::step::step;
-use crate::engine::{CotangentFn, Engine, Span, check_members, check_runs, check_silent};
+use crate::engine::{CotangentFn, DynEngine, Engine, Span, check_members, check_runs, check_silent};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::ops::Weights;
 use crate::optimiser::Optimiser;
@@ -49,6 +49,14 @@ struct Member<F> {
     outputs: Vec<Vec<F>>,
     /// Keys and values of the rows so far; empty until the first row is run.
     cache: Workspace<F>,
+}
+
+impl Cpu<f32> {
+    /// A population whose parameters are zero, with no items yet, compiled in this crate.
+    #[must_use]
+    pub fn boxed(graph: &Graph, outputs: &[Value], members: usize) -> Box<DynEngine> {
+        Box::new(Self::new(graph, outputs, members))
+    }
 }
 
 impl<F: Real> Cpu<F> {

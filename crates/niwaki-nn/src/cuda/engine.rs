@@ -13,13 +13,15 @@ use super::pull_back::fetch_outputs;
 use super::session::{Flat, Inputs, Session, Wanted, check_length, no_items};
 use super::storage::{half_gradients, halves};
 use super::update::{TAKEN, Update};
-use crate::engine::{Choosing, CotangentFn, Engine, Load, check_members, check_silent};
+use crate::engine::{Choosing, CotangentFn, DynEngine, Engine, Load, check_members, check_silent};
 use crate::extension::{Extension, HostArray};
 use crate::graph::{Graph, Index, IndexSource, Mask, Value};
 use crate::limits::Limits;
 use crate::optimiser::Optimiser;
 use crate::plan::Plan;
 use crate::{Error, Result};
+use std::any::Any;
+use std::fmt;
 
 /// A population on one GPU.
 pub struct Cuda {
@@ -52,6 +54,13 @@ pub struct Cuda {
 // SAFETY: what the driver and its libraries hand out belongs to a context and not to a thread, and an engine is used by one thread at
 // a time; `move_here` tells the driver which context that thread means.
 unsafe impl Send for Cuda {}
+
+impl fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { members, items, .. } = self;
+        f.debug_struct("Cuda").field("members", members).field("items", items).finish_non_exhaustive()
+    }
+}
 
 impl Cuda {
     /// A population whose parameters are zero, with no items yet.
@@ -436,8 +445,13 @@ impl Engine for Cuda {
         self.extend_here(extension, given, answers).map(|()| true)
     }
 
-    fn copy_parameters(&mut self, from: &Self) -> Result<()> {
-        check_members("parameters", self.members, from.members)?;
+    fn copy_parameters(&mut self, from: &DynEngine) -> Result<()> {
+        check_members("parameters", self.members, from.members())?;
+        let any: &dyn Any = from;
+        let Some(from) = any.downcast_ref::<Self>() else {
+            return (0..self.members)
+                .try_for_each(|member| self.set_parameters(member, &from.parameters(member)?));
+        };
         check_length("parameters", self.graph.layout().len(), from.graph.layout().len())?;
         from.device.synchronize()?;
         self.device.copy(from.parameters.at(), self.parameters.at(), self.parameters.bytes())?;

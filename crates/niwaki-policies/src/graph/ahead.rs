@@ -4,7 +4,7 @@
 use super::alike::first_alike;
 use super::{GraphPolicy, GraphScratch};
 use crate::Error;
-use niwaki_nn::{Engine, log_softmax};
+use niwaki_nn::log_softmax;
 use niwaki_tasks::{GraphLanes, GraphTask};
 
 /// What a network was asked of lanes.
@@ -26,9 +26,9 @@ pub(super) struct Ahead<'a> {
 impl GraphPolicy {
     /// Shows the network some lanes, one place after the other, of which some may be empty, and lets it begin to say something of their next
     /// steps; where nobody keeps what they show, a lane that has only one way to go shows nothing else.
-    pub(super) fn ask<E: Engine<Scalar = f32>>(
+    pub(super) fn ask(
         &self,
-        scratch: &mut GraphScratch<E>,
+        scratch: &mut GraphScratch,
         task: &GraphTask,
         building: &GraphLanes,
         which: &[Option<usize>],
@@ -37,15 +37,12 @@ impl GraphPolicy {
         let GraphScratch { engine, now, .. } = scratch;
         let Some(engine) = engine else { return Err(Error::Unready) };
         self.look(task, building, which, now, kept);
-        self.step_inputs.load(engine, now)?;
+        self.step_inputs.load(engine.as_mut(), now)?;
         Ok(engine.start_forward()?)
     }
 
     /// What the network says of the lanes that it was shown.
-    pub(super) fn hear<'a, E: Engine<Scalar = f32>>(
-        &self,
-        scratch: &'a GraphScratch<E>,
-    ) -> Result<Ahead<'a>, Error> {
+    pub(super) fn hear<'a>(&self, scratch: &'a GraphScratch) -> Result<Ahead<'a>, Error> {
         let Some(engine) = &scratch.engine else { return Err(Error::Unready) };
         engine.synchronize()?;
         let of = |member| engine.output(member, 0).chunks(self.sizes.pairs());
@@ -56,9 +53,9 @@ impl GraphPolicy {
     ///
     /// Lanes in the same state are looked at once, and those with one way to go not at all; where the engine does not change its size freely,
     /// their places stay empty.
-    pub(crate) fn ask_next<E: Engine<Scalar = f32>>(
+    pub(crate) fn ask_next(
         &self,
-        scratch: &mut GraphScratch<E>,
+        scratch: &mut GraphScratch,
         task: &GraphTask,
         building: &GraphLanes,
     ) -> Result<Asked, Error> {
@@ -79,9 +76,9 @@ impl GraphPolicy {
     }
 
     /// The log-probabilities that were asked for, `[lane, pair]`; those of closed pairs are −∞.
-    pub(crate) fn hear_next<E: Engine<Scalar = f32>>(
+    pub(crate) fn hear_next(
         &self,
-        scratch: &GraphScratch<E>,
+        scratch: &GraphScratch,
         building: &GraphLanes,
         Asked { first, which }: Asked,
     ) -> Result<Vec<f32>, Error> {

@@ -13,7 +13,7 @@ mod states;
 use crate::policy::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::{Error, Rollout};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Engine, Graph, Index, Load, Mask, Value, initialise, log_softmax};
+use niwaki_nn::{DynEngine, Graph, Index, Load, Mask, Value, initialise, log_softmax};
 use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{GraphLanes, GraphSizes, GraphTask};
 use rayon::prelude::*;
@@ -65,7 +65,7 @@ impl GraphInputs {
         }
     }
 
-    fn load<E: Engine<Scalar = f32>>(&self, engine: &mut E, states: &States) -> niwaki_nn::Result<()> {
+    fn load(&self, engine: &mut DynEngine, states: &States) -> niwaki_nn::Result<()> {
         let mut all = vec![
             Load::Scalars(self.operations, &states.operations),
             Load::Scalars(self.machines, &states.machines),
@@ -164,49 +164,36 @@ impl GraphPolicy {
     }
 
     /// Loads trajectories with what was seen in them.
-    fn load_seen<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        seen: &States,
-        actions: &[i32],
-    ) -> niwaki_nn::Result<()> {
+    fn load_seen(&self, engine: &mut DynEngine, seen: &States, actions: &[i32]) -> niwaki_nn::Result<()> {
         engine.set_items(actions.len() / self.horizon() / engine.members())?;
         self.inputs.load(engine, seen)?;
         engine.load_indices(self.actions, actions)
     }
 
     /// The engine that looks at states, one of so many lanes of each member.
-    fn begin<'a, E: Engine<Scalar = f32>>(
+    fn begin<'a>(
         &self,
-        scratch: &'a mut GraphScratch<E>,
-        make: &MakeEngine<E>,
+        scratch: &'a mut GraphScratch,
+        make: &MakeEngine,
         lanes: usize,
-    ) -> Result<&'a mut E, Error> {
+    ) -> Result<&'a mut DynEngine, Error> {
         let step = match &mut scratch.engine {
             Some(engine) => engine,
             none => none.insert(make(&self.step, &[self.step_logits])?),
         };
         step.set_items(lanes)?;
-        Ok(step)
+        Ok(step.as_mut())
     }
 
     /// An engine that looks at states, with parameters.
-    pub(crate) fn ready<E: Engine<Scalar = f32>>(
-        &self,
-        parameters: &[f32],
-        make: &MakeEngine<E>,
-    ) -> Result<GraphScratch<E>, Error> {
+    pub(crate) fn ready(&self, parameters: &[f32], make: &MakeEngine) -> Result<GraphScratch, Error> {
         let mut engine = make(&self.step, &[self.step_logits])?;
         engine.set_parameters(0, parameters)?;
         Ok(GraphScratch { engine: Some(engine), ..GraphScratch::default() })
     }
 
     /// Sets the number of lanes of the engine that looks at states.
-    pub(crate) fn resize<E: Engine<Scalar = f32>>(
-        &self,
-        scratch: &mut GraphScratch<E>,
-        lanes: usize,
-    ) -> Result<(), Error> {
+    pub(crate) fn resize(&self, scratch: &mut GraphScratch, lanes: usize) -> Result<(), Error> {
         let Some(engine) = &mut scratch.engine else { return Err(Error::Unready) };
         Ok(engine.set_items(lanes)?)
     }
@@ -258,8 +245,8 @@ impl GraphPolicy {
 /// What drawing keeps from one rollout to the next: the engine of one state, and what the last trajectories showed, so that
 /// parts of them are loaded without playing them again.
 #[derive(Debug)]
-pub struct GraphScratch<E> {
-    engine: Option<E>,
+pub struct GraphScratch {
+    engine: Option<Box<DynEngine>>,
     /// `[member, lane, horizon]`, as are the actions, which are −1 behind an end.
     seen: States,
     actions: Vec<i32>,
@@ -273,7 +260,7 @@ pub struct GraphScratch<E> {
     part: States,
 }
 
-impl<E: Engine> GraphScratch<E> {
+impl GraphScratch {
     /// Whether its engine works while the calling thread waits, so that several of them, each with a thread of its own, gain something.
     pub(crate) fn waits(&self) -> bool {
         self.engine.as_ref().is_some_and(|engine| !engine.resizes_freely())
@@ -285,7 +272,7 @@ impl<E: Engine> GraphScratch<E> {
     }
 }
 
-impl<E> Default for GraphScratch<E> {
+impl Default for GraphScratch {
     fn default() -> Self {
         let (seen, now, part) = (States::default(), States::default(), States::default());
         Self { engine: None, seen, actions: Vec::new(), instances: Vec::new(), kept: false, now, part }
@@ -294,7 +281,7 @@ impl<E> Default for GraphScratch<E> {
 
 impl Policy for GraphPolicy {
     type View = GraphTask;
-    type Scratch<E: Engine<Scalar = f32>> = GraphScratch<E>;
+    type Scratch = GraphScratch;
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -324,11 +311,11 @@ impl Policy for GraphPolicy {
         Ok(self.clone())
     }
 
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
-        scratch: &mut GraphScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &mut DynEngine,
+        scratch: &mut GraphScratch,
+        make: &MakeEngine,
         task: &GraphTask,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -395,10 +382,10 @@ impl Policy for GraphPolicy {
         Ok(())
     }
 
-    fn load_part<E: Engine<Scalar = f32>>(
+    fn load_part(
         &self,
-        engine: &mut E,
-        scratch: &mut GraphScratch<E>,
+        engine: &mut DynEngine,
+        scratch: &mut GraphScratch,
         task: &GraphTask,
         rollout: &Rollout,
         lanes: &[Vec<usize>],
@@ -422,12 +409,7 @@ impl Policy for GraphPolicy {
         Ok(self.load_seen(engine, part, &chosen_actions)?)
     }
 
-    fn load<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        task: &GraphTask,
-        rollout: &Rollout,
-    ) -> Result<(), Error> {
+    fn load(&self, engine: &mut DynEngine, task: &GraphTask, rollout: &Rollout) -> Result<(), Error> {
         let (actions, horizon) = (rollout.padded_actions(), self.horizon());
         let mut building = task.begin(&rollout.instances)?;
         check_members("choices", rollout.instances.len() * horizon, actions.len())?;

@@ -7,25 +7,26 @@ use super::program::PointerPolicy;
 use super::sampler::Sampler;
 use crate::Error;
 use crate::decoding::{Beam, Choice, Decoded, Decoding};
-use niwaki_nn::{Engine, Graph, Value};
+use crate::policy::MakeEngine;
+use niwaki_nn::DynEngine;
 use niwaki_tasks::{Building, Construction};
 
 /// Constructions that are decoded together.
 const BATCH: usize = 256;
 
-/// Decodes an instance of a task with the parameters of the first member of an engine; `engine` makes an engine with one
+/// Decodes an instance of a task with the parameters of the first member of an engine; `make` makes an engine with one
 /// member for a program and its outputs, `tick` is told of the steps of constructions as they are taken, in all
 /// `(1 + starts + samples + beam) · horizon`.
 ///
 /// # Errors
 /// If there is no such instance, or the device fails.
-pub fn decode<E: Engine<Scalar = f32>>(
+pub fn decode(
     policy: &PointerPolicy,
-    parameters: &E,
+    parameters: &DynEngine,
     task: &dyn Construction,
     instance: u32,
     how: Decoding,
-    engine: impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>,
+    make: &MakeEngine,
     tick: &mut dyn FnMut(usize),
 ) -> Result<Decoded, Error> {
     let mut features = vec![0.0; task.candidates() * task.features()];
@@ -36,7 +37,7 @@ pub fn decode<E: Engine<Scalar = f32>>(
     first.open(0, &mut open);
     let starts = (0..).zip(&open).filter(|(_, open)| **open == 1);
     let mut ways = how.ways(starts.map(|(start, _)| start));
-    let mut search = Search { policy, parameters, task, instance, features, engine, tick };
+    let mut search = Search { policy, parameters, task, instance, features, make, tick };
     let mut best = Decoded::nothing();
     let mut keep = |found: Decoded| {
         let tried = best.tried + found.tried;
@@ -56,20 +57,20 @@ pub fn decode<E: Engine<Scalar = f32>>(
 }
 
 /// What all ways share.
-struct Search<'a, E, M> {
+struct Search<'a> {
     policy: &'a PointerPolicy,
-    parameters: &'a E,
+    parameters: &'a DynEngine,
     task: &'a dyn Construction,
     instance: u32,
     features: Vec<f32>,
-    engine: M,
+    make: &'a MakeEngine,
     tick: &'a mut dyn FnMut(usize),
 }
 
-impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> Search<'_, E, M> {
+impl Search<'_> {
     /// A sampler of so many rows that has encoded the instance.
-    fn sampler(&self, rows: usize) -> Result<Sampler<E>, Error> {
-        let mut sampler = Sampler::new(self.policy, rows, &self.engine)?;
+    fn sampler(&self, rows: usize) -> Result<Sampler, Error> {
+        let mut sampler = Sampler::new(self.policy, rows, self.make)?;
         sampler.encode(self.parameters, &self.features, 1)?;
         Ok(sampler)
     }
@@ -77,7 +78,7 @@ impl<E: Engine<Scalar = f32>, M: Fn(&Graph, &[Value]) -> niwaki_nn::Result<E>> S
     /// Log-probabilities of every lane's next choices, `[lane, candidate]`, and which are open.
     fn look(
         &self,
-        sampler: &mut Sampler<E>,
+        sampler: &mut Sampler,
         building: &dyn Building,
         last: &[i32],
     ) -> Result<(Vec<f32>, Vec<u8>), Error> {

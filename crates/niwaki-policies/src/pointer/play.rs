@@ -4,18 +4,18 @@ use super::program::{PointerPolicy, PointerShape};
 use super::sampler::{Observed, Sampler};
 use crate::policy::{DrawRequest, Heads, Item, MakeEngine, Policy};
 use crate::{Error, Rollout};
-use niwaki_nn::{Engine, Graph};
+use niwaki_nn::{DynEngine, Graph};
 use niwaki_tasks::Construction;
 
 /// What drawing keeps from one rollout to the next.
 #[derive(Debug)]
-pub struct PointerScratch<E> {
+pub struct PointerScratch {
     /// Made where the device leaves drawing to its caller.
-    sampler: Option<Sampler<E>>,
+    sampler: Option<Sampler>,
     observed: Observed,
 }
 
-impl<E> Default for PointerScratch<E> {
+impl Default for PointerScratch {
     fn default() -> Self {
         Self { sampler: None, observed: Observed::default() }
     }
@@ -23,7 +23,7 @@ impl<E> Default for PointerScratch<E> {
 
 impl Policy for PointerPolicy {
     type View = dyn Construction;
-    type Scratch<E: Engine<Scalar = f32>> = PointerScratch<E>;
+    type Scratch = PointerScratch;
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -45,11 +45,11 @@ impl Policy for PointerPolicy {
         Ok(PointerShape { group: 1, ..self.shape }.policy()?)
     }
 
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
-        scratch: &mut PointerScratch<E>,
-        make: &MakeEngine<E>,
+        engine: &mut DynEngine,
+        scratch: &mut PointerScratch,
+        make: &MakeEngine,
         task: &dyn Construction,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -69,12 +69,7 @@ impl Policy for PointerPolicy {
         Ok(())
     }
 
-    fn load<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        task: &dyn Construction,
-        rollout: &Rollout,
-    ) -> Result<(), Error> {
+    fn load(&self, engine: &mut DynEngine, task: &dyn Construction, rollout: &Rollout) -> Result<(), Error> {
         let (observed, _) = Observed::replay(task, &rollout.instances, self.shape.group, &rollout.actions)?;
         Ok(self.load_observed(engine, &rollout.actions, &observed)?)
     }

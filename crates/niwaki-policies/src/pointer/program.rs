@@ -16,7 +16,7 @@ use crate::causal::{BlockShape, add_block, add_matrix, add_norm};
 use crate::policy::{Draw, Policy};
 use crate::{Rollout, RolloutShape};
 use niwaki_nn::{
-    Activation, Engine, Graph, Index, Init, Layout, Mask, Param, Point, Pooling, Result, Value, Visible,
+    Activation, DynEngine, Graph, Index, Init, Layout, Mask, Param, Point, Pooling, Result, Value, Visible,
 };
 use niwaki_tasks::{Construction, Outcome};
 use rayon::prelude::*;
@@ -233,9 +233,9 @@ impl PointerPolicy {
     ///
     /// # Errors
     /// If lengths do not fit, or the device fails.
-    pub fn construct<E: Engine<Scalar = f32>>(
+    pub fn construct(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         task: &dyn Construction,
         instances: &[u32],
         how: Draw<'_>,
@@ -289,12 +289,7 @@ impl PointerPolicy {
     ///
     /// # Errors
     /// If there are not whole groups, or the device fails.
-    pub fn load_observed<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        actions: &[i32],
-        observed: &Observed,
-    ) -> Result<()> {
+    pub fn load_observed(&self, engine: &mut DynEngine, actions: &[i32], observed: &Observed) -> Result<()> {
         let horizon = self.shape.horizon;
         engine.set_items(actions.len() / (engine.members() * self.shape.group * horizon))?;
         engine.load_scalars(self.features, &observed.features)?;

@@ -4,10 +4,10 @@
 //! trajectories. On the CPU a drawn log-probability has the bits that scoring gives it: the same ops on the same rows.
 
 use super::program::{Decoder, Encoder, PointerPolicy, PointerShape};
-use crate::policy::Draw;
+use crate::policy::{Draw, MakeEngine};
 use crate::{Error, Rollout, RolloutShape};
 use niwaki_nn::engine::check_members;
-use niwaki_nn::{Engine, Graph, Value, log_softmax};
+use niwaki_nn::{DynEngine, log_softmax};
 use niwaki_stream::{by_log_chance, likeliest};
 use niwaki_tasks::{Building, Construction, Outcome};
 use rayon::prelude::*;
@@ -25,29 +25,25 @@ pub struct Observed {
 
 /// Draws `rows` trajectories of each instance.
 #[derive(Debug)]
-pub struct Sampler<E> {
+pub struct Sampler {
     shape: PointerShape,
     rows: usize,
     encoder: Encoder,
     decoder: Decoder,
-    encode: E,
-    step: E,
+    encode: Box<DynEngine>,
+    step: Box<DynEngine>,
 }
 
-impl<E: Engine<Scalar = f32>> Sampler<E> {
-    /// A sampler for a policy; `engine` makes an engine for a program and its outputs.
+impl Sampler {
+    /// A sampler for a policy; `make` makes an engine for a program and its outputs.
     ///
     /// # Errors
     /// If the device has no room.
-    pub fn new(
-        policy: &PointerPolicy,
-        rows: usize,
-        mut engine: impl FnMut(&Graph, &[Value]) -> niwaki_nn::Result<E>,
-    ) -> Result<Self, Error> {
+    pub fn new(policy: &PointerPolicy, rows: usize, make: &MakeEngine) -> Result<Self, Error> {
         let (shape, layout) = (policy.shape, policy.graph.layout());
         let (encoder, decoder) = (shape.encoder(layout)?, shape.decoder(layout, rows)?);
-        let encode = engine(&encoder.graph, &encoder.outputs)?;
-        let step = engine(&decoder.graph, &[decoder.logits])?;
+        let encode = make(&encoder.graph, &encoder.outputs)?;
+        let step = make(&decoder.graph, &[decoder.logits])?;
         Ok(Self { shape, rows, encoder, decoder, encode, step })
     }
 
@@ -57,7 +53,7 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
     /// If uniforms or instances are not equally many per member, or the device fails.
     pub fn draw(
         &mut self,
-        parameters: &E,
+        parameters: &DynEngine,
         task: &dyn Construction,
         instances: &[u32],
         how: Draw<'_>,
@@ -99,7 +95,12 @@ impl<E: Engine<Scalar = f32>> Sampler<E> {
 
     /// Encodes instances, `[member, item, candidate, feature]`, with the parameters of another engine, and hands the
     /// encodings to the decoder.
-    pub(super) fn encode(&mut self, parameters: &E, features: &[f32], items: usize) -> Result<(), Error> {
+    pub(super) fn encode(
+        &mut self,
+        parameters: &DynEngine,
+        features: &[f32],
+        items: usize,
+    ) -> Result<(), Error> {
         self.encode.copy_parameters(parameters)?;
         self.step.copy_parameters(parameters)?;
         self.encode.set_items(items)?;

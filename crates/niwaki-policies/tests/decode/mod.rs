@@ -1,13 +1,13 @@
 //! Decoding one instance: each way against what it must find, and against the independent checker.
 
 use crate::pointer::{engines, instances, shape, task};
-use niwaki_nn::{Cpu, Graph, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Value};
 use niwaki_policies::{Decoded, Decoding, Draw, Observed, Rollout, decode};
 use niwaki_shop::{Instance, verify};
 use niwaki_tasks::Shop;
 
-fn make(graph: &Graph, outputs: &[Value]) -> niwaki_nn::Result<Cpu<f32>> {
-    Ok(Cpu::<f32>::new(graph, outputs, 1))
+fn make(graph: &Graph, outputs: &[Value]) -> niwaki_nn::Result<Box<DynEngine>> {
+    Ok(Cpu::boxed(graph, outputs, 1))
 }
 
 /// What a policy with fresh weights finds for instance 2, and the steps that it told of.
@@ -16,7 +16,8 @@ fn decoded(shop: Shop, jobs: usize, machines: usize, how: Decoding) -> (Decoded,
     let policy = shape(task.as_ref(), 1).policy().unwrap();
     let (parameters, _) = engines(&policy, 1, 1);
     let mut steps = 0;
-    let found = decode(&policy, &parameters, task.as_ref(), 2, how, make, &mut |more| steps += more).unwrap();
+    let found = decode(&policy, parameters.as_ref(), task.as_ref(), 2, how, &make, &mut |more| steps += more)
+        .unwrap();
     verify(&instances(shop, jobs, machines)[2], &found.schedule).unwrap();
     assert_eq!(found.schedule.makespan(), found.outcome.makespan);
     (found, steps)
@@ -46,7 +47,9 @@ fn greedy_is_the_samplers_greedy_and_a_beam_of_one() {
         let policy = shape(task.as_ref(), 1).policy().unwrap();
         let (parameters, mut sampler) = engines(&policy, 1, 1);
         let (mut built, mut observed) = (Rollout::default(), Observed::default());
-        sampler.draw(&parameters, task.as_ref(), &[2], Draw::Greedy, &mut built, &mut observed).unwrap();
+        sampler
+            .draw(parameters.as_ref(), task.as_ref(), &[2], Draw::Greedy, &mut built, &mut observed)
+            .unwrap();
         let (greedy, steps) = decoded(shop, jobs, machines, Decoding::default());
         assert_eq!((greedy.outcome, greedy.way, greedy.tried), (built.outcome[0], "greedy", 1));
         assert_eq!(steps, task.horizon());
@@ -94,6 +97,7 @@ fn an_instance_that_is_not_there_is_refused() {
     let policy = shape(task.as_ref(), 1).policy().unwrap();
     let (parameters, _) = engines(&policy, 1, 1);
     let refused =
-        decode(&policy, &parameters, task.as_ref(), 8, Decoding::default(), make, &mut |_| {}).unwrap_err();
+        decode(&policy, parameters.as_ref(), task.as_ref(), 8, Decoding::default(), &make, &mut |_| {})
+            .unwrap_err();
     assert!(refused.to_string().contains("expected an instance below 8, got 8"), "{refused}");
 }

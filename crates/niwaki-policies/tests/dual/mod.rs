@@ -1,6 +1,6 @@
 //! The dual network: sampling against scoring, parts of a rollout, times in another unit; and what dispatching finds.
 
-use niwaki_nn::{Cpu, Engine, Graph, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Value};
 use niwaki_policies::{
     Decoding, Dispatcher, Draw, DrawRequest, DualShape, GraphPolicy, GraphScratch, Policy, Rollout,
 };
@@ -19,8 +19,8 @@ fn mixed(count: u64) -> Vec<Instance> {
     (0..count).map(|index| generate(Task::Mixed, Size { jobs: 4, machines: 3 }, 2, index).unwrap()).collect()
 }
 
-fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Cpu<f32>> {
-    move |graph, outputs| Ok(Cpu::<f32>::new(graph, outputs, members))
+fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Box<DynEngine>> {
+    move |graph, outputs| Ok(Cpu::boxed(graph, outputs, members))
 }
 
 /// A small network, which sees bounds or not.
@@ -28,7 +28,7 @@ fn network(sizes: GraphSizes, bounds: bool) -> GraphPolicy {
     DualShape { sizes, width: 4, hidden: 6, critic: true, bounds }.policy().unwrap()
 }
 
-fn player(task: &GraphTask, seed: u64, bounds: bool) -> (GraphPolicy, Cpu<f32>) {
+fn player(task: &GraphTask, seed: u64, bounds: bool) -> (GraphPolicy, Box<DynEngine>) {
     let policy = network(task.sizes(), bounds);
     let mut engine = make(1)(&policy.graph, &policy.heads().outputs()).unwrap();
     engine.set_parameters(0, &policy.initial_parameters(seed)).unwrap();
@@ -41,11 +41,13 @@ fn draw(task: &GraphTask, seed: u64, instances: &[u32], sampled: bool, bounds: b
     let uniforms: Vec<f64> = (0..instances.len() * policy.horizon()).map(|_| stream.uniform()).collect();
     let how = if sampled { Draw::Sampled(&uniforms) } else { Draw::Greedy };
     let request = DrawRequest { lanes: instances.len(), instances, how, score: false };
-    policy.draw(&mut engine, &mut GraphScratch::default(), &make(1), task, request, &mut rollout).unwrap();
+    policy
+        .draw(engine.as_mut(), &mut GraphScratch::default(), &make(1), task, request, &mut rollout)
+        .unwrap();
     rollout
 }
 
-fn scored(policy: &GraphPolicy, engine: &mut Cpu<f32>, rollout: &Rollout) -> Vec<f32> {
+fn scored(policy: &GraphPolicy, engine: &mut DynEngine, rollout: &Rollout) -> Vec<f32> {
     engine.forward().unwrap();
     let lanes = rollout.shape.lanes();
     debug_assert_eq!(policy.horizon(), rollout.shape.horizon());
@@ -61,31 +63,33 @@ fn sampled_and_replayed_log_probabilities_have_the_same_bits_and_parts_are_those
         let uniforms = vec![0.4; 4 * policy.horizon()];
         let how = Draw::Sampled(&uniforms);
         let request = DrawRequest { lanes: 4, instances: &[0, 1, 2, 3], how, score: true };
-        policy.draw(&mut engine, &mut scratch, &make(1), &task, request, &mut rollout).unwrap();
+        policy.draw(engine.as_mut(), &mut scratch, &make(1), &task, request, &mut rollout).unwrap();
         assert!(!rollout.shape.is_uniform(), "shops of several sizes");
         // Where nobody keeps what is seen, steps with one way to go are not looked at, which changes nothing.
         let (request, mut blind) = (DrawRequest { score: false, ..request }, Rollout::default());
-        policy.draw(&mut engine, &mut GraphScratch::default(), &make(1), &task, request, &mut blind).unwrap();
+        policy
+            .draw(engine.as_mut(), &mut GraphScratch::default(), &make(1), &task, request, &mut blind)
+            .unwrap();
         assert_eq!((&blind.actions, &blind.log_prob), (&rollout.actions, &rollout.log_prob));
         assert!(rollout.log_prob.contains(&0.0), "some steps have one way to go");
-        assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
-        policy.load(&mut engine, &task, &rollout).unwrap();
-        assert_eq!(scored(&policy, &mut engine, &rollout), rollout.log_prob);
+        assert_eq!(scored(&policy, engine.as_mut(), &rollout), rollout.log_prob);
+        policy.load(engine.as_mut(), &task, &rollout).unwrap();
+        assert_eq!(scored(&policy, engine.as_mut(), &rollout), rollout.log_prob);
         rollout.reward = vec![0.0; 4];
         for lanes in [[vec![2]], [vec![3, 0]], [vec![0, 1, 2, 3]]] {
             let part = rollout.part(&lanes);
-            policy.load_part(&mut engine, &mut scratch, &task, &rollout, &lanes).unwrap();
-            assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "kept: {lanes:?}");
+            policy.load_part(engine.as_mut(), &mut scratch, &task, &rollout, &lanes).unwrap();
+            assert_eq!(scored(&policy, engine.as_mut(), &part), part.log_prob, "kept: {lanes:?}");
             // What was drawn in between is not taken for it.
             let mut other = GraphScratch::default();
-            policy.load_part(&mut engine, &mut other, &task, &rollout, &lanes).unwrap();
-            assert_eq!(scored(&policy, &mut engine, &part), part.log_prob, "played again: {lanes:?}");
+            policy.load_part(engine.as_mut(), &mut other, &task, &rollout, &lanes).unwrap();
+            assert_eq!(scored(&policy, engine.as_mut(), &part), part.log_prob, "played again: {lanes:?}");
         }
         // Nor are the same choices in other shops: there they are played, as far as they can be.
         let others = Rollout { instances: vec![1, 0, 3, 2], ..rollout.clone() };
         let all = [vec![0, 1, 2, 3]];
-        let loaded = policy.load_part(&mut engine, &mut scratch, &task, &others, &all);
-        assert!(loaded.is_err() || scored(&policy, &mut engine, &others) != rollout.log_prob);
+        let loaded = policy.load_part(engine.as_mut(), &mut scratch, &task, &others, &all);
+        assert!(loaded.is_err() || scored(&policy, engine.as_mut(), &others) != rollout.log_prob);
     }
 }
 
@@ -168,7 +172,7 @@ fn best_drawn(task: &GraphTask, policy: &GraphPolicy, parameters: &[f32], how: D
         engine.set_parameters(0, parameters).unwrap();
         let request = DrawRequest { lanes, instances: &vec![0; lanes], how, score: false };
         policy
-            .draw(&mut engine, &mut GraphScratch::default(), &make(1), task, request, &mut rollout)
+            .draw(engine.as_mut(), &mut GraphScratch::default(), &make(1), task, request, &mut rollout)
             .unwrap();
         rollout.outcome
     };

@@ -1,13 +1,13 @@
 //! Song's network: against its formula in plain loops, sampling against scoring, and what a graph network must not notice.
 
-use niwaki_nn::{Cpu, Engine, Graph, Span, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Span, Value};
 use niwaki_policies::{Draw, DrawRequest, GraphPolicy, GraphScratch, HgnnShape, Policy, Rollout};
 use niwaki_shop::generate::{Size, Task, generate};
 use niwaki_shop::{Alternative, Bounds, FlexibleShop, Instance, verify};
 use niwaki_stream::Key;
 use niwaki_tasks::GraphTask;
 
-type Players = (GraphPolicy, Cpu<f32>, GraphScratch<Cpu<f32>>);
+type Players = (GraphPolicy, Box<DynEngine>, GraphScratch);
 
 /// Three jobs and two machines, drawn.
 fn drawn(task: Task, count: u64) -> Vec<Instance> {
@@ -19,8 +19,8 @@ fn graph(instances: Vec<Instance>, order: usize) -> GraphTask {
     GraphTask::new(instances, bounds, 1, GraphTask::ORDERS[order].1).unwrap()
 }
 
-fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Cpu<f32>> {
-    move |graph, outputs| Ok(Cpu::<f32>::new(graph, outputs, members))
+fn make(members: usize) -> impl Fn(&Graph, &[Value]) -> niwaki_nn::Result<Box<DynEngine>> {
+    move |graph, outputs| Ok(Cpu::boxed(graph, outputs, members))
 }
 
 /// The network over a task, with weights from seeds.
@@ -53,18 +53,18 @@ fn draw(
     let how = if uniforms.is_empty() { Draw::Greedy } else { Draw::Sampled(uniforms) };
     let (request, mut rollout) = (DrawRequest { lanes, instances, how, score: true }, Rollout::default());
     let make = make(engine.members());
-    policy.draw(engine, scratch, &make, task, request, &mut rollout).unwrap();
+    policy.draw(engine.as_mut(), scratch, &make, task, request, &mut rollout).unwrap();
     rollout
 }
 
 /// Log-probabilities of given trajectories, packed.
 fn score((policy, engine, _): &mut Players, task: &GraphTask, rollout: &Rollout) -> Vec<f32> {
-    policy.load(engine, task, rollout).unwrap();
+    policy.load(engine.as_mut(), task, rollout).unwrap();
     engine.forward().unwrap();
-    scored(engine, rollout)
+    scored(engine.as_ref(), rollout)
 }
 
-fn scored(engine: &Cpu<f32>, rollout: &Rollout) -> Vec<f32> {
+fn scored(engine: &DynEngine, rollout: &Rollout) -> Vec<f32> {
     let shape = &rollout.shape;
     (0..shape.members())
         .flat_map(|member| shape.pack(member, 0..shape.lanes(), engine.output(member, 0)))
@@ -81,7 +81,7 @@ fn sampled_replayed_and_scored_log_probabilities_have_the_same_bits() {
             let instances = [0, 3, 1, 2, 0, 2];
             let built = draw(&mut two, &view, &instances, &uniforms(6, horizon, 0));
             two.1.forward().unwrap();
-            assert_eq!(scored(&two.1, &built), built.log_prob, "{} {order}: scored", task.name());
+            assert_eq!(scored(two.1.as_ref(), &built), built.log_prob, "{} {order}: scored", task.name());
             assert_eq!(score(&mut two, &view, &built), built.log_prob, "{} {order}: replayed", task.name());
             assert!(built.log_prob.iter().all(|log_prob| log_prob.is_finite() && *log_prob <= 0.0));
             for (lane, outcome) in built.outcome.iter().enumerate() {

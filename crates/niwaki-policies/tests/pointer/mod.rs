@@ -1,7 +1,7 @@
 //! The pointer transformer: against its formula in plain loops, sampling against scoring, and schedules against the
 //! independent checker.
 
-use niwaki_nn::{Cpu, Engine, Graph, Value, initialise};
+use niwaki_nn::{Cpu, DynEngine, Graph, Value, initialise};
 use niwaki_policies::{Draw, Observed, PointerPolicy, PointerShape, Rollout, Sampler};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, verify};
@@ -53,13 +53,13 @@ pub(crate) fn shape(task: &dyn Construction, group: usize) -> PointerShape {
 }
 
 /// The engine that scores, with weights from seeds, and a sampler of `rows` trajectories per instance.
-pub(crate) fn engines(policy: &PointerPolicy, rows: usize, members: usize) -> (Cpu<f32>, Sampler<Cpu<f32>>) {
-    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, members));
+pub(crate) fn engines(policy: &PointerPolicy, rows: usize, members: usize) -> (Box<DynEngine>, Sampler) {
+    let make = move |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, members));
     let mut score = make(&policy.graph, &policy.outputs()).unwrap();
     for member in 0..members {
         score.set_parameters(member, &initialise(policy.graph.layout(), member as u64)).unwrap();
     }
-    (score, Sampler::new(policy, rows, make).unwrap())
+    (score, Sampler::new(policy, rows, &make).unwrap())
 }
 
 fn uniforms(lanes: usize, horizon: usize, first: usize) -> Vec<f64> {
@@ -83,8 +83,8 @@ fn sampled_and_scored_log_probabilities_have_the_same_bits() {
         let drawn = uniforms(24, horizon, 0);
         let (mut built, mut observed) = (Rollout::default(), Observed::default());
         let how = Draw::Sampled(&drawn);
-        sampler.draw(&score, task.as_ref(), &instances, how, &mut built, &mut observed).unwrap();
-        policy.load_observed(&mut score, &built.actions, &observed).unwrap();
+        sampler.draw(score.as_ref(), task.as_ref(), &instances, how, &mut built, &mut observed).unwrap();
+        policy.load_observed(score.as_mut(), &built.actions, &observed).unwrap();
         score.forward().unwrap();
         let size = 12 * horizon;
         for member in 0..2 {
@@ -99,7 +99,7 @@ fn sampled_and_scored_log_probabilities_have_the_same_bits() {
         let (mut single, mut observed) = (Rollout::default(), Observed::default());
         let drawn = uniforms(1, horizon, 6);
         let how = Draw::Sampled(&drawn);
-        alone.draw(&first, task.as_ref(), &[3], how, &mut single, &mut observed).unwrap();
+        alone.draw(first.as_ref(), task.as_ref(), &[3], how, &mut single, &mut observed).unwrap();
         let lane = 6 * horizon..7 * horizon;
         assert_eq!(
             (&single.actions[..], &single.log_prob[..]),
@@ -130,7 +130,7 @@ fn every_schedule_passes_the_checker_and_has_the_outcome_it_says() {
         let drawn = uniforms(64, horizon, 0);
         for how in [Draw::Sampled(&drawn), Draw::Greedy] {
             let (mut built, mut observed) = (Rollout::default(), Observed::default());
-            sampler.draw(&score, task.as_ref(), &all, how, &mut built, &mut observed).unwrap();
+            sampler.draw(score.as_ref(), task.as_ref(), &all, how, &mut built, &mut observed).unwrap();
             let mut building = task.begin(&lanes).unwrap();
             for step in 0..horizon {
                 let choices: Vec<i32> = (0..64).map(|lane| built.actions[lane * horizon + step]).collect();
@@ -196,8 +196,10 @@ fn holds_to_its_formula(residual: bool) {
     let (mut score, mut sampler) = engines(&policy, 2, 1);
     let drawn = uniforms(2, 6, 0);
     let (mut built, mut observed) = (Rollout::default(), Observed::default());
-    sampler.draw(&score, task.as_ref(), &[2], Draw::Sampled(&drawn), &mut built, &mut observed).unwrap();
-    policy.load_observed(&mut score, &built.actions, &observed).unwrap();
+    sampler
+        .draw(score.as_ref(), task.as_ref(), &[2], Draw::Sampled(&drawn), &mut built, &mut observed)
+        .unwrap();
+    policy.load_observed(score.as_mut(), &built.actions, &observed).unwrap();
     score.forward().unwrap();
 
     let flat = score.parameters(0).unwrap();

@@ -5,40 +5,40 @@
 
 use super::{Cotangents, Environment, Loss, Player, RolloutRequest, Scores, first_rewards};
 use crate::Error;
-use niwaki_nn::{Checkpoint, Engine, Layout, Optimiser, Span};
+use niwaki_nn::{Checkpoint, DynEngine, Layout, Optimiser, Span};
 use niwaki_policies::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
 use niwaki_stream::Key;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// A population of neural policies on one engine.
-pub struct Neural<P: Policy, T, E: Engine<Scalar = f32>> {
+pub struct Neural<P: Policy, T> {
     policy: P,
     environment: T,
     seeds: Vec<u64>,
-    engine: E,
+    engine: Box<DynEngine>,
     /// The policies that the run began with, where a penalty asks for them.
-    reference: Option<E>,
-    scratch: P::Scratch<E>,
+    reference: Option<Box<DynEngine>>,
+    scratch: P::Scratch,
     /// Plays every held-out instance once, where there are several instances.
-    single: Option<Single<P, E>>,
+    single: Option<Single<P>>,
     /// The shape of what is loaded.
     shape: RolloutShape,
     /// What the last pass said of each member, where trajectories do not fill the program's rows: log-probabilities,
     /// entropies and values.
     packed: Vec<[Vec<f32>; 3]>,
     uniforms: Vec<f64>,
-    make: Box<MakeEngine<E>>,
+    make: Box<MakeEngine>,
 }
 
 /// The same policies over one trajectory per instance.
-struct Single<P: Policy, E: Engine<Scalar = f32>> {
+struct Single<P: Policy> {
     policy: P,
-    engine: E,
-    scratch: P::Scratch<E>,
+    engine: Box<DynEngine>,
+    scratch: P::Scratch,
 }
 
-impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'static> Neural<P, T, E> {
+impl<P: Policy, T: Environment<View = P::View>> Neural<P, T> {
     /// A population with parameters from its seeds; with `reference` the first policies are kept.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         environment: T,
         seeds: Vec<u64>,
         reference: bool,
-        make: Box<MakeEngine<E>>,
+        make: Box<MakeEngine>,
     ) -> Result<Self, Error> {
         let own = || make(policy.graph(), &policy.heads().outputs());
         let (mut engine, mut reference) = (own()?, reference.then(own).transpose()?);
@@ -93,7 +93,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         packed.clear();
         if !shape.is_uniform() || policy.item() == Item::Step {
             let heads = policy.heads();
-            let scores = |member| packed_scores(engine, heads, policy.item(), shape, member);
+            let scores = |member| packed_scores(engine.as_ref(), heads, policy.item(), shape, member);
             packed.extend((0..engine.members()).map(scores));
         }
     }
@@ -121,7 +121,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         self.engine.forward()?;
         let Self { policy, engine, shape, .. } = self;
         let (heads, lanes) = (policy.heads(), 0..shape.lanes());
-        let scores = |member| packed_scores(engine, heads, Item::Step, shape, member);
+        let scores = |member| packed_scores(engine.as_ref(), heads, Item::Step, shape, member);
         let scores: Vec<[Vec<f32>; 3]> = (0..engine.members()).map(scores).collect();
         let one = |(member, scores): (usize, &[Vec<f32>; 3])| {
             let mut wanted = scores.each_ref().map(|scores| vec![0.0; scores.len()]);
@@ -144,9 +144,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
     }
 }
 
-impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'static> Player
-    for Neural<P, T, E>
-{
+impl<P: Policy, T: Environment<View = P::View>> Player for Neural<P, T> {
     type Scalar = f32;
 
     fn members(&self) -> usize {
@@ -170,7 +168,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
             seeds.iter().flat_map(|&seed| environment.instances(seed, request, groups.clone())).collect();
         let how = if request.greedy { Draw::Greedy } else { Draw::Sampled(uniforms) };
         let drawn = DrawRequest { lanes, instances: &instances, how, score: request.scored };
-        policy.draw(engine, scratch, make, environment.view(), drawn, rollout)?;
+        policy.draw(engine.as_mut(), scratch, make, environment.view(), drawn, rollout)?;
         environment.fill_rewards(rollout);
         self.shape.clone_from(&rollout.shape);
         Ok(())
@@ -190,9 +188,9 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
         let count = held_out.len();
         let instances: Vec<u32> = seeds.iter().flat_map(|_| held_out.clone()).collect();
         let Single { policy, engine: alone, scratch } = single;
-        alone.copy_parameters(engine)?;
+        alone.copy_parameters(engine.as_ref())?;
         let drawn = DrawRequest { lanes: count, instances: &instances, how: Draw::Greedy, score: false };
-        policy.draw(alone, scratch, make, environment.view(), drawn, rollout)?;
+        policy.draw(alone.as_mut(), scratch, make, environment.view(), drawn, rollout)?;
         environment.fill_rewards(rollout);
         let mean = |member: usize| rollout.reward_of(member).iter().sum::<f64>() / count as f64;
         Ok((0..seeds.len()).map(mean).collect())
@@ -213,14 +211,14 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
     }
 
     fn load(&mut self, rollout: &Rollout) -> Result<(), Error> {
-        self.policy.load(&mut self.engine, self.environment.view(), rollout)?;
+        self.policy.load(self.engine.as_mut(), self.environment.view(), rollout)?;
         self.shape.clone_from(&rollout.shape);
         Ok(())
     }
 
     fn load_part(&mut self, rollout: &Rollout, lanes: &[Vec<usize>]) -> Result<(), Error> {
         let Self { policy, environment, engine, scratch, .. } = self;
-        policy.load_part(engine, scratch, environment.view(), rollout, lanes)?;
+        policy.load_part(engine.as_mut(), scratch, environment.view(), rollout, lanes)?;
         self.shape = rollout.shape.part(lanes);
         Ok(())
     }
@@ -259,7 +257,7 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
     fn reference(&mut self, rollout: &Rollout) -> Result<Vec<f32>, Error> {
         let Self { policy, environment, reference, .. } = self;
         let Some(reference) = reference else { return Err(Error::Mixed) };
-        policy.load(reference, environment.view(), rollout)?;
+        policy.load(reference.as_mut(), environment.view(), rollout)?;
         reference.forward()?;
         let steps = |member: usize| {
             let rows = reference.output(member, 0);
@@ -274,12 +272,12 @@ impl<P: Policy, T: Environment<View = P::View>, E: Engine<Scalar = f32> + 'stati
 
     fn exact_returns(&mut self) -> Result<Option<Vec<f64>>, Error> {
         let Self { policy, environment, engine, scratch, make, .. } = self;
-        Ok(policy.exact_returns(engine, scratch, make, environment.view())?)
+        Ok(policy.exact_returns(engine.as_ref(), scratch, make, environment.view())?)
     }
 
     fn tables(&mut self) -> Result<Option<Vec<Vec<f64>>>, Error> {
         let Self { policy, engine, scratch, make, .. } = self;
-        Ok(policy.tables(engine, scratch, make)?)
+        Ok(policy.tables(engine.as_ref(), scratch, make)?)
     }
 
     fn layout(&self) -> &Layout {
@@ -307,8 +305,8 @@ fn steps_of(item: Item, shape: &RolloutShape, member: usize, rows: &[f32]) -> Ve
 }
 
 /// Log-probabilities, entropies and values of a member's steps.
-fn packed_scores<E: Engine<Scalar = f32>>(
-    engine: &E,
+fn packed_scores(
+    engine: &DynEngine,
     heads: Heads,
     item: Item,
     shape: &RolloutShape,

@@ -9,10 +9,8 @@ use crate::cohort::Device;
 use crate::policy::graph_policy;
 use crate::spec::{AdvantageKind, PolicyKind, Spec};
 use niwaki_files::Digest;
-#[cfg(feature = "cuda")]
-use niwaki_nn::cuda::{Cuda, Options};
-use niwaki_nn::{Cpu, Engine, Graph, Value};
-use niwaki_policies::{Decoded, Decoding, Dispatcher, GraphPolicy, MakeEngine, Policy};
+use niwaki_nn::{Graph, Value};
+use niwaki_policies::{Decoded, Decoding, Dispatcher, GraphPolicy, Policy};
 use niwaki_shop::construct::JobOrder;
 use niwaki_shop::generate::Task;
 use niwaki_shop::{Bounds, FlexibleShop, Instance, Optimum};
@@ -25,7 +23,6 @@ const MOST_ARCS: usize = 1 << 18;
 
 /// Operations by which room grows on a GPU, where an engine takes longer to make than a shop to schedule: shops of about the same size
 /// have the same room.
-#[cfg(feature = "cuda")]
 const ROOM: usize = 64;
 
 /// A graph network as its run's last checkpoint has it.
@@ -156,33 +153,7 @@ impl TrainedGraph {
     /// Goes to work on a device.
     #[must_use]
     pub fn on(self, device: Device) -> GraphScheduler {
-        let kept = match device {
-            Device::Cpu => Kept::Cpu(None),
-            #[cfg(feature = "cuda")]
-            Device::Cuda(options) => Kept::Cuda(Box::new(options), None),
-        };
-        GraphScheduler { trained: self, kept }
-    }
-
-    /// What schedules a shop: what is kept where that takes it, or a new one with operations for any shop up to a multiple of `step`.
-    fn dispatcher<'a, E: Engine<Scalar = f32> + Send>(
-        &self,
-        kept: &'a mut Option<Dispatcher<E>>,
-        make: &MakeEngine<E>,
-        shop: GraphSizes,
-        step: usize,
-        how: Decoding,
-    ) -> Result<&'a mut Dispatcher<E>, Error> {
-        let sizes = GraphSizes { operations: shop.operations.next_multiple_of(step), ..shop };
-        // What was kept goes when its successor is there, so that the device stays open.
-        let made = match kept.take() {
-            Some(kept) if kept.sizes() == sizes => kept,
-            _before => {
-                let policy = graph_policy(&self.spec, sizes, critic(&self.spec))?;
-                Dispatcher::new(policy, &self.parameters, 1 + how.samples, make)?
-            }
-        };
-        Ok(kept.insert(made))
+        GraphScheduler { trained: self, device, kept: None }
     }
 }
 
@@ -190,14 +161,9 @@ impl TrainedGraph {
 pub struct GraphScheduler {
     /// The network.
     pub trained: TrainedGraph,
-    kept: Kept,
-}
-
-/// What is ready, with where it is.
-enum Kept {
-    Cpu(Option<Dispatcher<Cpu<f32>>>),
-    #[cfg(feature = "cuda")]
-    Cuda(Box<Options>, Option<Dispatcher<Cuda>>),
+    device: Device,
+    /// What is ready on the device.
+    kept: Option<Dispatcher>,
 }
 
 impl GraphScheduler {
@@ -212,23 +178,29 @@ impl GraphScheduler {
         how: Decoding,
         tick: &mut (dyn FnMut(usize) + Send),
     ) -> Result<(Optimum, Decoded), Error> {
-        let Self { trained, kept } = self;
         // The policy never sees the bounds.
         let bounds = vec![Bounds { lower: 0, upper: 0 }];
-        let task = GraphTask::new(vec![instance.clone()], bounds, 1, trained.order)?;
-        let decoded = match kept {
-            Kept::Cpu(kept) => {
-                let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
-                trained.dispatcher(kept, &make, task.sizes(), 1, how)?.dispatch(&task, how, tick)?
-            }
-            #[cfg(feature = "cuda")]
-            Kept::Cuda(options, kept) => {
-                let options = options.clone();
-                let make = move |graph: &Graph, outputs: &[Value]| Cuda::new(graph, outputs, 1, &options);
-                trained.dispatcher(kept, &make, task.sizes(), ROOM, how)?.dispatch(&task, how, tick)?
+        let task = GraphTask::new(vec![instance.clone()], bounds, 1, self.trained.order)?;
+        let decoded = self.dispatcher(task.sizes(), how)?.dispatch(&task, how, tick)?;
+        Ok((checked(instance, &decoded, how.seed)?, decoded))
+    }
+
+    /// What schedules a shop: what is kept where that takes it, or a new one with room for some operations more.
+    fn dispatcher(&mut self, shop: GraphSizes, how: Decoding) -> Result<&mut Dispatcher, Error> {
+        let Self { trained, device, kept } = self;
+        let step = if matches!(device, Device::Cpu) { 1 } else { ROOM };
+        let sizes = GraphSizes { operations: shop.operations.next_multiple_of(step), ..shop };
+        // What was kept goes when its successor is there, so that the device stays open.
+        let made = match kept.take() {
+            Some(kept) if kept.sizes() == sizes => kept,
+            _before => {
+                let policy = graph_policy(&trained.spec, sizes, critic(&trained.spec))?;
+                let device = device.clone();
+                let make = move |graph: &Graph, outputs: &[Value]| device.engine(graph, outputs, 1);
+                Dispatcher::new(policy, &trained.parameters, 1 + how.samples, &make)?
             }
         };
-        Ok((checked(instance, &decoded, how.seed)?, decoded))
+        Ok(kept.insert(made))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::policy::{PolicyKind, token_policy};
 use crate::run::SPEC;
 use crate::spec::Spec;
 use niwaki_exact::Process;
-use niwaki_nn::{Cpu, Engine, Layout, log_softmax};
+use niwaki_nn::{Cpu, Layout, log_softmax};
 use niwaki_policies::TokenPolicy;
 use niwaki_tasks::Sequence;
 use std::sync::Arc;
@@ -132,11 +132,11 @@ impl TrainedSequences {
         }
         match &self.weights {
             Weights::Network(policy, parameters) => {
-                let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
+                let mut engine = Cpu::boxed(&policy.graph, &policy.outputs(), 1);
                 engine.set_parameters(0, parameters)?;
                 engine.set_items(tokens.len() / horizon)?;
                 let read = if policy.open.is_some() { &open[..] } else { &[] };
-                policy.load_actions(&mut engine, tokens, read)?;
+                policy.load_actions(engine.as_mut(), tokens, read)?;
                 engine.forward()?;
                 Ok(engine.output(0, 0).iter().map(|&value| f64::from(value)).collect())
             }

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::policy::pointer_shape;
 use crate::run::SPEC;
 use crate::spec::{GlimpseKind, PolicyKind, Spec, TaskKind};
-use niwaki_nn::{Cpu, Engine, Graph, Layout, Value};
+use niwaki_nn::{Cpu, Graph, Layout, Value};
 use niwaki_policies::{Decoded, Decoding, Observed, PointerShape, decode};
 use niwaki_shop::generate::Size;
 use niwaki_shop::{Bounds, Instance, Optimum};
@@ -119,10 +119,10 @@ impl Trained {
     ) -> Result<Decoded, Error> {
         let task = self.task(instance)?;
         let policy = pointer_shape(&self.spec, task.as_ref(), 1).policy()?;
-        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 1));
+        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 1));
         let mut engine = make(&policy.graph, &policy.outputs())?;
         engine.set_parameters(0, &self.parameters)?;
-        Ok(decode(&policy, &engine, task.as_ref(), 0, how, make, tick)?)
+        Ok(decode(&policy, engine.as_ref(), task.as_ref(), 0, how, &make, tick)?)
     }
 
     /// [`Trained::decode`], with the checker's word for what it found, and the bound that the exact search finds at once.
@@ -150,9 +150,9 @@ impl Trained {
         let shape = pointer_shape(&self.spec, task.as_ref(), choices.len() / task.horizon().max(1));
         let (observed, outcome) = Observed::replay(task.as_ref(), &[0], shape.group, choices)?;
         let policy = shape.policy()?;
-        let mut engine = Cpu::<f32>::new(&policy.graph, &policy.outputs(), 1);
+        let mut engine = Cpu::boxed(&policy.graph, &policy.outputs(), 1);
         engine.set_parameters(0, &self.parameters)?;
-        policy.load_observed(&mut engine, choices, &observed)?;
+        policy.load_observed(engine.as_mut(), choices, &observed)?;
         engine.forward()?;
         Ok(Scored { shape, observed, log_prob: engine.output(0, 0).to_vec(), outcome })
     }

@@ -2,7 +2,7 @@
 
 use super::{curve, curves, with};
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
-use niwaki_nn::{Cpu, Engine, Graph, Index, Init, Optimiser, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Index, Init, Optimiser, Value};
 use niwaki_policies::{Draw, DrawRequest, Error as PolicyError, Heads, Item, MakeEngine, Policy, Rollout};
 use niwaki_tasks::Sequence;
 use niwaki_train::player::{
@@ -341,7 +341,7 @@ impl Markov {
 
 impl Policy for Markov {
     type View = dyn Sequence;
-    type Scratch<E: Engine<Scalar = f32>> = ();
+    type Scratch = ();
 
     fn graph(&self) -> &Graph {
         &self.graph
@@ -360,11 +360,11 @@ impl Policy for Markov {
     }
 
     /// Draws from the parameters themselves, as the program's formula says.
-    fn draw<E: Engine<Scalar = f32>>(
+    fn draw(
         &self,
-        engine: &mut E,
+        engine: &mut DynEngine,
         (): &mut (),
-        _make: &MakeEngine<E>,
+        _make: &MakeEngine,
         task: &Self::View,
         request: DrawRequest<'_>,
         rollout: &mut Rollout,
@@ -393,12 +393,7 @@ impl Policy for Markov {
         self.load(engine, task, rollout)
     }
 
-    fn load<E: Engine<Scalar = f32>>(
-        &self,
-        engine: &mut E,
-        _task: &Self::View,
-        rollout: &Rollout,
-    ) -> Result<(), PolicyError> {
+    fn load(&self, engine: &mut DynEngine, _task: &Self::View, rollout: &Rollout) -> Result<(), PolicyError> {
         let members = 0..rollout.shape.members();
         let most = members.clone().map(|member| rollout.shape.member(member).len()).max().unwrap_or(0);
         let items = if self.item == Item::Step { most } else { rollout.shape.lanes() };
@@ -436,7 +431,7 @@ fn items_that_are_steps_train_like_items_that_are_trajectories() {
                 stops("bag", false, &[&settings[..], more, &[seed, &correction]].concat())
             })
             .to_vec();
-        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, 2));
+        let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 2));
         let environment = TokenEnvironment(Arc::new(Stops { padded: false }));
         let player = Neural::new(Markov::new(item), environment, vec![1, 2], true, Box::new(make)).unwrap();
         let mut trainer = Trainer::new(player, recipes).unwrap();

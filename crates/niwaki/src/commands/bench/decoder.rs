@@ -4,7 +4,7 @@ use crate::device::{DeviceArgs, Place};
 use crate::terminal::say_format;
 use anyhow::{Result, ensure};
 use niwaki_lm::{Model, RecordPolicy, RecordScratch};
-use niwaki_nn::{Cpu, Engine, Graph, Optimiser, Span, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Optimiser, Span, Value};
 use niwaki_policies::{Draw, DrawRequest, MakeEngine, Policy, Rollout};
 use niwaki_stream::Key;
 use niwaki_tasks::Record;
@@ -47,16 +47,20 @@ impl Args {
             Place::Cpu => {
                 self.device.choose()?;
                 self.measure(began, &policy, &record, &move |graph: &Graph, outputs: &[Value]| {
-                    Ok(Cpu::<f32>::new(graph, outputs, members))
+                    Ok(Cpu::boxed(graph, outputs, members))
                 })?;
             }
             #[cfg(feature = "cuda")]
             Place::Cuda => {
                 let options = self.device.options();
                 let make = move |graph: &Graph, outputs: &[Value]| {
-                    niwaki_nn::cuda::Cuda::new(graph, outputs, members, &options)
+                    let engine = niwaki_nn::cuda::Cuda::new(graph, outputs, members, &options)?;
+                    Ok(Box::new(engine) as Box<DynEngine>)
                 };
-                let mut engine = self.measure(began, &policy, &record, &make)?;
+                let engine: Box<dyn std::any::Any> = self.measure(began, &policy, &record, &make)?;
+                let Ok(mut engine) = engine.downcast::<niwaki_nn::cuda::Cuda>() else {
+                    anyhow::bail!("a GPU's engine was asked for");
+                };
                 engine.profile()?;
                 super::device::show_launches("a step, forward and backward", engine.profile()?);
                 let (free, total) = engine.device_memory()?;
@@ -71,13 +75,13 @@ impl Args {
     }
 
     /// Times draws, which enumerate every prefix, and update steps; gives back the engine that stepped.
-    fn measure<E: Engine<Scalar = f32>>(
+    fn measure(
         &self,
         began: Instant,
         policy: &RecordPolicy,
         record: &Record,
-        make: &MakeEngine<E>,
-    ) -> Result<E> {
+        make: &MakeEngine,
+    ) -> Result<Box<DynEngine>> {
         let (task, slots) = (record.task(Some("two-branch"))?, policy.horizon());
         let mut engine = make(policy.graph(), &policy.heads().outputs())?;
         for member in 0..self.members {
@@ -88,7 +92,7 @@ impl Args {
         let (mut scratch, mut rollout) = (RecordScratch::default(), Rollout::default());
         let request =
             DrawRequest { lanes: self.records, instances: &[], how: Draw::Sampled(&uniforms), score: true };
-        let mut draw = |engine: &mut E| -> Result<f64> {
+        let mut draw = |engine: &mut DynEngine| -> Result<f64> {
             let clock = Instant::now();
             policy.draw(engine, &mut scratch, make, &task, request, &mut rollout)?;
             Ok(1e3 * clock.elapsed().as_secs_f64())
@@ -103,14 +107,14 @@ impl Args {
         };
         let adam = Optimiser::adam().clipped(1.0);
         let rates = vec![1e-7; self.members];
-        let update = |engine: &mut E| -> Result<()> {
+        let update = |engine: &mut DynEngine| -> Result<()> {
             engine.pull_back(&surrogate)?;
             engine.step(&adam, &rates)?;
             Ok(())
         };
         // Milliseconds of a step in a run of steps, all of which are over at its end; of a step that is waited for, its forward pass,
         // and an optimiser's step alone.
-        let steps = |engine: &mut E| -> Result<[f64; 4]> {
+        let steps = |engine: &mut DynEngine| -> Result<[f64; 4]> {
             let run = Instant::now();
             for _ in 0..RUN {
                 update(engine)?;
@@ -128,14 +132,14 @@ impl Args {
             let times = [run, alone, ended.duration_since(clock), again.elapsed()];
             Ok(times.map(|took| 1e3 * took.as_secs_f64()))
         };
-        draw(&mut engine)?;
-        update(&mut engine)?;
+        draw(engine.as_mut())?;
+        update(engine.as_mut())?;
         engine.synchronize()?;
         say_format!("first step {:.2} s after the start", began.elapsed().as_secs_f64());
         let mut times = [const { Vec::new() }; 5];
         for repeat in 0..self.steps + 2 {
-            let drawn = draw(&mut engine)?;
-            let [run, alone, forward, optimiser] = steps(&mut engine)?;
+            let drawn = draw(engine.as_mut())?;
+            let [run, alone, forward, optimiser] = steps(engine.as_mut())?;
             if repeat >= 2 {
                 let all = [drawn, run, alone, forward, optimiser];
                 times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));

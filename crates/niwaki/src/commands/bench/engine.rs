@@ -6,7 +6,7 @@ use crate::device::{DeviceArgs, Place};
 use crate::terminal::{self, say_format};
 use anyhow::{Result, bail};
 use niwaki_nn::limits::{Limits, measure_limits, product_operations, wall};
-use niwaki_nn::{Cpu, Engine, Optimiser, Span, initialise};
+use niwaki_nn::{Cpu, DynEngine, Optimiser, Span, initialise};
 use niwaki_policies::{CausalShape, Extras, TokenPolicy};
 use niwaki_stream::Key;
 use niwaki_train::spec::{MEMORY, block_parameters, bytes_in_words, times};
@@ -61,7 +61,7 @@ impl Args {
         self.device.choose()?;
         match self.device.device {
             Place::Cpu => {
-                let engine = Cpu::new(&policy.graph, &[policy.log_prob], self.members);
+                let engine = Cpu::boxed(&policy.graph, &[policy.log_prob], self.members);
                 self.measure(&policy, engine, |_, _| Ok(vec![]))
             }
             Place::Cuda => self.measure_cuda(&policy),
@@ -97,7 +97,9 @@ impl Args {
         use niwaki_nn::cuda::Cuda;
         let options = self.device.options();
         let engine = Cuda::new(&policy.graph, &[policy.log_prob], self.members, &options)?;
-        self.measure(policy, engine, |engine, rate| {
+        self.measure(policy, Box::new(engine), |engine, rate| {
+            let engine: &dyn std::any::Any = engine;
+            let Some(engine) = engine.downcast_ref::<Cuda>() else { bail!("a GPU's engine was asked for") };
             let limits = engine.limits()?;
             let (free, total) = engine.device_memory()?;
             let mut lines = vec![
@@ -117,26 +119,26 @@ impl Args {
     }
 
     /// `about` says what is to be known of the engine's device, given the operations per second that were reached.
-    fn measure<E: Engine<Scalar = f32>>(
+    fn measure(
         &self,
         policy: &TokenPolicy,
-        mut engine: E,
-        about: impl Fn(&E, f64) -> Result<Vec<String>>,
+        mut engine: Box<DynEngine>,
+        about: impl Fn(&DynEngine, f64) -> Result<Vec<String>>,
     ) -> Result<ExitCode> {
-        self.load(policy, &mut engine)?;
+        self.load(policy, engine.as_mut())?;
         let mut peers = if self.peers { self.start_peers()? } else { Vec::new() };
         let (mut ours, mut theirs) = (Times::default(), Vec::new());
         theirs.resize_with(peers.len(), Times::default);
         let mut limits = Vec::new();
         let bar = terminal::progress(self.repeats as u64, "steps");
         for _ in 0..2 {
-            self.step(&mut engine)?;
+            self.step(engine.as_mut())?;
         }
         // The yardsticks below need more memory than the engine.
         let peak = peak_memory();
         for _ in 0..self.repeats {
             limits.extend((self.device.device == Place::Cpu).then(|| measure_limits(clock())));
-            ours.push(self.step(&mut engine)?);
+            ours.push(self.step(engine.as_mut())?);
             for ((_, processes), times) in peers.iter_mut().zip(&mut theirs) {
                 times.push(step_together(processes)?);
             }
@@ -144,7 +146,7 @@ impl Args {
         }
         bar.finish_and_clear();
         self.print(policy, &ours, &limits, peak);
-        for line in about(&engine, self.work(policy) / median(&ours.wall))? {
+        for line in about(engine.as_ref(), self.work(policy) / median(&ours.wall))? {
             say_format!("{line}");
         }
         for ((name, processes), times) in peers.iter_mut().zip(&theirs) {
@@ -171,7 +173,7 @@ impl Args {
     }
 
     /// Noise in every input and PyTorch's initial weights.
-    fn load<E: Engine<Scalar = f32>>(&self, policy: &TokenPolicy, engine: &mut E) -> Result<()> {
+    fn load(&self, policy: &TokenPolicy, engine: &mut DynEngine) -> Result<()> {
         engine.set_items(self.lanes)?;
         let mut stream = Key::new(1, "bench").open();
         let count = self.members * self.lanes * self.horizon;
@@ -184,7 +186,7 @@ impl Args {
     }
 
     /// One update of every member: wall and processor seconds.
-    fn step<E: Engine<Scalar = f32>>(&self, engine: &mut E) -> Result<[f64; 2]> {
+    fn step(&self, engine: &mut DynEngine) -> Result<[f64; 2]> {
         let (horizon, count) = (self.horizon, (self.lanes * self.horizon) as f32);
         let surrogate = |span: Span, _seen: &[&[f32]], cotangents: &mut [&mut [f32]]| {
             for (lane, cotangent) in span.items.zip(cotangents[0].chunks_exact_mut(horizon)) {

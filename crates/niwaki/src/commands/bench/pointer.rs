@@ -134,7 +134,7 @@ fn compare_on(
     const MEMBERS: usize = 3;
     let (policy, horizon) = (policy(task.as_ref(), residual)?, task.horizon());
     let mut device = Cuda::new(&policy.graph, &policy.outputs(), MEMBERS, options)?;
-    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::<f32>::new(graph, outputs, MEMBERS));
+    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, MEMBERS));
     let mut host = make(&policy.graph, &policy.outputs())?;
     for member in 0..MEMBERS {
         let weights = initialise(policy.graph.layout(), member as u64);
@@ -143,7 +143,7 @@ fn compare_on(
     }
     let instances: Vec<u32> = (0..48).collect();
     let drawn = uniforms(instances.len() * GROUP, horizon);
-    let mut sampler = Sampler::new(&policy, GROUP, make)?;
+    let mut sampler = Sampler::new(&policy, GROUP, &make)?;
     let mut different = 0.0_f64;
     for how in [Draw::Sampled(&drawn), Draw::Greedy] {
         let (mut here, mut there) = (Rollout::default(), Rollout::default());
@@ -151,7 +151,7 @@ fn compare_on(
             policy.construct(&mut device, task.as_ref(), &instances, how, &mut there)?,
             "nothing was built"
         );
-        sampler.draw(&host, task.as_ref(), &instances, how, &mut here, &mut Observed::default())?;
+        sampler.draw(host.as_ref(), task.as_ref(), &instances, how, &mut here, &mut Observed::default())?;
         let lanes = here.actions.chunks_exact(horizon).zip(there.actions.chunks_exact(horizon));
         let share = lanes.clone().filter(|(here, there)| here != there).count() as f64 / lanes.len() as f64;
         different = different.max(share);
