@@ -86,7 +86,7 @@ class _Policy:
         code = importlib.import_module(f"niwaki._export.{self.kind}")
         weights = {name: torch.from_numpy(value) for name, value in self.tensors.items()}
         make = getattr(code, self.kind.capitalize())
-        names = {"pointer": ("heads", "residual"), "causal": ("heads",)}.get(self.kind, ())
+        names = {"pointer": ("heads", "residual", "bound"), "causal": ("heads",)}.get(self.kind, ())
         return make(weights, *(self._sizes()[name] for name in names))
 
 
@@ -96,8 +96,7 @@ class ShopPolicy(_Policy):
     kind = "pointer"
 
     def _sizes(self) -> dict[str, Any]:
-        heads, residual = self._native.sizes()
-        return {"heads": heads, "residual": residual}
+        return dict(zip(("heads", "residual", "bound"), self._native.sizes(), strict=True))
 
     def schedule(
         self,

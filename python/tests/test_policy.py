@@ -15,7 +15,7 @@ SPECS = {
     "pointer": '[task]\nkind = "flow-shop"\njobs = 6\nmachines = 3\ndeadline = 1.05\ntraining = 8\nvalidation = 4\n'
     '[policy]\nkind = "pointer"\nblocks = 1\nwidth = 16\nheads = 2\n[rollout]\nlanes = 16\ngroup = 4\n[advantage]\nkind = "group"\n',
     "residual": '[task]\nkind = "job-shop"\njobs = 3\nmachines = 2\norder = "list"\ndeadline = 1.05\ntraining = 8\nvalidation = 4\n'
-    '[policy]\nkind = "pointer"\nblocks = 1\nwidth = 16\nheads = 2\nglimpse = "residual"\n[rollout]\nlanes = 16\ngroup = 4\n'
+    '[policy]\nkind = "pointer"\nblocks = 1\nwidth = 16\nheads = 2\nglimpse = "residual"\nbound = 0\n[rollout]\nlanes = 16\ngroup = 4\n'
     '[advantage]\nkind = "group"\n',
     "causal": '[task]\nhorizon = 5\n[policy]\nkind = "causal"\nblocks = 2\nwidth = 16\nheads = 2\n[rollout]\nlanes = 32\n',
     "bag": '[task]\nkind = "choice"\nhorizon = 5\nterminal = "chosen"\n[policy]\nkind = "bag"\nwidth = 8\n[rollout]\nlanes = 32\n'

@@ -115,9 +115,9 @@ impl ShopPolicy {
         Ok(fields)
     }
 
-    /// Heads of attention, and whether the query is added to its glimpse.
-    fn sizes(&self) -> (usize, bool) {
-        self.inner.glimpse()
+    /// Heads of attention, whether the query is added to its glimpse, and the bound on the logits.
+    fn sizes(&self) -> (usize, bool, f64) {
+        self.inner.decoder()
     }
 }
 

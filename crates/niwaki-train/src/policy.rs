@@ -142,6 +142,7 @@ pub(crate) fn pointer_shape(spec: &Spec, task: &dyn Construction, group: usize) 
         blocks: spec.policy.blocks,
         hidden: spec.hidden(),
         residual: spec.policy.glimpse == Some(GlimpseKind::Residual),
+        bound: spec.bound(),
     }
 }
 

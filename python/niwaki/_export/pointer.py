@@ -11,9 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-BOUND = 10.0
-"""Of the logits."""
-
 
 class Pointer(nn.Module):
     """Log-probabilities of the next choice at every step of some constructions of each instance.
@@ -21,9 +18,9 @@ class Pointer(nn.Module):
     Parameters are named as their run saved them, with dots written as underscores; a weight is `[in, out]`.
     """
 
-    def __init__(self, weights: dict[str, Tensor], heads: int, residual: bool) -> None:
+    def __init__(self, weights: dict[str, Tensor], heads: int, residual: bool, bound: float) -> None:
         super().__init__()
-        self.heads, self.residual = heads, residual
+        self.heads, self.residual, self.bound = heads, residual, bound
         self.blocks = sum(name.endswith("attention.in.weight") for name in weights)
         for name, value in weights.items():
             self.register_parameter(name.replace(".", "_"), nn.Parameter(value.clone()))
@@ -68,7 +65,8 @@ class Pointer(nn.Module):
         if self.residual:
             glimpse = glimpse + query
         key = embedded @ self.weight("pointer.weight") @ self.weight("glimpse.out.weight").T
-        logits = BOUND * torch.tanh(glimpse @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]))
+        scores = glimpse @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        logits = self.bound * torch.tanh(scores) if self.bound else scores
         return logits.masked_fill(~open, -math.inf).log_softmax(-1)
 
     def glimpse(self, query: Tensor, mixed: Tensor, open: Tensor) -> Tensor:
@@ -85,4 +83,4 @@ def load(folder: str | Path) -> Pointer:
     sizes = json.loads((Path(folder) / "policy.json").read_text())
     with np.load(Path(folder) / "weights.npz") as weights:
         tensors = {name: torch.from_numpy(weights[name]) for name in weights.files}
-    return Pointer(tensors, sizes["heads"], sizes["residual"])
+    return Pointer(tensors, sizes["heads"], sizes["residual"], sizes["bound"])

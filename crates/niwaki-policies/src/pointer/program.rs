@@ -4,7 +4,8 @@
 //! The encoder reads the candidates' features: pre-norm blocks in which every candidate sees all others. The decoder's
 //! query for a step is `W_mean · mean embedding + W_last · last choice's embedding + W_context · context + b` (no last
 //! choice counts as zero); a glimpse attends from it to the candidates still open; the glimpse, or the sum of glimpse and
-//! query, scores them, and `clip · tanh(score / √width)` are the logits. What does not depend on the step is computed once per instance:
+//! query, scores them, and `bound · tanh(score / √width)` are the logits, or `score / √width` where there is no bound.
+//! What does not depend on the step is computed once per instance:
 //! `W_last` of every candidate, keys and values, and the product of the pointer's keys with the glimpse's output matrix
 //! (`(W_out g) · k = g · (W_outᵀ k)`, so no step multiplies by that matrix).
 //! Scoring runs encoder and decoder for all steps at once; sampling runs the encoder, then the decoder for one step of
@@ -21,11 +22,8 @@ use niwaki_nn::{
 use niwaki_tasks::{Construction, Outcome};
 use rayon::prelude::*;
 
-/// Bound on the logits.
-const CLIP: f64 = 10.0;
-
 /// The sizes of a pointer transformer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PointerShape {
     /// Candidates of an instance.
     pub candidates: usize,
@@ -47,6 +45,8 @@ pub struct PointerShape {
     pub hidden: usize,
     /// Whether the query is added to its glimpse before that scores the candidates.
     pub residual: bool,
+    /// Bound on the logits; none where it is zero.
+    pub bound: f64,
 }
 
 /// What the decoder reads of an instance.
@@ -213,8 +213,8 @@ impl PointerShape {
         let bias = graph.param("context.bias", &[width], Init::Linear { fan_in: self.context })?;
         let query = graph.linear_onto(known, steps.context, weight, Some(bias))?;
         let Encoded { glimpse, key, .. } = encoded;
-        let residual = self.residual;
-        let point = Point { query, glimpse, key, heads, residual, bound: CLIP, open: steps.open };
+        let Self { residual, bound, .. } = self;
+        let point = Point { query, glimpse, key, heads, residual, bound, open: steps.open };
         let logits = graph.point(point)?;
         Ok((steps, Reading { point, weight, bias }, logits))
     }
@@ -323,6 +323,7 @@ mod tests {
             blocks: 2,
             hidden: 128,
             residual: false,
+            bound: 10.0,
         };
         let policy = shape.policy().unwrap();
         assert_eq!(policy.graph.layout().parameters(), 92_608);

@@ -49,6 +49,7 @@ pub(crate) fn shape(task: &dyn Construction, group: usize) -> PointerShape {
         blocks: 2,
         hidden: 24,
         residual: false,
+        bound: 10.0,
     }
 }
 
@@ -76,7 +77,9 @@ fn sampled_and_scored_log_probabilities_have_the_same_bits() {
     for (place, (shop, jobs, machines, reading)) in readings().into_iter().enumerate() {
         let task = read(shop, jobs, machines, reading);
         let horizon = task.horizon();
-        let policy = PointerShape { residual: place % 2 == 1, ..shape(task.as_ref(), 4) }.policy().unwrap();
+        let bound = if place % 3 == 1 { 0.0 } else { 10.0 };
+        let shape = PointerShape { residual: place % 2 == 1, bound, ..shape(task.as_ref(), 4) };
+        let policy = shape.policy().unwrap();
         let (mut score, mut sampler) = engines(&policy, 4, 2);
         // Two members with three instances each, four trajectories per instance.
         let instances = [0, 3, 1, 7, 0, 2];
@@ -184,14 +187,14 @@ fn gelu(z: f64) -> f64 {
 
 #[test]
 fn the_network_is_its_formula() {
-    for residual in [false, true] {
-        holds_to_its_formula(residual);
+    for (residual, bound) in [(false, 10.0), (true, 10.0), (false, 0.0), (true, 2.0)] {
+        holds_to_its_formula(residual, bound);
     }
 }
 
-fn holds_to_its_formula(residual: bool) {
+fn holds_to_its_formula(residual: bool, bound: f64) {
     let task = task(Shop::Flow, 6, 3);
-    let shape = PointerShape { residual, ..shape(task.as_ref(), 2) };
+    let shape = PointerShape { residual, bound, ..shape(task.as_ref(), 2) };
     let policy = shape.policy().unwrap();
     let (mut score, mut sampler) = engines(&policy, 2, 1);
     let drawn = uniforms(2, 6, 0);
@@ -263,7 +266,8 @@ fn holds_to_its_formula(residual: bool) {
         let pointed = times(&seen, &weight("glimpse.out.weight"), None);
         let logit = |job: usize| {
             let score: f64 = pointed.iter().zip(&pointer[job]).map(|(a, b)| a * b).sum();
-            10.0 * (score / (width as f64).sqrt()).tanh()
+            let score = score / (width as f64).sqrt();
+            if bound > 0.0 { bound * score.tanh() } else { score }
         };
         let total: f64 = (0..6).filter(|&job| open[job]).map(|job| logit(job).exp()).sum();
         let expected = logit(built.actions[place] as usize) - total.ln();

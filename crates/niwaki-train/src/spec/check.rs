@@ -209,9 +209,15 @@ impl Spec {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
+        // Closer to zero a bound leaves nothing of the scores, and its inverse no number.
+        if self.bound() > 0.0 && self.bound() < 1e-3 {
+            let reason = format!("{} leaves nothing of the scores; give 0 for no bound", self.bound());
+            return Err(refuse("policy.bound", reason));
+        }
         let betas = self.optimiser.betas.unwrap_or_default();
         let numbers = [
             ("policy.scale", self.policy.scale, 0.0, f64::MAX),
+            ("policy.bound", self.bound(), 0.0, 1e6),
             ("advantage.lambda", self.advantage.lambda, 0.0, 1.0),
             ("update.clip", self.update.clip, 0.0, 1.0),
             ("update.clip_high", self.update.clip_high.unwrap_or(0.0), 0.0, f64::MAX),
@@ -304,6 +310,9 @@ mod tests {
             refusal(&["optimiser.rate=-1"]),
             "optimiser.rate: -1 is out of range; give a number from 0 up"
         );
+        let bound = |bound: &str| refusal(&["task.kind=flow-shop", "policy.kind=pointer", bound]);
+        assert!(bound("policy.bound=-1").ends_with("-1 is out of range; give a number from 0 to 1000000"));
+        assert!(bound("policy.bound=1e-9").ends_with("give 0 for no bound"));
         assert!(refusal(&["update.correction=tempred:0.1"]).contains("did you mean 'tempered'"));
         assert!(
             refusal(&["update.correction=tempered:rul"]).ends_with("write tempered:ALPHA or tempered:rule")

@@ -55,6 +55,7 @@ impl Spec {
             ("task.patience", Some(_)) => Some(PATIENCE.into()),
             ("policy.width", _) => whole(self.width()),
             ("policy.glimpse", _) => Some("plain".into()),
+            ("policy.bound", _) => Some(self.bound().into()),
             ("policy.bounds", _) => Some(false.into()),
             ("policy.hidden", _) => whole(self.hidden()),
             ("update.clip_high", _) => Some(self.update.clip.into()),

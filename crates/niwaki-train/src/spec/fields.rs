@@ -161,6 +161,7 @@ pub(super) const FIELDS: &[Field] = &[
         POINTER,
         "What is compared with the candidates: the glimpse, 'plain', or with the query added, 'residual'.",
     ),
+    field("policy.bound", POINTER, "Bound on the logits, bound · tanh(score); 0 leaves them the scores."),
     field(
         "policy.bounds",
         DUAL,

@@ -180,6 +180,9 @@ pub struct PolicySpec {
     /// What the pointer compares with the candidates: its glimpse, `plain`, or with the query added, `residual`; `plain` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub glimpse: Option<GlimpseKind>,
+    /// Bound on the pointer's logits, `bound · tanh(score)`; 10 if absent, and the scores themselves where it is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
     /// Whether the dual graph network sees bounds of what is left of a schedule, and what each choice makes of them; no if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<bool>,
@@ -210,6 +213,7 @@ impl Default for PolicySpec {
             blocks: 4,
             hidden: None,
             glimpse: None,
+            bound: None,
             bounds: None,
             model: None,
             start: None,

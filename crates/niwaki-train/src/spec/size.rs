@@ -157,6 +157,11 @@ impl Spec {
         self.policy.width.unwrap_or(self.policy.kind.width())
     }
 
+    /// The bound on the pointer's logits; none where it is zero.
+    pub(crate) fn bound(&self) -> f64 {
+        self.policy.bound.unwrap_or(10.0)
+    }
+
     /// The width inside a block of the policy's network.
     pub(crate) fn hidden(&self) -> usize {
         let times = match self.policy.kind {

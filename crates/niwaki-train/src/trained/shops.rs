@@ -157,10 +157,11 @@ impl Trained {
         Ok(Scored { shape, observed, log_prob: engine.output(0, 0).to_vec(), outcome })
     }
 
-    /// Heads of attention, and whether the decoder adds the query to its glimpse.
+    /// Heads of attention, whether the decoder adds the query to its glimpse, and the bound on its logits.
     #[must_use]
-    pub fn glimpse(&self) -> (usize, bool) {
-        (self.spec.policy.heads, self.spec.policy.glimpse == Some(GlimpseKind::Residual))
+    pub fn decoder(&self) -> (usize, bool, f64) {
+        let policy = &self.spec.policy;
+        (policy.heads, policy.glimpse == Some(GlimpseKind::Residual), self.spec.bound())
     }
 
     /// The parameters by name.

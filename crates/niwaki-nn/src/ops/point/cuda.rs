@@ -38,6 +38,7 @@ impl OnCuda for PointAt {
         ("point, many keys", |g| program(g, 70, 50, (64, 4), false)),
         ("point, with its query", |g| program(g, 200, 20, (64, 4), true)),
         ("point, with its query, one head", |g| program(g, 45, 3, (12, 1), true)),
+        ("point, no bound", |g| program_free(g, 200, 20, (64, 4))),
         ("point, queries made", |g| program_made(g, 200, 20, (64, 4), 14, false)),
         ("point, queries made, many keys", |g| program_made(g, 70, 50, (64, 4), 17, false)),
         ("point, queries made, odd sizes", |g| program_made(g, 45, 7, (12, 4), 5, false)),
@@ -297,6 +298,20 @@ fn program(
     let once = g.point(Point { query, glimpse, key, heads, residual, bound: 10.0, open })?;
     let again = g.point(Point { query, glimpse, key, heads, residual, bound: 2.0, open })?;
     Ok(vec![once, again])
+}
+
+/// Scores that are logits.
+fn program_free(
+    g: &mut Graph,
+    rows: usize,
+    keys: usize,
+    (width, heads): (usize, usize),
+) -> Result<Vec<Value>> {
+    let query = grown(g, "query", rows, width)?;
+    let glimpse = grown(g, "glimpse", keys, 2 * width)?;
+    let key = grown(g, "key", keys, width)?;
+    let open = g.mask("open", rows, keys);
+    Ok(vec![g.point(Point { query, glimpse, key, heads, residual: true, bound: 0.0, open })?])
 }
 
 /// Queries of a last choice and a context, which nothing else reads.

@@ -1,7 +1,8 @@
 // A glimpse and a pointer in one: many queries on few keys. Where the constant POINT_CONTEXT is not zero, queries are not
 // read but made: known[last] + context weight + bias, so that nothing of [rows, width] goes through memory in either pass.
 // Where the constant POINT_RESIDUAL is not zero, the query is added to the glimpse before it is compared. Where
-// POINT_PICKED is not zero, a row's choice is picked here too, so that cotangents of logits go through no memory.
+// POINT_PICKED is not zero, a row's choice is picked here too, so that cotangents of logits go through no memory. A `bound`
+// of zero is none: scores are logits.
 
 // Of a step's context, and a one that the bias is the weight of.
 #define STATES (POINT_CONTEXT + 1)
@@ -229,7 +230,10 @@ extern "C" __global__ void __launch_bounds__(256, 2)
       for (int n = 0; n < TILES; ++n) {
         // tanh x = 1 - 2 / (e^2x + 1).
 #pragma unroll
-        for (int j = 0; j < 4; ++j) z[n][j] = bound - __fdividef(2.f * bound, __expf(scale * z[n][j]) + 1.f);
+        for (int j = 0; j < 4; ++j) {
+          const float twice = scale * z[n][j];
+          z[n][j] = bound > 0.f ? bound - __fdividef(2.f * bound, __expf(twice) + 1.f) : .5f * twice;
+        }
 #pragma unroll
         for (int i = 0; i < 2; ++i)
           if (there[i]) put_pair<KEYS>(out + row[i] * KEYS, 8 * n + 2 * t, z[n][2 * i], z[n][2 * i + 1], 0);
@@ -280,7 +284,9 @@ extern "C" __global__ void __launch_bounds__(32 * H, CROWD)
   const float* pointer = values + 8 * TILES * PITCH;
   float* stage = room + MAKING + MADE + h * 16 * STAGE;
   int* places = (int*)(room + MAKING + MADE + H * 16 * STAGE);
-  const float scale = rsqrtf((float)W), inner = rsqrtf((float)D), rate = 1.f / bound;
+  const float scale = rsqrtf((float)W), inner = rsqrtf((float)D);
+  // bound tanh' = bound - out^2 / bound; a score that is its own logit has a slope of one.
+  const float steepest = bound > 0.f ? bound : 1.f, rate = bound > 0.f ? 1.f / bound : 0.f;
   float sums[3][BANDS][TILES][4], state_sums[STATE_BANDS][STEPS][4], known_sums[KNOWN_BANDS][STEPS][4];
 #pragma unroll
   for (int which = 0; which < 3; ++which)
@@ -354,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(32 * H, CROWD)
               const float all = dl * ((8 * n + 2 * t + j == chosen) - p) - de * p * (q + spread);
               slope[j] = seen >> (4 * n + 2 * i + j) & 1 ? all : 0.f;
             }
-            dz[n][2 * i + j] = slope[j] * weight * fmaf(-rate * y[j], y[j], bound);
+            dz[n][2 * i + j] = slope[j] * weight * fmaf(-rate * y[j], y[j], steepest);
           }
         }
       }

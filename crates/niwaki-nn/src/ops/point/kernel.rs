@@ -24,6 +24,7 @@ pub(crate) struct Sizes {
     pub(crate) heads: usize,
     /// Whether the query is added to the glimpse before it is compared.
     pub(crate) residual: bool,
+    /// Bound on the logits; none where it is zero.
     pub(crate) bound: f64,
 }
 
@@ -354,7 +355,8 @@ vectorised! {
             mix(tile.glimpse, Matrix { data: transposed.pointer, stride: keys }, tile.scores);
             for score in &mut *tile.scores {
                 for l in 0..LANES {
-                    let logit = bound * (scale * score[l]).tangent();
+                    let compared = scale * score[l];
+                    let logit = if bound > F::ZERO { bound * compared.tangent() } else { compared };
                     score[l] = if choices[l] > F::ZERO { logit } else { F::ZERO };
                 }
             }
@@ -387,7 +389,8 @@ vectorised! {
         let (bound, scale) = (F::from_f64(bound), F::from_f64(1.0 / (width as f64).sqrt()));
         let head_width = sizes.head_width();
         let inner = F::from_f64(1.0 / (head_width as f64).sqrt());
-        let rate = F::ONE / bound;
+        // bound · tanh' = bound − out² / bound; a score that is its own logit has a slope of one.
+        let (steepest, rate) = if bound > F::ZERO { (bound, F::ONE / bound) } else { (F::ONE, F::ZERO) };
         let (mut tile, transposed) = split(sizes, item, scratch);
         let rows = item.query.len() / width;
         for first in (0..rows).step_by(LANES) {
@@ -405,8 +408,7 @@ vectorised! {
             turn_in(&d_out[first * keys..], keys, tile.d_scores);
             for (out, d) in tile.scores.iter().zip(&mut *tile.d_scores) {
                 for l in 0..LANES {
-                    // bound · tanh' = bound − out² / bound.
-                    let slope = d[l] * (bound - out[l] * out[l] * rate) * scale;
+                    let slope = d[l] * (steepest - out[l] * out[l] * rate) * scale;
                     d[l] = if choices[l] > F::ZERO { slope } else { F::ZERO };
                 }
             }
@@ -482,11 +484,13 @@ mod tests {
         let (mut scratch, mut out) = (vec![0.0; sizes.scratch()], [1.0; 12]);
         // With the query added, glimpses of 9 and 8 are compared.
         for (residual, glimpses) in [(false, [0.7_f64, 0.6]), (true, [0.9, 0.8])] {
-            let [first, second] = glimpses.map(|x| 10.0 * x.tanh());
-            let expected = [0.0, first, 0.0, 0.0, second, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-            point(&Sizes { residual, ..sizes }, &item, &mut scratch, &mut out);
-            for (out, expected) in out.iter().zip(expected) {
-                assert!((out - expected).abs() < 1e-12, "{out} {expected}");
+            for bound in [10.0, 0.0] {
+                let [first, second] = glimpses.map(|x| if bound > 0.0 { bound * x.tanh() } else { x });
+                let expected = [0.0, first, 0.0, 0.0, second, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+                point(&Sizes { residual, bound, ..sizes }, &item, &mut scratch, &mut out);
+                for (out, expected) in out.iter().zip(expected) {
+                    assert!((out - expected).abs() < 1e-12, "{out} {expected}");
+                }
             }
         }
     }

@@ -19,7 +19,9 @@ impl crate::ops::Law for PointAt {
             let logits = graph.point(once).unwrap();
             // The keys serve twice, so that their cotangents are added to; and the query joins its glimpse.
             let again = graph.point(Point { residual: true, bound: 2.0, ..once }).unwrap();
-            check("point", &graph, &[logits, again]);
+            // Without a bound scores are logits.
+            let free = graph.point(Point { bound: 0.0, ..once }).unwrap();
+            check("point", &graph, &[logits, again, free]);
         }
     }
 }

@@ -27,14 +27,15 @@ pub struct Point {
     pub heads: usize,
     /// Whether the query is added to the glimpse before it is compared.
     pub residual: bool,
-    /// Bound on the logits.
+    /// Bound on the logits; none where it is zero.
     pub bound: f64,
     /// `[query rows, key rows]`: which keys a glimpse may see.
     pub open: Mask,
 }
 
-/// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, where
-/// `glimpse` is the [`super::Attend`] of the queries to the open keys, scaled by `1/√(width / heads)`.
+/// A pointer's logits, `[query rows, key rows]`: `output[r, s] = bound · tanh(glimpse[r] · key[s] / √width)`, or the scores
+/// `glimpse[r] · key[s] / √width` themselves where `bound` is zero; `glimpse` is the [`super::Attend`] of the queries to the
+/// open keys, scaled by `1/√(width / heads)`.
 ///
 /// A row with fewer than two open keys has nothing to decide: its logits are zero, and their cotangents are not read. In
 /// other rows logits of closed keys are computed like the others. One op, because queries are many and keys few: nothing of

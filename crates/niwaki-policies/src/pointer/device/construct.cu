@@ -30,7 +30,8 @@ struct Open {
 };
 
 // The policy, and where its trajectories go: the inputs of a scoring pass, ready to be scored. `weight` and `bias` are
-// the first member's, members are `stride` apart; without uniforms the likeliest candidate is taken.
+// the first member's, members are `stride` apart; without uniforms the likeliest candidate is taken. A `bound` of zero is
+// none: scores are logits.
 struct Pointer {
   const float *known, *glimpse, *key, *weight, *bias;
   long stride;
@@ -53,6 +54,11 @@ struct Pointer {
 // Rows of keys are padded in shared memory so that lanes read them from different banks.
 #define GLIMPSE_PITCH (2 * W + 4)
 #define KEY_PITCH (W + 4)
+
+// The weight of a candidate of this score, up to a factor that all share. Logits with a bound need no maximum, others lose `top`.
+__device__ __forceinline__ float weigh(float score, float bound, float top) {
+  return __expf(bound > 0.f ? bound * (tanhf(score) - 1.f) : score - top);
+}
 
 // The choice of a warp from the query `q`: the first open candidate at which the running sum of probabilities exceeds the
 // uniform, the likeliest where rounding leaves none or where there is no uniform. `g` [W] and `p` [H, keys] are room.
@@ -85,11 +91,17 @@ __device__ __forceinline__ int draw(const float* kv, const float* pointer, const
     g[c] = CONSTRUCT_RESIDUAL ? sum + q[c] : sum;
   }
   __syncwarp();
-  // Logits are bounded, so their exponentials need no maximum. The weights' room serves again.
-  float total = 0.f, most = -1.f;
+  // The weights' room serves again.
+  float total = 0.f, most = -1.f, top = -3.0e38f;
   int likeliest = keys;
   for (int s = lane; s < keys; s += 32) {
-    const float e = seen[s] ? __expf(bound * (tanhf(scale * dot(g, pointer + s * KEY_PITCH, W)) - 1.f)) : 0.f;
+    const float score = scale * dot(g, pointer + s * KEY_PITCH, W);
+    p[s] = score;
+    if (seen[s]) top = fmaxf(top, score);
+  }
+  if (!(bound > 0.f)) top = warp_max(top);
+  for (int s = lane; s < keys; s += 32) {
+    const float e = seen[s] ? weigh(p[s], bound, top) : 0.f;
     p[s] = e;
     total += e;
     if (seen[s] && e > most) { most = e; likeliest = s; }
@@ -150,7 +162,12 @@ __device__ __forceinline__ int draw_few(const float* kv, const float* pointer, c
   float z = mine ? dot(g + head * D, pointer + s * KEY_PITCH + head * D, D) : 0.f;
 #pragma unroll
   for (int hop = 1; hop < H; hop <<= 1) z += __shfl_xor_sync(~0u, z, hop);
-  const float e = mine ? __expf(bound * (tanhf(rsqrtf((float)W) * z) - 1.f)) : 0.f;
+  z *= rsqrtf((float)W);
+  float highest = mine ? z : -3.0e38f;
+  if (!(bound > 0.f))
+#pragma unroll
+    for (int hop = H; hop < 32; hop <<= 1) highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, hop));
+  const float e = mine ? weigh(z, bound, highest) : 0.f;
   float sum = e, largest = e;
 #pragma unroll
   for (int hop = H; hop < 32; hop <<= 1) {

@@ -142,6 +142,7 @@ mod tests {
             blocks: 1,
             hidden: 8,
             residual: true,
+            bound: 10.0,
         };
         let policy = shape.policy().unwrap();
         let jobs = job_shop([2, 3], JobOrder::Machine, &[0; 15], &[0; 4], &[1.0]).unwrap();

@@ -34,7 +34,7 @@ fn job_task(order: JobOrder) -> Result<Arc<dyn Construction>> {
     Ok(ShopPool { source, patience: Duration::from_secs(10), reading }.build(&|_, _| {})?)
 }
 
-fn policy(task: &dyn Construction, residual: bool) -> Result<PointerPolicy> {
+fn policy(task: &dyn Construction, residual: bool, bound: f64) -> Result<PointerPolicy> {
     let shape = PointerShape {
         candidates: task.candidates(),
         horizon: task.horizon(),
@@ -46,6 +46,7 @@ fn policy(task: &dyn Construction, residual: bool) -> Result<PointerPolicy> {
         blocks: 2,
         hidden: 128,
         residual,
+        bound,
     };
     Ok(shape.policy()?)
 }
@@ -62,7 +63,7 @@ pub(super) fn time(members: usize) -> Result<()> {
 }
 
 fn time_on(name: &str, task: Arc<dyn Construction>, residual: bool, members: usize) -> Result<()> {
-    let policy = policy(task.as_ref(), residual)?;
+    let policy = policy(task.as_ref(), residual, 10.0)?;
     let steps = task.horizon();
     let mut engine = Cuda::new(&policy.graph, &policy.outputs(), members, &Options::default())?;
     for member in 0..members {
@@ -108,16 +109,21 @@ fn time_on(name: &str, task: Arc<dyn Construction>, residual: bool, members: usi
     Ok(())
 }
 
-/// Every kind of schedule that the device builds by itself, with and without the query in the glimpse, as [`compare_on`] does.
+/// Every kind of schedule that the device builds by itself, with and without the query in the glimpse and a bound on the logits,
+/// as [`compare_on`] does.
 pub(super) fn compare(options: &Options) -> Result<Vec<check::Outcome>> {
     let mut outcomes = Vec::new();
-    for residual in [false, true] {
+    for (residual, bound) in [(false, 10.0), (true, 10.0), (false, 0.0)] {
         let glimpse = if residual { "residual" } else { "plain" };
-        let flow = compare_on(&format!("flow shop, {glimpse}"), hard_task()?, residual, options)?;
-        outcomes.push(flow);
+        let reading = if bound > 0.0 { glimpse.to_owned() } else { format!("{glimpse}, no bound") };
+        let task = hard_task()?;
+        let flow = policy(task.as_ref(), residual, bound)?;
+        outcomes.push(compare_on(&format!("flow shop, {reading}"), task, &flow, options)?);
         for (name, order) in Reading::ORDERS {
-            let name = format!("job shop, {name}, {glimpse}");
-            outcomes.push(compare_on(&name, job_task(order)?, residual, options)?);
+            let name = format!("job shop, {name}, {reading}");
+            let task = job_task(order)?;
+            let policy = policy(task.as_ref(), residual, bound)?;
+            outcomes.push(compare_on(&name, task, &policy, options)?);
         }
     }
     Ok(outcomes)
@@ -128,11 +134,11 @@ pub(super) fn compare(options: &Options) -> Result<Vec<check::Outcome>> {
 fn compare_on(
     name: &str,
     task: Arc<dyn Construction>,
-    residual: bool,
+    policy: &PointerPolicy,
     options: &Options,
 ) -> Result<check::Outcome> {
     const MEMBERS: usize = 3;
-    let (policy, horizon) = (policy(task.as_ref(), residual)?, task.horizon());
+    let horizon = task.horizon();
     let mut device = Cuda::new(&policy.graph, &policy.outputs(), MEMBERS, options)?;
     let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, MEMBERS));
     let mut host = make(&policy.graph, &policy.outputs())?;
@@ -143,7 +149,7 @@ fn compare_on(
     }
     let instances: Vec<u32> = (0..48).collect();
     let drawn = uniforms(instances.len() * GROUP, horizon);
-    let mut sampler = Sampler::new(&policy, GROUP, &make)?;
+    let mut sampler = Sampler::new(policy, GROUP, &make)?;
     let mut different = 0.0_f64;
     for how in [Draw::Sampled(&drawn), Draw::Greedy] {
         let (mut here, mut there) = (Rollout::default(), Rollout::default());
