@@ -49,6 +49,55 @@ fn every_registered_study_can_be_planned_on_seeds_of_its_own() {
     }
 }
 
+/// A template of the batch's design, filled as `batch.py` fills it.
+fn batch(name: &str, values: &[(&str, &str)]) -> Training {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/registered");
+    let mut text = std::fs::read_to_string(folder.join(format!("2026-11-19-batch-{name}.toml.in"))).unwrap();
+    for (key, value) in values {
+        text = text.replace(&format!("@{key}@"), value);
+    }
+    strictly(name, &text).unwrap()
+}
+
+#[test]
+fn the_batchs_rounds_know_no_corrected_arm_and_its_confirmation_has_seeds_of_its_own() {
+    let arms = "[[arm]]\nname = \"ppo\"\nset = {}\n[[arm]]\nname = \"dose\"\nset = { \"iterations\" = 50, \"warmup.iterations\" = 50, \"warmup.reuse\" = 31 }\n";
+    let cell = "[[cell]]\nname = \"shop=hard-1.06,N=48,G=8,K=13,glimpse=residual,rate=0.2,bound=0\"\nseeds = 4\nset = { \"task.machines\" = 7, \"task.jobs\" = 20, \"task.deadline\" = 1.06, \"rollout.lanes\" = 48, \"rollout.group\" = 8, \"policy.glimpse\" = \"residual\", \"policy.bound\" = 0.0, \"update.reuse\" = 13, \"optimiser.rate\" = 0.2 }\n";
+    let round = [("LABEL", "screen-hard"), ("FIRST", "80000"), ("ARMS", arms), ("CELLS", cell)];
+    let plan = Plan::new(batch("round", &round), None).unwrap();
+    assert_eq!(plan.runs.len(), 8);
+    for run in &plan.runs {
+        let (spec, schedule) = (&run.recipe.spec, &run.recipe.schedule);
+        assert_eq!((spec.rollout.lanes, spec.rollout.group, spec.policy.bound), (48, 8, Some(0.0)));
+        assert_eq!(schedule.epochs(spec.iterations), if run.arm == 0 { 200 * 13 } else { 50 * 31 });
+        assert_eq!(spec.update.correction, "ppo");
+    }
+    // The table of BATCH.md.
+    let studies = [
+        ("headline", 864),
+        ("easy", 288),
+        ("jobs", 1728),
+        ("job", 432),
+        ("horizon", 504),
+        ("warmup", 1632),
+        ("dial", 240),
+    ];
+    let points = [
+        ["256", "16", "13", "31", "plain", "0.1", "10", "machine", "25", "31", "41"],
+        ["48", "8", "12", "30", "residual", "0.05", "0", "list", "24", "30", "40"],
+    ];
+    let keys = ["N", "G", "K", "KW", "GLIMPSE", "RATE", "BOUND", "ORDER", "D1", "D2", "D3"];
+    for (name, runs) in studies {
+        for point in points {
+            let values: Vec<(&str, &str)> = keys.into_iter().zip(point).chain([("RANK", "1")]).collect();
+            let plan = Plan::new(batch(name, &values), None).unwrap();
+            assert_eq!(plan.runs.len(), runs, "{name}");
+            assert!(!plan.measures(), "{name}: strengths are named");
+            assert!(plan.runs.iter().all(|run| (85_000..90_000).contains(&run.recipe.spec.seed)), "{name}");
+        }
+    }
+}
+
 /// A file of the dispatcher's design with the values of its point.
 fn dispatcher(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/registered");
