@@ -21,15 +21,15 @@ def batch():
 
 def ran(batch, runs, round_, row, seeds=None):
     """Endpoints of every run of a round: row(arm, shop, point, seed) gives those of a run."""
-    first, _, studies = batch.ROUNDS[round_]
-    for name, arms, shops in studies:
+    first = batch.ROUNDS[round_][0]
+    for name, arms, shops, points in batch.studies(round_, batch.entered(round_, runs)):
         folder = runs / f"registered-batch-{round_}-{name}"
         folder.mkdir()
         with open(folder / "endpoints.csv", "w", newline="") as file:
             lines = csv.DictWriter(file, ["arm", "cell", "seed", "greedy-auc", "greedy-final", "dose:50", "first-drift"])
             lines.writeheader()
             for shop, count in shops.items():
-                cells = dict.fromkeys(batch.cell(shop, point) for point in batch.entered(round_, runs))
+                cells = dict.fromkeys(batch.cell(shop, point) for point in points)
                 for arm in arms:
                     for cell in cells:
                         for seed in range(first, first + (seeds or count)):

@@ -73,7 +73,6 @@ def settings(shop, point):
         "policy.glimpse": f'"{of["glimpse"]}"',
         "policy.bound": f'{of["bound"]}.0',
         "update.reuse": reuse,
-        "warmup.reuse": reuse + 18,
         "optimiser.rate": of["rate"],
     }
     if "order" in of:
@@ -203,10 +202,23 @@ def printed_variance(kind, shops, printed, seeds):
     return None
 
 
+def studies(round_, entries):
+    """A round's studies, (name, arms, shops, points): one for each arm, and one for each K where the warmup's own goes with it."""
+    for name, arms, shops in ROUNDS[round_][2]:
+        for arm, keys in arms.items():
+            if "warmup.iterations" not in keys:
+                yield f"{name}-{arm}", {arm: keys}, shops, entries
+                continue
+            for reuse in REUSES:
+                of = [point for point in entries if parts(point)["K"] == str(reuse)]
+                if of:
+                    yield f"{name}-{arm}-{reuse}", {arm: keys | {"warmup.reuse": reuse + 18}}, shops, of
+
+
 def results(round_, runs):
     """{(arm, shop, point): {seed: row}}; a dial does not depend on the rate, so a point finds its own without it."""
     found = {}
-    for name, _, _ in ROUNDS[round_][2]:
+    for name, _, _, _ in studies(round_, entered(round_, runs)):
         with open(runs / f"registered-batch-{round_}-{name}" / "endpoints.csv", newline="") as lines:
             for row in csv.DictReader(lines):
                 shop, _, point = row["cell"].removeprefix("shop=").partition(",")
@@ -323,9 +335,8 @@ def write(runs, name, text):
 
 
 def plan(round_, runs):
-    first, _, studies = ROUNDS[round_]
-    for name, arms, shops in studies:
-        write(runs, f"batch-{round_}-{name}.toml", study(round_, name, arms, shops, entered(round_, runs), first))
+    for name, arms, shops, entries in studies(round_, entered(round_, runs)):
+        write(runs, f"batch-{round_}-{name}.toml", study(round_, name, arms, shops, entries, ROUNDS[round_][0]))
 
 
 # The confirmation, in the order in which it is run: (template, which of the nearest points).

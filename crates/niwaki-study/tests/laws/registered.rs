@@ -61,8 +61,8 @@ fn batch(name: &str, values: &[(&str, &str)]) -> Training {
 
 #[test]
 fn the_batchs_rounds_know_no_corrected_arm_and_its_confirmation_has_seeds_of_its_own() {
-    let arms = "[[arm]]\nname = \"ppo\"\nset = {}\n[[arm]]\nname = \"dose\"\nset = { \"iterations\" = 50, \"warmup.iterations\" = 50 }\n";
-    let cell = "[[cell]]\nname = \"shop=hard-1.06,N=48,G=8,K=13,glimpse=residual,rate=0.2,bound=0\"\nseeds = 4\nset = { \"task.machines\" = 7, \"task.jobs\" = 20, \"task.deadline\" = 1.06, \"rollout.lanes\" = 48, \"rollout.group\" = 8, \"policy.glimpse\" = \"residual\", \"policy.bound\" = 0.0, \"update.reuse\" = 13, \"warmup.reuse\" = 31, \"optimiser.rate\" = 0.2 }\n";
+    let arms = "[[arm]]\nname = \"ppo\"\nset = {}\n[[arm]]\nname = \"dose\"\nset = { \"iterations\" = 50, \"warmup.iterations\" = 50, \"warmup.reuse\" = 31 }\n";
+    let cell = "[[cell]]\nname = \"shop=hard-1.06,N=48,G=8,K=13,glimpse=residual,rate=0.2,bound=0\"\nseeds = 4\nset = { \"task.machines\" = 7, \"task.jobs\" = 20, \"task.deadline\" = 1.06, \"rollout.lanes\" = 48, \"rollout.group\" = 8, \"policy.glimpse\" = \"residual\", \"policy.bound\" = 0.0, \"update.reuse\" = 13, \"optimiser.rate\" = 0.2 }\n";
     let round = [("LABEL", "screen-hard"), ("FIRST", "80000"), ("ARMS", arms), ("CELLS", cell)];
     let plan = Plan::new(batch("round", &round), None).unwrap();
     assert_eq!(plan.runs.len(), 8);
