@@ -132,8 +132,8 @@ def main():
             print("\t".join(map(str, fields)))
     print("\nstudy\tcell\tstatement\tby point\ttogether")
     for (name, cell, statement), points in summary.items():
-        by = [decided for _, decided, _ in points]
-        # A verdict that changes sign between the points is open.
+        by = [decided for _, decided, _ in sorted(points, key=lambda point: point[0])]
+        # The first point's, unless the points decide with opposite signs.
         together = by[0] if not {"for", "against"} <= set(by) else "open"
         print("\t".join([name, cell, statement, " ".join(by), together]))
 
