@@ -22,7 +22,7 @@ def array(name: str, value: Any) -> np.ndarray:
     try:
         found = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name} is no array of numbers: {error}") from None
+        raise ValueError(f"{name} is not an array of numbers: {error}") from None
     if found.dtype == object:
         raise TypeError(f"{name} holds objects; pass numbers in an array, or a list of one array per trajectory")
     return found

@@ -537,7 +537,7 @@ def _batch(values: dict[str, Any], offsets: Any, densities: bool) -> tuple[_Batc
 
 
 def _joined(name: str, value: Any, lengths: Sequence[int]) -> Any:
-    """One array per trajectory as one flat array; what is no list of arrays stays as it is."""
+    """One array per trajectory as one flat array; anything else stays as it is."""
     if not ragged(value):
         return value
     if len(value) != len(lengths):

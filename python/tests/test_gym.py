@@ -149,7 +149,7 @@ def test_refusals_name_the_argument():
         (lambda: ShopVectorEnv(1.5), "num_envs is 1.5"),
         (lambda: ShopVectorEnv(1, pool=0), "pool is 0"),
         (lambda: ShopVectorEnv(1, task="flow-shp"), "task: no task is called 'flow-shp'; did you mean 'flow-shop'"),
-        (lambda: ShopVectorEnv(1, task="choice"), "task: 'choice' is no shop"),
+        (lambda: ShopVectorEnv(1, task="choice"), "task: 'choice' is not a shop"),
         (lambda: ShopVectorEnv(1, task="job-shop", order="actve"), "order: no order is called 'actve'"),
         (lambda: ShopVectorEnv(1, order="active"), "order=.*flow-shop"),
         (lambda: ShopVectorEnv(1, deadline=0.5), "deadline: deadline 0.5"),

@@ -66,7 +66,7 @@ ENTRIES = {
         None,
         (),
     ),
-    # A sampler that scored no token says so by what is no number; the token is left out and counted.
+    # A sampler that scored no token says so by NaN; the token is left out and counted.
     "advise.Advisor.update": (
         live, BATCH | BEHAVIOUR | {"weights": np.ones(4)}, None, (("behaviour_logprobs", "not a number"),),
     ),

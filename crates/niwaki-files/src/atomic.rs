@@ -14,7 +14,7 @@ const LONGEST_NAME: usize = 200;
 /// cuts, and each step costs milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDisk {
-    /// Nothing yet: a power cut may leave an empty file, so somebody else must know what belongs there.
+    /// Nothing yet: a power cut may leave an empty file, so the caller must know what belongs there.
     Later,
     /// Its bytes: a power cut leaves the old file or the new one.
     Bytes,
@@ -25,7 +25,7 @@ pub enum OnDisk {
 /// Writes to a temporary file in the same folder, flushes it and its folder to the disk, and renames it into place.
 ///
 /// A process that is killed leaves at most a file whose name ends in [`PART`]; [`sweep`] removes it. A link stands for the
-/// file that it points to. What is no file (a pipe, a device) is written to: a rename would put a file in its place.
+/// file that it points to. A pipe or a device is written to: a rename would put a file in its place.
 ///
 /// # Errors
 /// If the disk refuses; the old file is then still there.
@@ -112,7 +112,7 @@ pub fn sweep_dead(folder: &Path) -> io::Result<()> {
         };
         if !processes.join(process).exists() {
             match fs::remove_file(entry.path()) {
-                // Somebody else sweeps too.
+                // Another process sweeps too.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

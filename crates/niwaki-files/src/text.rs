@@ -29,7 +29,7 @@ pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
 /// The bytes of a file that we wrote, of any size. A pipe or a device in its place has no end, and is none.
 ///
 /// # Errors
-/// If the disk refuses, or it is no file (of the kind [`io::ErrorKind::InvalidInput`]).
+/// If the disk refuses, or it is not a file (of the kind [`io::ErrorKind::InvalidInput`]).
 pub fn read_own(path: &Path) -> io::Result<Vec<u8>> {
     has_an_end(path)?;
     fs::read(path)
@@ -44,7 +44,7 @@ pub fn read_own_text(path: &Path) -> io::Result<Vec<u8>> {
     read_bytes(path)
 }
 
-/// Refuses what nobody wrote whole. Asked of the name: opening a pipe would wait for somebody who writes into it.
+/// Refuses what nobody wrote whole. Asked of the name: opening a pipe would wait for a writer.
 fn has_an_end(path: &Path) -> io::Result<()> {
     let there = fs::metadata(path)?;
     if there.is_file() || there.is_dir() {

@@ -58,7 +58,7 @@ impl Text {
                 "merges that chance leaves out give other tokens each time",
             ));
         }
-        // A description may ask to cut texts off or to fill them up; whoever asks for tokens here wants all, and no others.
+        // A description may ask to cut texts off or to fill them up; callers here want all tokens, and no others.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| Error::file(path, error))?;
         Ok(Self { tokenizer, description })

@@ -91,7 +91,7 @@ pub trait Engine: Any + fmt::Debug + Send {
         Ok(())
     }
 
-    /// Whether another number of items costs nothing, so that whoever has fewer should say so.
+    /// Whether another number of items costs nothing, so that a caller with fewer should say so.
     fn resizes_freely(&self) -> bool {
         false
     }

@@ -62,7 +62,7 @@ impl Dispatcher {
     /// `(1 + starts + samples + beam) · operations`.
     ///
     /// # Errors
-    /// If the shop is of other sizes, a log-probability is no number, or the device fails.
+    /// If the shop is of other sizes, a log-probability is not a number, or the device fails.
     pub fn dispatch(
         &mut self,
         task: &GraphTask,

@@ -12,7 +12,7 @@ pub enum Error {
     /// States were looked at before anything was made ready for them.
     #[error("nothing was made ready to look at states with")]
     Unready,
-    /// The network says what is no number.
-    #[error("the network gives a log-probability that is no number; its weights are broken")]
+    /// The network's output is not a number.
+    #[error("the network gives a log-probability that is not a number; its weights are broken")]
     NoNumber,
 }

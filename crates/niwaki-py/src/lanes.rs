@@ -152,7 +152,7 @@ impl Lanes {
         let named = Spec::read("niwaki.gym", "", &settings[..settings.len().min(1)]).map_err(said)?;
         let TaskKind::Shop(shop) = named.task_kind().map_err(said)? else {
             let names = Shop::ALL.map(Shop::name).join(", ");
-            return Err(format!("task.kind: '{}' is no shop; the shops are {names}", named.task.kind));
+            return Err(format!("task.kind: '{}' is not a shop; the shops are {names}", named.task.kind));
         };
         let spec = Spec::read("niwaki.gym", "", settings).map_err(said)?;
         let Played::Shops(Shops { pool, payment, .. }) = spec.check().map_err(said)?.task else {

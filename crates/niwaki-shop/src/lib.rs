@@ -1,6 +1,6 @@
 //! Scheduling without learning, useful alone to anyone with a shop to schedule.
 //!
-//! An [`Instance`] is one of five problems. Whoever builds a schedule for it — a rule, a heuristic, a solver, a
+//! An [`Instance`] is one of five problems. Code that builds a schedule for it — a rule, a heuristic, a solver, a
 //! policy — returns a [`Schedule`], and the checker of [`mod@verify`] judges it without knowing how it was made.
 //!
 //! | room | what belongs there |

@@ -3,7 +3,7 @@
 //! A record is an object, written whole by one request. One that must not be there yet is put on that condition
 //! (`If-None-Match`, or generation 0), which all three keep; nothing is locked. Requests that fail for a moment are repeated by
 //! the library, but for a conditional put whose answer was lost: it may have been done. So a new record carries a mark of its
-//! own, and whoever finds his mark on it has created it.
+//! own, and the attempt that finds its mark on it has created it.
 
 #[cfg(test)]
 mod server;
@@ -89,7 +89,7 @@ impl BucketStore {
     fn found<T>(&self, answer: object_store::Result<T>) -> Result<Option<T>, Error> {
         match answer {
             Ok(found) => Ok(Some(found)),
-            // A bucket that is gone is no record that is missing.
+            // A bucket that is gone is not a missing record.
             Err(object_store::Error::NotFound { source, .. })
                 if !source.to_string().contains("NoSuchBucket") =>
             {

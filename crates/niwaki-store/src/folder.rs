@@ -2,7 +2,7 @@
 //!
 //! A record is a folder that holds one file. A folder cannot be renamed onto another that is not empty, so that of several
 //! processes one creates the record; within it the file is replaced by renaming. Nothing is flushed to the disk: a record
-//! that a power failure takes costs an attempt that somebody else repeats.
+//! that a power failure takes costs an attempt that another worker repeats.
 
 use crate::{Error, Store};
 use std::ffi::OsStr;
@@ -31,7 +31,7 @@ impl FolderStore {
     /// Opens a folder, which is made where it is missing.
     ///
     /// # Errors
-    /// If it cannot be made, or is no folder.
+    /// If it cannot be made, or is not a folder.
     pub fn open(root: &Path) -> Result<Self, Error> {
         fs::create_dir_all(root).map_err(|source| disk(root, source))?;
         Ok(Self { root: root.to_owned() })

@@ -241,7 +241,7 @@ impl Lease {
         self.steps.fetch_add(steps, Ordering::Relaxed);
     }
 
-    /// Says how the attempt ended. That it has ended already is no error: somebody who stopped it may have said so.
+    /// Says how the attempt ended. That it has ended already is no error: the one who stopped it may have said so.
     ///
     /// # Errors
     /// If the store refuses.

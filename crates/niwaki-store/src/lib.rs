@@ -7,7 +7,7 @@
 //! [`Leases`] stand on that promise alone. An attempt at a piece of work is a record that its holder renews; one that was
 //! not renewed for its patience may be followed by the next attempt. Times are compared on the store's own clock, so that
 //! machines whose clocks differ agree. **A lease saves work and guards nothing:** a holder that was stopped, overtaken and
-//! woken still goes on, so whoever uses leases must be right where two attempts end side by side. `niwaki-study` is: each
+//! woken still goes on, so users of leases must be right where two attempts end side by side. `niwaki-study` is: each
 //! attempt works in a folder of its own, and of two results one is put in place, whole.
 //!
 //! | module | what belongs there |

@@ -18,7 +18,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Reads `-5.3e-7`, `0.951` or `25`; nothing where the text is no number.
+    /// Reads `-5.3e-7`, `0.951` or `25`; nothing where the text is not a number.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let value: f64 = text.trim().parse().ok()?;
@@ -32,7 +32,7 @@ impl Printed {
     /// What the file of a study says that the paper printed.
     ///
     /// # Errors
-    /// Where that is no number.
+    /// Where that is not a number.
     pub fn of(study: &str, text: &str) -> Result<Self, Error> {
         Self::read(text).ok_or_else(|| no_number(study, text))
     }

@@ -110,7 +110,7 @@ impl TextTask {
                 // The crate draws the place below the pattern, over several lines.
                 let said = error.to_string();
                 let last = said.lines().last().unwrap_or_default().trim();
-                format!("verifier.pattern: '{pattern}' is no regular expression: {last}")
+                format!("verifier.pattern: '{pattern}' is not a regular expression: {last}")
             })?),
             RawVerifier::Json { field } => {
                 answers(|_| true, "given, for it is compared with the field")?;
@@ -271,7 +271,7 @@ prompt = [{ text = "2 + 3 = ", answer = "5" }, { text = "7 - 9 = ", answer = "-2
         );
         assert!(
             refusal("kind = \"number\"", "kind = \"pattern\", pattern = '['")
-                .starts_with("verifier.pattern: '[' is no regular expression: ")
+                .starts_with("verifier.pattern: '[' is not a regular expression: ")
         );
         assert!(refusal("stop", "stopp").starts_with("line 4: unknown field `stopp`"));
     }

@@ -151,7 +151,7 @@ pub enum Error {
 fn kept(after: usize) -> String {
     let remedy = "in the same folder with a lower optimiser.rate";
     match after {
-        0 => format!("nothing was saved before; begin anew {remedy}"),
+        0 => format!("nothing was saved; start again {remedy}"),
         after => format!("the checkpoint of iteration {after} is kept; go on from it {remedy}"),
     }
 }
@@ -160,7 +160,7 @@ fn kept(after: usize) -> String {
 fn saved(source: &std::io::Error) -> String {
     match source.kind() {
         std::io::ErrorKind::NotFound => {
-            "; somebody took it or its folder away; run the same command again".to_owned()
+            "; it or its folder was removed; run the same command again".to_owned()
         }
         _ => format!("; what was saved is kept{}", remedy(source)),
     }

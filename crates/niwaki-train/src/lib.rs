@@ -3,7 +3,7 @@
 //! A [`Spec`] says what to train; checked, it is a [`Recipe`]. Recipes that share their shapes train as one
 //! [`Cohort`] on a device: [`gather`] makes it, [`Cohort::advance`] runs one iteration of all members and returns one
 //! [`Record`] each. Two members with the same seed see the same initial weights and uniforms, whatever their arm and
-//! whoever else is in the cohort.
+//! whatever else is in the cohort.
 //!
 //! | module | what belongs there |
 //! |---|---|

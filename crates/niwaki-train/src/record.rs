@@ -109,7 +109,7 @@ impl Record {
     }
 
     /// The record as files hold it and give it back. JSON has no infinity, and a prefix ratio after a wild update
-    /// overflows: such a number becomes the largest one. A return that is no number was not measured. Candidates of a
+    /// overflows: such a number becomes the largest one. A return that is not a number was not measured. Candidates of a
     /// pointer and words of a language are `uncounted`: how often each came first or last says nothing and would be most of
     /// the file.
     #[must_use]

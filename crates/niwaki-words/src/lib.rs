@@ -1,6 +1,6 @@
-//! Near misses: the word that somebody probably meant.
+//! Near misses: the word that was probably meant.
 //!
-//! Whoever refuses a name says which known one it looks like, and says nothing where none does: `foo` is no slip for
+//! A refusal of a name says which known one it looks like, and says nothing where none does: `foo` is no slip for
 //! `seed`.
 
 /// The candidate that differs least from a word, if it is near enough to be a slip: at most one letter in three is

@@ -15,7 +15,7 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
 
-/// Keeps what one measurement gives back for the next.
+/// Keeps what one measurement returns for the next.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -28,7 +28,7 @@ pub(crate) fn read(place: &Path) -> anyhow::Result<String> {
     }
     let (bucket, name) = object(&address)?;
     let bytes = bucket.read(name)?.with_context(|| format!("{} has no {name}", bucket.name()))?;
-    String::from_utf8(bytes).ok().with_context(|| format!("{address} is no text"))
+    String::from_utf8(bytes).ok().with_context(|| format!("{address} is not UTF-8 text"))
 }
 
 /// Writes a document whole.

@@ -205,14 +205,14 @@ fn one_line(text: &str) -> String {
 }
 
 /// A line that turns while something of unknown length goes on, with the time it has taken; silent where standard error
-/// is no terminal.
+/// is not a terminal.
 pub(crate) fn waiting(what: String) -> ProgressBar {
     let bar = bar(None, what, "{spinner} {msg}  {elapsed}");
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }
 
-/// A progress bar with an estimate of the time left; silent where standard error is no terminal, and under
+/// A progress bar with an estimate of the time left; silent where standard error is not a terminal, and under
 /// --no-progress.
 pub(crate) fn progress(total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
     bar(Some(total), what, "{msg} [{bar:32}] {human_pos} of {human_len}{left}")

@@ -1,6 +1,6 @@
 //! Everything that guards `main`, cheapest first.
 
-use crate::{book, crash, dependencies, layers, pages, paper, promises, readme, reference, root};
+use crate::{book, crash, dependencies, layers, pages, paper, promises, readme, reference, root, words};
 use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
@@ -20,6 +20,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
         Ok(())
     };
     step("format", &|| cargo(&["fmt", "--all", "--check"], &[]))?;
+    step("words", &words::run)?;
     step("layers", &layers::run)?;
     step("dependencies", &dependencies::run)?;
     step("promises", &promises::run)?;

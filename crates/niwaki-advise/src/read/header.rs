@@ -143,7 +143,7 @@ impl Words<'_> {
             let rest = &self.bytes[self.at..];
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let size = str::from_utf8(&rest[..digits]).ok().and_then(|digits| digits.parse().ok());
-            shape.push(size.ok_or_else(|| format!("the shape's axis {} is no count", shape.len()))?);
+            shape.push(size.ok_or_else(|| format!("the shape's axis {} is not a count", shape.len()))?);
             if shape.len() > AXES {
                 return Err(format!("a shape of more than {AXES} axes"));
             }
@@ -181,10 +181,10 @@ mod tests {
     #[test]
     fn headers_that_lie_are_refused_in_words() {
         for (text, why) in [
-            ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", "the shape's axis 0 is no count"),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}", "the shape's axis 0 is not a count"),
             (
                 "{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,)}",
-                "the shape's axis 0 is no count",
+                "the shape's axis 0 is not a count",
             ),
             ("{'descr': '<f8', 'fortran_order': False", "the header lacks a text at byte 39"),
             ("{'descr': '<f8'", "the header lacks a text at byte 15"),

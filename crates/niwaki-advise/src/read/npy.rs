@@ -59,7 +59,7 @@ impl Array {
     /// Reads the header and holds it to the bytes `present` in the file, header and values together.
     ///
     /// # Errors
-    /// In words, where it is no array, one of another kind, or not as long as it says.
+    /// In words, where it is not an array, is one of another kind, or is not as long as it says.
     pub(super) fn new(reader: Box<dyn Read + Send>, present: u64) -> Result<Self, String> {
         Ok(Self::with_shape(reader, present)?.0)
     }

@@ -1,4 +1,4 @@
-//! Whoever follows the advice to gather more data ends with a decision.
+//! Following the advice to gather more data ends with a decision.
 //!
 //! A dump of a regime is judged; where the verdict asks for more trajectories, that many more are drawn, and so on.
 
@@ -13,7 +13,7 @@ const BATCH: f64 = 256.0;
 /// Times that more data is brought.
 const ROUNDS: usize = 4;
 
-/// What whoever follows the advice ends with, and after how many rounds.
+/// What following the advice ends with, and after how many rounds.
 fn follow(regime: &Regime, lanes: usize, seed: u64) -> (Action, usize) {
     let mut measure = Measure::new(Settings { batch: Some(BATCH), ..Settings::default() });
     let mut noise = Key::new(seed, "trajectories").open();

@@ -229,7 +229,7 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Tables> {
     let key = "general.alignment";
     let alignment = entries.get(key).map_or(Some(32), Entry::count).filter(|&alignment| alignment > 0);
     let start = alignment.and_then(|alignment| reader.at.checked_next_multiple_of(alignment));
-    let start = start.ok_or_else(|| Error::key(path, key, "is no number of bytes to align tensors to"))?;
+    let start = start.ok_or_else(|| Error::key(path, key, "is not a number of bytes to align tensors to"))?;
     let mut tensors = BTreeMap::new();
     for (name, shape, number, offset) in listed {
         let packing = packing(number).ok_or_else(|| {

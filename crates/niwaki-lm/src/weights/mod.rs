@@ -64,13 +64,13 @@ pub trait Source: std::fmt::Debug + Send + Sync {
 
 /// Maps a file into memory.
 pub(crate) fn map(path: &Path) -> Result<Mmap> {
-    // Asked first: opening a pipe would wait for somebody who writes into it.
+    // Asked first: opening a pipe would wait for a writer.
     let there = std::fs::metadata(path).map_err(|error| Error::file(path, error))?;
     if !there.is_file() {
-        return Err(Error::file(path, "is no file, and only a file can be mapped"));
+        return Err(Error::file(path, "is not a file, and only a file can be mapped"));
     }
     let file = File::open(path).map_err(|error| Error::file(path, error))?;
-    // SAFETY: the map is only read. A file that somebody else changes meanwhile gives wrong numbers, as reading it would;
+    // SAFETY: the map is only read. A file that another process changes meanwhile gives wrong numbers, as reading it would;
     // one that is cut short while it is mapped ends the process, which no reader of weights guards against.
     unsafe { Mmap::map(&file) }.map_err(|error| Error::file(path, error))
 }

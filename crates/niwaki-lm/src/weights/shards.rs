@@ -44,7 +44,11 @@ impl Shards {
         names.dedup();
         for name in names {
             if Path::new(name).components().count() != 1 {
-                return Err(Error::key(&index, "weight_map", format!("'{name}' is no file of this folder")));
+                return Err(Error::key(
+                    &index,
+                    "weight_map",
+                    format!("'{name}' is not a file of this folder"),
+                ));
             }
             shards.add(&folder.join(name))?;
         }

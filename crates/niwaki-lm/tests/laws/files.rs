@@ -114,7 +114,7 @@ fn damaged_folders_are_one_line_with_the_place() {
         "model.safetensors.index.json: tensor 'lm_tail.weight': is in the index and in none of its files"
     );
     fs::write(&index, text.replace("model-00001-of-", "../model-00001-of-")).unwrap();
-    assert!(refusal(place.path()).contains("is no file of this folder"), "{}", refusal(place.path()));
+    assert!(refusal(place.path()).contains("is not a file of this folder"), "{}", refusal(place.path()));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_token_that_the_tables_have_no_row_for_is_named() {
     assert!(line.contains("tensor 'model.embed_tokens.weight'") && line.ends_with(&expected), "{line}");
 }
 
-/// The crate that reads them panics over some; whoever brings such a file is told in one line.
+/// The crate that reads them panics over some; such a file is refused in one line.
 #[test]
 fn a_tokenizer_that_cannot_be_run_is_refused() {
     let place = copied("tiny-qwen2");

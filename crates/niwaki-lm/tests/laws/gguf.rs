@@ -312,7 +312,7 @@ fn keys_that_lie_are_one_line() {
     for alignment in [u64::MAX, 0] {
         assert_eq!(
             refusal("general.alignment", Value::Long(alignment)),
-            "general.alignment: is no number of bytes to align tensors to"
+            "general.alignment: is not a number of bytes to align tensors to"
         );
     }
     let line = refusal("general.alignment", Value::Long(i64::MAX as u64));
@@ -353,5 +353,5 @@ fn tensors_that_share_bytes_are_refused() {
 #[test]
 fn what_is_no_file_is_not_waited_for() {
     let line = Model::open(Path::new("/dev/zero")).unwrap_err().to_string();
-    assert_eq!(line, "/dev/zero: is no file, and only a file can be mapped");
+    assert_eq!(line, "/dev/zero: is not a file, and only a file can be mapped");
 }

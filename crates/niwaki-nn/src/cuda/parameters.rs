@@ -11,7 +11,7 @@ use crate::Result;
 use crate::graph::Graph;
 use std::ops::Range;
 
-/// Parameters `[member, length]`. Whoever writes the exact ones sees to it that the rounded ones follow.
+/// Parameters `[member, length]`. A writer of the exact ones updates the rounded ones, too.
 pub(super) struct Parameters {
     exact: Buffer,
     /// The same in bf16; in other precisions there are none.
@@ -75,7 +75,7 @@ impl Parameters {
     }
 }
 
-/// Gradients `[member, length]` with the sums of squares of their chunks. Whoever writes the ones sees to it that the others follow.
+/// Gradients `[member, length]` with the sums of squares of their chunks. A writer of the ones updates the others, too.
 pub(super) struct Gradient {
     entries: Buffer,
     /// Where groups of a member's lie, where not all are in f32.

@@ -43,7 +43,7 @@ impl Staging {
         self.size < LARGE && bytes > PARTS * SMALL
     }
 
-    /// Begins anew once the device has emptied everything: what is filled again and again stays in the processor's cache.
+    /// Starts from the front once the device has emptied everything: what is filled again and again stays in the processor's cache.
     pub(super) fn rewind(&mut self) {
         (self.part, self.filled) = (0, 0);
     }

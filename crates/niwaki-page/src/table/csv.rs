@@ -83,7 +83,7 @@ fn line(fields: Vec<String>) -> String {
 }
 
 /// A text as a field of CSV: quoted where it must be, and led by an apostrophe where a spreadsheet would take it for a
-/// formula (it begins with `=`, `+`, `-` or `@` and is no number).
+/// formula (it begins with `=`, `+`, `-` or `@` and is not a number).
 #[must_use]
 pub fn csv_text(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();

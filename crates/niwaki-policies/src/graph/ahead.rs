@@ -1,5 +1,5 @@
 //! One step ahead: lanes are shown to the network, and what it says of their next pairs is heard. A device works in between, so that
-//! whoever asks may do something else before listening.
+//! the caller may do something else before listening.
 
 use super::alike::first_alike;
 use super::{GraphPolicy, GraphScratch};

@@ -252,7 +252,7 @@ pub struct GraphScratch {
     actions: Vec<i32>,
     /// `[member, lane]`
     instances: Vec<u32>,
-    /// Whether somebody asked for what was seen.
+    /// Whether what was seen has been asked for.
     kept: bool,
     /// One state of every trajectory.
     now: States,

@@ -2,7 +2,7 @@
 //! every job visits machines 0, 1, 2, … in this order.
 //!
 //! The numbers do not say that all machines serve the jobs in one common order, and a job shop may do better without that.
-//! So the layout is never guessed: a first line `# flow shop` says it, or whoever reads the file does.
+//! So the layout is never guessed: a first line `# flow shop` says it, or the caller does.
 
 use super::standard;
 use super::text::Line;

@@ -1,4 +1,4 @@
-//! How times are said in messages: as numbers, unless whoever made the shop knows better.
+//! How times are said in messages: as numbers, unless the maker of the shop knows better.
 
 use std::fmt;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ impl Clock {
         Self { limits, end: Instant::now().checked_add(limits.time) }
     }
 
-    /// Whether the time is up, or somebody has asked for what there is.
+    /// Whether the time is up, or what there is has been asked for.
     pub(super) fn is_over(&self) -> bool {
         self.limits.is_stopped() || self.end.is_some_and(|end| Instant::now() >= end)
     }

@@ -16,7 +16,7 @@ pub fn solve(instance: &Instance, limits: Limits, watch: Watch<'_>) -> Optimum {
     }
 }
 
-/// The same from a schedule of the instance that somebody has; the result is no worse than it.
+/// The same from a schedule of the instance at hand; the result is no worse than it.
 #[must_use]
 pub fn solve_from(instance: &Instance, given: &Schedule, limits: Limits, watch: Watch<'_>) -> Optimum {
     let found = match instance {

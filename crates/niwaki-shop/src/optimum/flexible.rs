@@ -17,7 +17,7 @@ pub fn solve(shop: &FlexibleShop, limits: Limits, watch: Watch<'_>) -> Optimum {
     solve_from(shop, None, limits, watch)
 }
 
-/// The same from a schedule that somebody has, where it is better than the search's own first one.
+/// The same from a schedule at hand, where it is better than the search's own first one.
 #[must_use]
 pub fn solve_from(
     shop: &FlexibleShop,

@@ -14,7 +14,7 @@ pub fn solve(shop: &JobShop, limits: Limits, watch: Watch<'_>) -> Optimum {
     solve_from(shop, None, limits, watch)
 }
 
-/// The same from a schedule that somebody has, where it is better than the search's own first one.
+/// The same from a schedule at hand, where it is better than the search's own first one.
 #[must_use]
 pub fn solve_from(shop: &JobShop, given: Option<&Schedule>, limits: Limits, watch: Watch<'_>) -> Optimum {
     let optimum = disjunctive::solve(&Shop::from(shop), given, limits, watch);

@@ -36,7 +36,7 @@ pub struct Limits {
     pub seed: u64,
     /// Rounds after which the search of a general shop ends, whatever the clock says.
     pub rounds: Option<u32>,
-    /// Raised by whoever wants what has been found so far.
+    /// Raised to ask for what has been found so far.
     stop: [Option<&'static AtomicBool>; 2],
 }
 
@@ -71,7 +71,7 @@ impl Limits {
         self.within(Duration::ZERO)
     }
 
-    /// Whether somebody has asked for what there is.
+    /// Whether what there is has been asked for.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.into_iter().flatten().any(|stop| stop.load(Ordering::Relaxed))

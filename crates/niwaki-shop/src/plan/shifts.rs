@@ -31,7 +31,7 @@ impl Opening {
         self.breaks[machine].push((from, to));
     }
 
-    /// Adds a row of shifts; gives back the times at which it opens and closes, in thousandths of a second.
+    /// Adds a row of shifts; returns the times at which it opens and closes, in thousandths of a second.
     pub(super) fn add_shift(&mut self, table: &Table, row: &Row, machines: &[usize]) -> Result<Vec<u64>> {
         let Some(start) = self.start else {
             return Err(table.fault(
@@ -78,7 +78,7 @@ impl Opening {
         Ok(vec![offset(from), offset(to), 86_400_000])
     }
 
-    /// Closes the machines; gives back a horizon by which all work from `latest` on can be done, one after the other.
+    /// Closes the machines; returns a horizon by which all work from `latest` on can be done, one after the other.
     pub(super) fn close(
         &self,
         clock: &Clock,

@@ -66,7 +66,7 @@ pub enum Progress {
     Scheduled,
 }
 
-/// A schedule that somebody found.
+/// A schedule that was found.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
     /// Its makespan, and a bound below it.
@@ -86,7 +86,7 @@ pub struct Entrant<'a, E> {
 }
 
 impl<'a, E: From<Error>> Entrant<'a, E> {
-    /// Whoever can schedule an instance that a file holds.
+    /// What can schedule an instance that a file holds.
     pub fn new(
         name: impl Into<String>,
         schedule: impl Fn(&Path, &Instance) -> std::result::Result<Found, E> + 'a,

@@ -1,6 +1,6 @@
 //! What the commands of a shop do, as calls that return values: open, schedule, judge, draw, convert.
 //!
-//! Whoever calls parses flags before and prints afterwards; errors here carry data and never name a flag.
+//! The caller parses flags before and prints afterwards; errors here carry data and never name a flag.
 //!
 //! | file | what |
 //! |---|---|

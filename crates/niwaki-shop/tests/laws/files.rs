@@ -1,4 +1,4 @@
-//! Every shipped file is read and agrees with its table; every layout gives back what it was given.
+//! Every shipped file is read and agrees with its table; every layout returns what it was given.
 
 use crate::data::{SETS, bounds, files};
 use niwaki_shop::formats::{Format, load, read};

@@ -10,7 +10,7 @@ impl Diagnostics {
     /// Holds every statement of the paper against what was measured.
     ///
     /// # Errors
-    /// Where the file asks for a cell or a measure that its grid does not have, or prints what is no number.
+    /// Where the file asks for a cell or a measure that its grid does not have, or prints a value that is not a number.
     pub fn judge(&self, summaries: &[Summary]) -> Result<Vec<Outcome>, Error> {
         let board = Board { study: self, summaries };
         let mut outcomes = Vec::new();

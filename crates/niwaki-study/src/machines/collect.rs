@@ -1,4 +1,4 @@
-//! Finished runs out of a store that is no folder, so that they can be reported.
+//! Finished runs out of a store that is not a folder, so that they can be reported.
 
 use super::depot::Depot;
 use crate::Error;

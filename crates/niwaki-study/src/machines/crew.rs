@@ -22,7 +22,7 @@ pub struct Terms {
     pub patience: Duration,
     /// How often a unit may fail before it is given up.
     pub attempts: u32,
-    /// Where runs train if the store is no folder.
+    /// Where runs train if the store is not a folder.
     pub scratch: PathBuf,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Crew<'a> {
         Self { split, worker, leases, terms, held: Mutex::default() }
     }
 
-    /// Works on one unit, whoever else may: a scheduler said so.
+    /// Works on one unit, even where others may: a scheduler said so.
     ///
     /// # Errors
     /// As [`Worker::work`]; before anything is begun where the unit cannot be worked on yet.

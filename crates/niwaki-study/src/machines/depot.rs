@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run that goes on needs. The checkpoint comes first: whoever may still write it wrote the lines that it counts
+/// What a run that goes on needs. The checkpoint comes first: the one that may still write it wrote the lines that it counts
 /// on before.
 const GOES_ON: [&str; 7] = [CHECKPOINT, CURVE, DUMP, POLICIES, EVENTS, OPTIMA, SPEC];
 
@@ -30,12 +30,12 @@ pub(super) struct Depot {
     root: PathBuf,
     /// The folder of attempts, on the same disk as the results, so that a finished run is renamed into place.
     attempts: PathBuf,
-    /// Whether the store is no folder.
+    /// Whether the store is not a folder.
     remote: bool,
 }
 
 impl Depot {
-    /// The depot of a plan. Where the store is no folder, its results are unpacked in `scratch`.
+    /// The depot of a plan. Where the store is not a folder, its results are unpacked in `scratch`.
     pub(super) fn new(store: Arc<dyn Store>, plan: &str, scratch: &Path) -> Self {
         let (root, remote) = match store.folder() {
             Some(folder) => (folder.to_owned(), false),
@@ -142,16 +142,16 @@ impl Depot {
                     return same(run, &from, |file| read_own(&to.join(file)).ok());
                 }
                 Err(error) if is_taken(&error) => self.displace(&to, attempt)?,
-                // Whoever overtook this attempt cleared it away.
+                // The attempt that overtook this one cleared it away.
                 Err(error) if error.kind() == ErrorKind::NotFound && self.is_finished(run)? => return Ok(()),
                 Err(source) => return Err(disk(&to, source)),
             }
         }
     }
 
-    /// The same where the store is no folder.
+    /// The same where the store is not a folder.
     fn archive(&self, run: &Planned, from: &Path) -> Result<(), Error> {
-        // A summary was written last: without it somebody cleared the attempt away.
+        // A summary was written last: without it another attempt cleared this one away.
         if !from.join(SUMMARY).exists() && self.is_finished(run)? {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl Depot {
         same(run, from, |file| theirs.iter().find(|(name, _)| name == file).map(|(_, bytes)| bytes.clone()))
     }
 
-    /// Moves an unfinished or another run out of the way, unless somebody trains there.
+    /// Moves an unfinished or another run out of the way, unless it is being trained.
     fn displace(&self, folder: &Path, attempt: &Path) -> Result<(), Error> {
         // A file system without locks has nobody who holds one.
         if matches!(Claim::take(folder, Some(Duration::ZERO)), Ok(None)) {
@@ -214,7 +214,7 @@ fn named(path: &Path) -> String {
 /// Holds a run against the one that stands in its place.
 fn same(run: &Planned, ours: &Path, theirs: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), Error> {
     for file in RESULTS {
-        // The place may hold less: checkpoints may be removed, and whoever overtook this attempt cleared it away.
+        // The place may hold less: checkpoints may be removed, and the attempt that overtook this one cleared it away.
         if let (Ok(our_bytes), Some(their_bytes)) = (read_own(&ours.join(file)), theirs(file))
             && our_bytes != their_bytes
         {

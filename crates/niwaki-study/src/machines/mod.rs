@@ -3,7 +3,7 @@
 //! The way is studies → [`Split`] (a document: which runs train together, what comes before what) → [`Crew`] (a process that
 //! claims units by leases) → [`Worker`] (one unit: trained in private, put in place whole) → the results folder, which
 //! `reproduce` reports as if one machine had made it. [`Standing`] says how far all of it is. There is no scheduler here:
-//! whoever has one gives it the numbers of units, and whoever has none starts as many crews as there are devices.
+//! where there is one, it gets the numbers of units; elsewhere as many crews are started as there are devices.
 //!
 //! **Why a unit can be run twice.** A run is a pure function of its spec, seed and device. An attempt at a unit trains in a
 //! folder that no other process knows, and finished runs are renamed into place one by one. A folder cannot be renamed onto
@@ -22,10 +22,10 @@
 //! |---|---|
 //! | `unit.rs` | a unit, its stage, what it comes after |
 //! | `split.rs` | from studies to units, and the document |
-//! | `depot.rs`, `archive.rs` | runs on their way into a store: folders, or archives where it is no folder |
+//! | `depot.rs`, `archive.rs` | runs on their way into a store: folders, or archives where it is not a folder |
 //! | `worker.rs` | one unit |
 //! | `crew.rs` | a process that claims units |
-//! | `collect.rs` | finished runs out of a store that is no folder |
+//! | `collect.rs` | finished runs out of a store that is not a folder |
 //! | `standing.rs` | how every unit stands |
 //! | `status.rs` | how far a plan is, for people |
 //! | `simulate.rs` | how long it would take on so many machines |

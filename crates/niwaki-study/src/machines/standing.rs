@@ -9,7 +9,7 @@ use niwaki_store::{Ending, Leases, Survey};
 pub enum State {
     /// It is done, since that attempt.
     Done(u32),
-    /// Somebody works on it.
+    /// A worker has it.
     Running(u32),
     /// It is to be done: this would be the attempt.
     Ready(u32),
@@ -54,7 +54,7 @@ impl Standing {
                 let silent = match survey.ending(number, last) {
                     Some(_) => false,
                     None => {
-                        // The clock is asked only where somebody may be silent.
+                        // The clock is asked only where a worker may be silent.
                         let now = match now {
                             Some(now) => now,
                             None => *now.insert(leases.now()?),

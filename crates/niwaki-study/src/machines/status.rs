@@ -18,7 +18,7 @@ pub struct Status {
     pub units: usize,
     /// Those that are done.
     pub done: usize,
-    /// Those that somebody works on.
+    /// Those that a worker has.
     pub running: Vec<Running>,
     /// Those that could be begun.
     pub ready: usize,
@@ -36,7 +36,7 @@ pub struct Status {
     pub seconds_left: Option<f64>,
 }
 
-/// A unit that somebody works on.
+/// A unit that a worker has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Running {
     /// The unit.

@@ -44,7 +44,7 @@ pub struct Worked {
 }
 
 impl<'a> Worker<'a> {
-    /// A worker on a plan, with the store of its results. Where that is no folder, runs train in `scratch`.
+    /// A worker on a plan, with the store of its results. Where that is not a folder, runs train in `scratch`.
     #[must_use]
     pub fn new(split: &'a Split, store: Arc<dyn Store>, scratch: &Path) -> Self {
         Self { split, depot: Depot::new(store, &split.id, scratch), planned: Mutex::default() }
@@ -92,7 +92,7 @@ impl<'a> Worker<'a> {
         if !part.runs.is_empty()
             && let Err(error) = self.train(&part, plan, device, number, attempt, step)
         {
-            // Somebody who overtook this attempt may have finished everything and cleared its folder away.
+            // The attempt that overtook this one may have finished everything and cleared its folder away.
             for run in &part.runs {
                 if matches!(error, Error::Differs { .. }) || !self.depot.is_finished(run)? {
                     return Err(error);
@@ -120,7 +120,7 @@ impl<'a> Worker<'a> {
         let known = self.optima(&part.runs, plan)?;
         let runner = Runner { shared: false, known, tick: step, ..Runner::new(&folder, device) };
         match runner.run(part) {
-            // What was taken over may have been torn by a power failure: a run can always begin anew.
+            // What was taken over may have been torn by a power failure: a run can always start again.
             Err(Error::Train(niwaki_train::Error::Damaged { .. } | niwaki_train::Error::OtherRun { .. }))
                 if goes_on =>
             {
@@ -234,7 +234,7 @@ impl<'a> Worker<'a> {
                     sought.get(&pool).into_iter().flatten().map(|bounds| (bounds.lower, bounds.upper));
                 let text = serde_json::to_vec(&pairs.collect::<Vec<_>>()).unwrap_or_default();
                 self.depot.store.create(&name, &text)?;
-                // Somebody else may have been first, with other bounds.
+                // Another worker may have been first, with other bounds.
                 kept = self.depot.store.read(&name)?;
             }
             let damaged = || Error::Plan {

@@ -16,7 +16,7 @@ const STRIDE: f64 = 5.0;
 /// Holds every statement of the study against the results; what no finished run speaks to is left out.
 ///
 /// # Errors
-/// Where the file prints what is no number, or a curve holds what is none.
+/// Where the file prints a value that is not a number, or a curve holds one.
 pub fn judge(board: &Board<'_>) -> Result<Vec<Outcome>, Error> {
     let study = &board.plan.study;
     let mut outcomes = Vec::new();

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// The page: what was asked, the verdict, the paper's numbers beside ours, comparisons, curves, failures, speed.
 ///
 /// # Errors
-/// Where a curve holds what is no number.
+/// Where a curve holds a value that is not a number.
 pub fn training_page(
     board: &Board<'_>,
     outcomes: &[Outcome],

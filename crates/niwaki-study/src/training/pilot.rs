@@ -125,7 +125,7 @@ impl Calibration {
     /// Reads what a pilot's results come to for the study that asked for it.
     ///
     /// # Errors
-    /// Where the study has no pilot, or a curve holds what is no number.
+    /// Where the study has no pilot, or a curve holds a value that is not a number.
     pub fn choose(study: &Training, board: &Board<'_>) -> Result<Self, Error> {
         let Some(pilot) = &study.pilot else {
             let mend = "it has no pilot".to_owned();

@@ -164,7 +164,7 @@ impl Runner<'_> {
     }
 
     /// Trains cohorts on a GPU, a few at a time from the last on, so that one's device works while another's host does.
-    /// Gives back the runs that another process has.
+    /// Returns the runs that another process has.
     fn side_by_side<'p>(
         &self,
         cohorts: Vec<Vec<&'p Planned>>,
@@ -191,7 +191,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Trains the runs of a cohort that nobody else has, and gives back the others.
+    /// Trains the runs of a cohort that nobody else has, and returns the others.
     fn cohort<'p>(
         &self,
         runs: &[&'p Planned],

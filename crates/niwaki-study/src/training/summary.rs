@@ -63,7 +63,7 @@ impl<'a> Board<'a> {
     /// An endpoint of an arm in a cell; nothing where no run has it.
     ///
     /// # Errors
-    /// Where a curve holds what is no number.
+    /// Where a curve holds a value that is not a number.
     pub fn estimate(&self, arm: usize, cell: usize, endpoint: Endpoint) -> Result<Option<Estimate>, Error> {
         let runs = self.runs(arm, cell);
         let seeds: Vec<f64> = runs.iter().filter_map(|run| endpoint.of(run)).collect();
@@ -93,7 +93,7 @@ impl<'a> Board<'a> {
     /// Two arms of a cell over the seeds that both have, in a pool over cells and seeds; nothing where they share none.
     ///
     /// # Errors
-    /// Where a curve holds what is no number.
+    /// Where a curve holds a value that is not a number.
     pub fn compare(
         &self,
         arm: usize,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// One row per arm and cell, one column per endpoint; the best of each cell is marked.
 ///
 /// # Errors
-/// Where a curve holds what is no number.
+/// Where a curve holds a value that is not a number.
 pub fn endpoints_table(caption: &str, board: &Board<'_>) -> Result<Table, Error> {
     let (plan, endpoints) = (board.plan, &board.plan.study.endpoints);
     let mut table = Table::new(caption)

@@ -1,4 +1,4 @@
-//! Units of work: the same bytes as one process, whoever works on them, in whichever order and how often.
+//! Units of work: the same bytes as one process, whichever workers have them, in whichever order and how often.
 
 use super::{SMALL, files, run, small};
 use niwaki_store::{FolderStore, Store};
@@ -272,7 +272,7 @@ fn a_run_that_comes_out_otherwise_is_refused_and_both_are_kept() {
     let [ours, wanted] =
         [left.as_path(), &whole.path().join(home)].map(|run| std::fs::read(run.join("curve.jsonl")).unwrap());
     assert!(ours == wanted && std::fs::read(stands.join("curve.jsonl")).unwrap() != wanted);
-    // The same where the store is no folder: the archive of another run stands in its place.
+    // The same where the store is not a folder: the archive of another run stands in its place.
     let scratch = tempfile::tempdir().unwrap();
     let memory = Arc::new(Memory::default());
     let worker = Worker::new(&plan, memory.clone(), scratch.path());
@@ -329,7 +329,7 @@ fn a_lease_that_ran_out_is_taken_over() {
     let folder = tempfile::tempdir().unwrap();
     let plan = split(SMALL, Some(8));
     let leases = leases(&plan, store(folder.path()), &terms("gone"));
-    // Somebody began and gave no further sign.
+    // A worker began and gave no further sign.
     drop(leases.begin(0, 1).unwrap().unwrap());
     let crew = Crew::new(&plan, store(folder.path()), terms("next"));
     let standing = crew.all(&|_| {}).unwrap();
@@ -361,7 +361,7 @@ fn more_machines_take_less_time_until_the_longest_chain_is_left() {
 /// What a store holds: bytes, and when they were written.
 type Records = BTreeMap<String, (Vec<u8>, SystemTime)>;
 
-/// A store that is no folder, and that refuses every n-th time.
+/// A store that is not a folder, and that refuses every n-th time.
 #[derive(Default)]
 struct Memory {
     records: Mutex<Records>,

@@ -344,7 +344,7 @@ fn a_run_that_replaces_another_is_never_taken_for_it() {
     assert_eq!(Results::read(&old, folder.path()).unwrap().runs.len(), 15);
     assert_eq!(run(&old, folder.path()).unwrap().runs, 1);
     assert!(files(folder.path()) == wanted);
-    // The new run is finished, and somebody puts the old summary and the old spec back.
+    // The new run is finished, and the user puts the old summary and the old spec back.
     run(&new, folder.path());
     for (name, bytes) in kept {
         std::fs::write(home.join(name), bytes).unwrap();

@@ -226,7 +226,7 @@ fn the_rule_gives_one_strength_for_each_arm_and_cell_and_keeps_it() {
     std::fs::write(&kept, serde_json::to_string(&wrong).unwrap()).unwrap();
     let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
     assert!(refused.contains("its drifts do not license") && refused.contains("remove it"), "{refused}");
-    // Neither a terabyte nor what is no text is read whole.
+    // Neither a terabyte nor binary data is read whole.
     std::fs::File::create(&kept).unwrap().set_len(1 << 40).unwrap();
     let refused = Strength::read(&out.join(plan().folder())).unwrap_err().to_string();
     assert!(refused.contains("strengths.json") && refused.contains("longer than 256 MB"), "{refused}");

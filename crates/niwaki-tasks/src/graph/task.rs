@@ -42,7 +42,7 @@ pub struct GraphTask {
     times: Vec<Vec<OperationTimes>>,
     /// The longest time of each instance.
     longest: Vec<f32>,
-    /// What bounds of each instance are computed from, once somebody asks.
+    /// What bounds of each instance are computed from, once asked for.
     outlooks: Arc<[OnceLock<Outlook>]>,
 }
 

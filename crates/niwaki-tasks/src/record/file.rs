@@ -165,7 +165,7 @@ impl Record {
         if let Some(odd) =
             pays.iter().chain(case.iter().map(|case| &case.pays)).find(|pays| !pays.is_finite())
         {
-            return Err(format!("pays {odd}, which is no number"));
+            return Err(format!("pays {odd}, which is not a number"));
         }
         if given[0] {
             let read = case.iter().map(|RawCase { when, pays }| {

@@ -70,7 +70,7 @@ impl Events {
         frame(self.tail.pending(), &event(record, now()));
     }
 
-    /// Hands the events to the system; they are written anew where somebody took the file away, and then true is returned.
+    /// Hands the events to the system; they are written anew where the file was removed, and then true is returned.
     pub(super) fn flush(&mut self, curve: &[Record]) -> Result<bool, Error> {
         match self.tail.flush(false) {
             Ok(()) => Ok(false),

@@ -72,7 +72,7 @@ impl Identity {
 /// What to do with a folder that holds another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occupied {
-    /// Refuse it: somebody may want that run.
+    /// Refuse it: that run may still be wanted.
     Refuse,
     /// Take its place: the folder is named after what is now another run.
     Replace,
@@ -223,7 +223,7 @@ impl Folder {
         write_whole(&path, bytes, OnDisk::Bytes).map_err(|source| disk(&path, source))
     }
 
-    /// Writes what names the run again, where somebody took it away: without it nobody could go on.
+    /// Writes what names the run again, where it was removed: without it nobody could go on.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -379,7 +379,7 @@ fn restore(folder: &Path, spec: &str) -> Result<(), Error> {
     let path = folder.join(SPEC);
     match read_own_text(&path) {
         Ok(found) if found == spec.as_bytes() => return Ok(()),
-        // Writing into a pipe would wait for somebody who reads.
+        // Writing into a pipe would wait for a reader.
         Err(source) if source.kind() == io::ErrorKind::InvalidInput => return Err(disk(&path, source)),
         _ => {}
     }

@@ -38,14 +38,14 @@ impl Tail {
     /// Hands what is pending to the system, so that readers see it; `sync` also waits until it is on the disk.
     ///
     /// # Errors
-    /// Of the kind [`io::ErrorKind::NotFound`] where somebody took the file away or changed its length.
+    /// Of the kind [`io::ErrorKind::NotFound`] where the file was removed or its length changed.
     pub(super) fn flush(&mut self, sync: bool) -> io::Result<()> {
         if self.pending.is_empty() && !sync {
             return Ok(());
         }
         let mut file = OpenOptions::new().write(true).open(&self.path)?;
         if file.metadata()?.len() != self.length {
-            let reason = "somebody else changed its length while the run wrote it";
+            let reason = "another process changed its length while the run wrote it";
             return Err(io::Error::new(io::ErrorKind::NotFound, reason));
         }
         file.seek(SeekFrom::Start(self.length))?;
@@ -106,7 +106,7 @@ impl Lines {
         })
     }
 
-    /// Writes lines that are still known again, one per iteration, where somebody took the file away.
+    /// Writes lines that are still known again, one per iteration, where the file was removed.
     pub(super) fn rewrite(
         &mut self,
         folder: &Folder,
@@ -211,7 +211,7 @@ pub(super) fn check_numbers(path: &Path, curve: &[Record]) -> Result<(), Error> 
     }
 }
 
-/// The curve of a folder that somebody trains in or has trained in, as far as it goes.
+/// The curve of a folder that a run writes or has written, as far as it goes.
 ///
 /// # Errors
 /// Where a line is not as it was written, or the disk refuses.
@@ -301,7 +301,7 @@ mod tests {
         fs::remove_file(folder.file("lines")).unwrap();
         lines.push(&Number { value: 1 }).unwrap();
         assert!(lines.flush(false).unwrap_err().to_string().contains("taken away"));
-        fs::write(folder.file("lines"), "somebody's").unwrap();
+        fs::write(folder.file("lines"), "another's").unwrap();
         assert!(lines.flush(false).unwrap_err().to_string().contains("changed its length"));
     }
 }

@@ -98,7 +98,7 @@ impl Member {
         Ok(())
     }
 
-    /// Somebody took the curve away, but it is still known.
+    /// The curve was removed, but it is still known.
     fn write_curve_again(&mut self) -> Result<(), Error> {
         self.lines.rewrite(&self.folder, CURVE, &self.curve)
     }

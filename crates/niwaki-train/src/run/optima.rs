@@ -63,7 +63,7 @@ pub(super) fn keep(folder: &Folder, played: &[Bounds], goes_on: bool) -> Result<
     write(folder, played)
 }
 
-/// Writes the optima again, where somebody took them away.
+/// Writes the optima again, where they were removed.
 pub(super) fn restore(folder: &Folder, played: &[Bounds]) -> Result<(), Error> {
     if folder.file(OPTIMA).exists() { Ok(()) } else { write(folder, played) }
 }

@@ -1,5 +1,5 @@
 //! The page of a finished run. `niwaki train` writes it after the summary, and a run that goes on takes it away before the
-//! summary: where the page stands, the run is done. A file of somebody else's under the same name is left alone.
+//! summary: where the page stands, the run is done. Another program's file under the same name is left alone.
 
 use super::folder::Folder;
 use crate::Error;

@@ -127,7 +127,7 @@ impl Runs {
         due(self.saved.elapsed(), self.saving)
     }
 
-    /// Files that somebody had changed or taken away and that were written anew.
+    /// Files that had been changed or removed and were written anew.
     pub fn mended(&self) -> impl Iterator<Item = PathBuf> {
         self.members.iter().filter(|member| member.mended).map(|member| member.folder.file(events::NAME))
     }

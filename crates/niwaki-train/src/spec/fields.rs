@@ -421,7 +421,7 @@ mod tests {
             "",
             "seed = 1\n[task]\nhorizon = 3\n[policy.prime]\ntoken = 1\nmass = 0.5\n",
             &format!("{flow}jobs = 3\n{pointer}glimpse = \"plain\"\n"),
-            // What is no table, or no such kind, is refused as a value.
+            // Anything but a table, or an unknown kind, is refused as a value.
             "task = 3\n",
             "[task]\nkind = \"nobody\"\njobs = 3\n",
             "[policy]\nkind = \"nobody\"\n",

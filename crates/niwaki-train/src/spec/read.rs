@@ -53,11 +53,11 @@ fn in_words(message: &str) -> String {
 /// Sets `key`, with dots between tables, to a value in a TOML table.
 ///
 /// # Errors
-/// Where a part of the key names something that is no table.
+/// Where a part of the key names something that is not a table.
 pub fn set(table: &mut toml::Table, key: &str, value: toml::Value) -> Result<(), Error> {
     let refuse = |part: &str| Error::Setting {
         setting: key.to_owned(),
-        reason: format!("'{part}' is no table, so nothing can be set inside it"),
+        reason: format!("'{part}' is not a table, so nothing can be set inside it"),
     };
     let mut parts = key.split('.').peekable();
     let mut at = table;

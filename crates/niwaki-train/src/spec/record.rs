@@ -75,7 +75,7 @@ impl Spec {
     /// The record that a spec names.
     ///
     /// # Errors
-    /// If its file is no record.
+    /// If its file is not a record.
     pub(crate) fn record(&self) -> Result<Record, Error> {
         match &self.task.file {
             Some(file) => Record::read(file).map_err(|error| refuse("task.file", error.to_string())),
@@ -106,7 +106,7 @@ impl Spec {
         }
         let temperature = self.policy.temperature.unwrap_or(1.0);
         if !(temperature > 0.0 && temperature.is_finite()) {
-            return Err(refuse("policy.temperature", format!("{temperature} is no number above 0")));
+            return Err(refuse("policy.temperature", format!("{temperature} is not a number above 0")));
         }
         self.check_groups()
     }

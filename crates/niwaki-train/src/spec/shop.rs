@@ -162,7 +162,7 @@ impl Spec {
     pub(super) fn shops(&self, shop: Shop) -> Result<Shops, Error> {
         let seconds = self.task.patience.unwrap_or(PATIENCE);
         if !(seconds > 0.0 && seconds <= MOST_PATIENCE) {
-            let reason = format!("{seconds} is no number of seconds above 0 and up to {MOST_PATIENCE}");
+            let reason = format!("{seconds} is not a number of seconds above 0 and up to {MOST_PATIENCE}");
             return Err(refuse("task.patience", reason));
         }
         let payment = self.payment(shop)?;

@@ -113,7 +113,7 @@ impl TrainedSequences {
     /// Shapes: `tokens [lane, step]`, negative after the token that ends a sequence
     ///
     /// # Errors
-    /// If there are not whole sequences, or one holds what is no token or was closed.
+    /// If there are not whole sequences, or one holds an unknown token or a closed one.
     pub fn score(&self, tokens: &[i32]) -> Result<Vec<f64>, Error> {
         let (vocab, horizon) = (self.task.vocab(), self.task.horizon());
         let open = self.open_tokens(tokens);

@@ -160,7 +160,7 @@ fn a_spec_that_a_power_cut_took_costs_nothing() {
         for left in [Vec::new(), vec![0; 40]] {
             if last > 0 {
                 train_until(&recipe, &folder, last);
-                // Whoever else comes is refused, with nothing changed.
+                // Any other process is refused, with nothing changed.
                 fs::write(folder.join(run::SPEC), &left).unwrap();
                 refusal(&other, &folder, run::SPEC);
                 assert!(fs::read(folder.join(run::SPEC)).unwrap() == left);
@@ -174,7 +174,7 @@ fn a_spec_that_a_power_cut_took_costs_nothing() {
             fs::remove_dir_all(&folder).unwrap();
         }
     }
-    // What somebody else wrote there is no power cut's doing.
+    // What another program wrote there is not a power cut's doing.
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(run::SPEC), "mine").unwrap();
     refusal(&recipe, &folder, run::SPEC);

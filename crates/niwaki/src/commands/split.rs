@@ -132,7 +132,7 @@ impl Args {
         let mut speeds = BTreeMap::new();
         for folder in &self.speeds {
             if !folder.is_dir() {
-                bail!("--speeds {}: it is no folder", folder.display());
+                bail!("--speeds {} is not a folder", folder.display());
             }
             for study in training(texts)? {
                 for study in [study.pilot_study(), Some(study)].into_iter().flatten() {

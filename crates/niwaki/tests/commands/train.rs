@@ -181,7 +181,7 @@ fn a_page_never_stands_beside_an_unfinished_run() {
 }
 
 #[test]
-fn a_file_of_somebody_elses_is_no_page_of_a_run() {
+fn another_programs_file_is_not_a_page_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("run/index.html");
     let run = ["train", "--quiet", "--set", "task.horizon=4", "--set", "iterations=5", "--out", "run"];

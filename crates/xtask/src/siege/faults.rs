@@ -48,7 +48,7 @@ pub(super) fn attack(arena: &Arena, scale: Scale) -> anyhow::Result<Vec<Row>> {
 fn errors(arena: &Arena, scale: Scale, door: &str, play: &Play) -> anyhow::Result<Row> {
     let mut row = Row::new(&format!("errors at a system call of {door}"));
     let calls = play.calls(arena)?;
-    // The quick part takes every so manieth call; the whole takes all of them.
+    // The quick part takes every nth call; the whole takes all of them.
     let step = if scale == Scale::Quick { calls.div_ceil(8).max(1) } else { 1 };
     for error in ["ENOSPC", "EIO", "EROFS"] {
         for call in (1..=calls).step_by(step) {

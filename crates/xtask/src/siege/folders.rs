@@ -1,5 +1,5 @@
-//! A folder with which somebody did something: files cut off, doubled, emptied, taken away, exchanged for another run's or
-//! for what is no file, before the command goes on or while it works; and a disk that is full.
+//! A folder that was tampered with: files cut off, doubled, emptied, taken away, exchanged for another run's or
+//! for what is not a file, before the command goes on or while it works; and a disk that is full.
 //!
 //! The command refuses by name, in one line, or ends with the bytes of an undisturbed run.
 
@@ -67,7 +67,7 @@ enum Change {
 }
 
 impl Change {
-    /// Cut off at some places, emptied, doubled, its last line twice, another run's; and what is no file, where the run
+    /// Cut off at some places, emptied, doubled, its last line twice, another run's; and what is not a file, where the run
     /// reads it: what it only writes goes to a device as well.
     fn all(bytes: &[u8], other: Option<&Vec<u8>>, reads: bool, cuts: u64) -> Vec<(String, Self)> {
         let mut noise = Key::new(2026, "cuts").iteration(bytes.len() as u64).open();

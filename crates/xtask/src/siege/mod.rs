@@ -6,7 +6,7 @@
 //! | `words.rs` | flags, keys of specs and studies, and files that lie |
 //! | `places.rs` | names, things that are no files, environments, outputs that take nothing |
 //! | `faults.rs` | errors of the system call by call, files that may not grow, signals, company |
-//! | `flips.rs` | one bit of one file, of a folder or that somebody brings |
+//! | `flips.rs` | one bit of one file, of a folder or of a user's own file |
 //! | `folders.rs` | files cut off, doubled, exchanged, taken away; a full disk |
 //! | `laws.rs` | changed inputs to readers, and the laws under seeds of the day |
 

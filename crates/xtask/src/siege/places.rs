@@ -94,7 +94,7 @@ fn no_files(arena: &Arena) -> anyhow::Result<Row> {
     for asked in READING {
         for name in NO_FILES {
             let folder = arena.folder("files")?;
-            // A pipe that somebody feeds for a while, as `<(…)` gives one.
+            // A pipe that is fed for a while, as `<(…)` gives one.
             let prelude = "ln -s nowhere dangling.json; ln -s loop.json loop.json; mkdir folder.json; \
                 mkfifo pipe.json; (timeout 20 bash -c 'cat /dev/zero >pipe.json' 2>/dev/null &); truncate -s 64G sparse.json; \
                 : >empty.json; : >empty.npz; : >empty.parquet; printf '\\xef\\xbb\\xbf' >bom.json; \

@@ -159,7 +159,7 @@ pub(crate) struct Lowering<'a> {
     pub(crate) perceptrons: Vec<Option<Perceptron>>,
     /// A decoder's layers that have kernels of their own.
     pub(crate) layers: Vec<Layer>,
-    /// What was made aside for all attention along trees, by place on the tape, until somebody has waited for it.
+    /// What was made aside for all attention along trees, by place on the tape, until it has been waited for.
     pub(crate) prepared: Option<usize>,
     /// For the outputs of two embeddings that are only read by one sum: that sum's output. They are never written.
     pub(crate) summed: Vec<Option<Value>>,
@@ -431,7 +431,7 @@ impl<'a> Lowering<'a> {
         self.addresses.scratch
     }
 
-    /// Where something lies that a tape makes once, and whether whoever asks has to make it.
+    /// Where something lies that a tape makes once, and whether the caller has to make it.
     pub(crate) fn once(&mut self, what: Once, bytes: usize) -> (u64, bool) {
         let known = self.once.get(&what).copied();
         let offset = known.unwrap_or(self.once_bytes);

@@ -1,6 +1,6 @@
 // A decoder's layer on Hopper's tensor cores: its products with what stands around them. A norm is applied where its product ends:
-// whoever makes a row of the stream stores it times the gain too, which is what the product reads, and the sums of squares by which
-// the product's result is scaled. Backward, the norm's mean over a row is that of result times cotangent, which whoever makes the
+// the maker of a row of the stream stores it times the gain too, which is what the product reads, and the sums of squares by which
+// the product's result is scaled. Backward, the norm's mean over a row is that of result times cotangent, which the maker of the
 // cotangent knows.
 //
 // LAYER_SPLIT blocks share out the summed axis, and each ends a part of the columns. Kernels begin while the one before them ends:

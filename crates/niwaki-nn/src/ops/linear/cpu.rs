@@ -152,7 +152,7 @@ impl Linear {
         true
     }
 
-    /// Columns of the result with the rows of them that somebody reads, where one op is known to read no others.
+    /// Columns of the result with the rows of them that are read, where one op is known to read no others.
     fn read<F: Real>(&self, block: &Block<'_, F>) -> Vec<(Range<usize>, Vec<u32>)> {
         let width = block.graph.shape(self.output).width;
         match block.only_reader(self.output) {

@@ -172,7 +172,7 @@ __device__ __forceinline__ void look(const unsigned* bits, const Rows& at, int w
 #pragma unroll
     for (int w = 0; w < 2; ++w) {
       const int m = first + 8 * i, word = 2 * tile + w;
-      // What is no row sees all, whatever comes of it.
+      // A place without a row sees all, whatever comes of it.
       seen[i][w] = m >= at.filled ? ~0u : word < words ? bits[m / SHARE * words + word] : 0;
     }
 }

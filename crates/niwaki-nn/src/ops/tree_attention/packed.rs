@@ -142,7 +142,7 @@ impl Lowering<'_> {
         made.map(|_| ())
     }
 
-    /// What follows waits for what was made so: whoever finds it made is about to read it.
+    /// What follows waits for what was made so: a caller that finds it made is about to read it.
     pub(crate) fn wait_for_prepared(&mut self) {
         if let Some(place) = self.prepared.take() {
             self.tape.wait_for(place);

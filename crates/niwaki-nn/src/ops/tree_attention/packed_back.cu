@@ -224,7 +224,7 @@ __device__ __forceinline__ void pull_keys(const Backward& job, Shared& shared, u
   };
   fetch(0, &job.query, 0);
   fetch(1, &job.query, 0);
-  // Half of a group's threads bring the numbers of a query each, the others what it sees. What is no query is zero and sees all.
+  // Half of a group's threads bring the numbers of a query each, the others what it sees. A place without a query is zero and sees all.
   const int asked = threadIdx.x & 63;
   const bool brings_bits = threadIdx.x & 64;
   float number = 0.f, mean = 0.f;

@@ -72,7 +72,7 @@ struct JobShop {
       if (key == ~0ull) continue;
       bool may = key == best;
       if (order == ORDER_LIST) may = true;
-      // Whoever can start on the machine at hand before the end that decides.
+      // All that can start on the machine at hand before the end that decides.
       if (order == ORDER_ACTIVE) may |= machine == (int)(unsigned)best && start < (int)(best >> 32);
       if (!may) continue;
       if (next[j] < 64) low |= 1ull << next[j]; else high |= 1ull << (next[j] - 64);

@@ -68,7 +68,7 @@ impl<'w> Known<'w> {
     }
 }
 
-/// Solves any (flexible) job shop, from a schedule that somebody has or from dispatching; maxima of rests are not looked at.
+/// Solves any (flexible) job shop, from a schedule at hand or from dispatching; maxima of rests are not looked at.
 pub(in crate::optimum) fn solve(
     shop: &Shop,
     given: Option<&Schedule>,

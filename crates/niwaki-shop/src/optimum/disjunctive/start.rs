@@ -7,7 +7,7 @@ use crate::{Placed, Schedule};
 /// Start, then what decides ties.
 type Rank = (u32, u32, u32, u32);
 
-/// The better of dispatching and a schedule of the shop that somebody has; dispatching where that is none of its schedules.
+/// The better of dispatching and a schedule of the shop at hand; dispatching where that is none of its schedules.
 pub(super) fn better(shop: &Shop, tails: &[u32], given: Option<&Schedule>) -> Sequences {
     let own = dispatch(shop, tails);
     let Some(given) = given.and_then(|given| sequences_of(shop, given)) else { return own };
@@ -129,7 +129,7 @@ mod tests {
         }
         let from = solve_from(&Instance::Flexible(shop.clone()), &apart, none, &mut |_| {});
         assert_eq!(from.upper, 5);
-        // What is no schedule of the shop is passed over.
+        // A schedule of another shop is passed over.
         let shop = Shop::from(&shop);
         for wrong in [
             vec![placed(0, 0, 0, 3)],

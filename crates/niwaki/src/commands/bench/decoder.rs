@@ -74,7 +74,7 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Times draws, which enumerate every prefix, and update steps; gives back the engine that stepped.
+    /// Times draws, which enumerate every prefix, and update steps; returns the engine that stepped.
     fn measure(
         &self,
         began: Instant,

@@ -1,4 +1,4 @@
-//! `niwaki launch`: a plan handed to the machines that somebody has.
+//! `niwaki launch`: a plan handed to the machines at hand.
 
 mod local;
 
