@@ -21,10 +21,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from ._amplification import WATCHES, AmplificationWarning, Watch
 from ._surrogate import Ops, bounds, is_tempered, log_factors, ratios, scales
 from .correction import Clip, Correction, clip_range
 
-__all__ = ["corrected_logprobs", "log_factor", "surrogate", "terms"]
+__all__ = ["AmplificationWarning", "amplification", "corrected_logprobs", "log_factor", "surrogate", "terms"]
 
 
 class _Tempered(torch.autograd.Function):
@@ -198,6 +199,9 @@ def surrogate(
 
     Raises:
         TypeError, ValueError: with a sentence that names the argument.
+
+    Warns (`AmplificationWarning`), once for each member, where the correction more than doubles the norm of the gradient on a
+    batch. The first batch, the second, the fourth and so on are measured, outside `torch.compile`.
     """
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
@@ -211,6 +215,7 @@ def surrogate(
     term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour)
     scale = scales(_OPS, own, term, mean == "trajectories", weight)
     loss = -(term * scale).sum()
+    _watch(member, new, old, advantage, own, clip, routing)
     return loss, (_measured(member, ell, inside, live, advantage, own) if metrics else {})
 
 
@@ -234,6 +239,52 @@ def terms(
     advantage = _advantages(new, advantages)
     behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
     return _terms(new, old, advantage, own, member, edges, routing, None, behaviour)[0]
+
+
+def amplification(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+) -> Tensor:
+    """How many times as long the correction makes the per-token coefficients: the norm of ∂objective/∂logprobs over that of
+    PPO's on the same batch, without a gradient. Not finite where PPO has none.
+
+    Shapes: as `surrogate`; returns a number `[]`.
+    """
+    new, old, own = _inputs(logprobs, old_logprobs, mask)
+    norms = []
+    for member in (_member(correction), Correction.ppo()):
+        with torch.enable_grad():
+            leaf = new.detach().requires_grad_()
+            summed = terms(leaf, old, advantages, own, correction=member, clip=clip, routing=routing).sum()
+        norms.append(torch.linalg.vector_norm(torch.autograd.grad(summed, leaf)[0]))
+    return norms[0] / norms[1]
+
+
+def watch_amplification(
+    watch: Watch, member: Correction, logprobs: Tensor, *rest: Tensor, clip: Clip, routing: bool, stacklevel: int = 1
+) -> None:
+    """Measures a batch if its turn has come, and warns once; `rest` as `amplification` takes it."""
+    if watch.due():
+        figure = amplification(logprobs, *rest, correction=member, clip=clip, routing=routing).item()
+        watch.tell(member, figure, logprobs.shape[1], stacklevel + 1)
+
+
+def _watch(
+    member: Correction, new: Tensor, old: Tensor, advantage: Tensor, own: Tensor, clip: Clip, routing: bool
+) -> None:
+    """`watch_amplification` where a batch is trained on and may be looked at."""
+    if torch.compiler.is_compiling() or not (new.requires_grad and torch.is_grad_enabled() and member.rule.form == "multiply"):
+        return
+    if new.is_cuda and torch.cuda.is_current_stream_capturing():
+        return
+    watch = WATCHES.setdefault(member.name, Watch())
+    watch_amplification(watch, member, new, old, advantage, own, clip=clip, routing=routing, stacklevel=3)
 
 
 def log_factor(
@@ -332,7 +383,7 @@ def _inputs(logprobs: Any, old_logprobs: Any, mask: Any) -> tuple[Tensor, Tensor
         raise ValueError(f"logprobs has shape {tuple(logprobs.shape)}; pass [trajectories, steps]")
     if logprobs.numel() == 0:
         raise ValueError(f"logprobs is empty (shape {tuple(logprobs.shape)}): there is nothing to evaluate")
-    new = logprobs.float() if logprobs.dtype in (torch.bfloat16, torch.float16) else logprobs
+    new = _wide(logprobs)
     old = _like(new, "old_logprobs", old_logprobs)
     if mask is None:
         return new, old, torch.ones_like(new, dtype=torch.bool)
@@ -343,6 +394,10 @@ def _inputs(logprobs: Any, old_logprobs: Any, mask: Any) -> tuple[Tensor, Tensor
     if mask.device != new.device:
         raise ValueError(f"mask is on {mask.device} where logprobs is on {new.device}")
     return new, old, mask.bool()
+
+
+def _wide(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
 
 
 def _advantages(new: Tensor, value: Any) -> Tensor:

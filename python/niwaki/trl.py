@@ -33,9 +33,10 @@ from torch.utils.data import Sampler  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.utils import RepeatSampler  # noqa: E402
 
+from ._amplification import Watch  # noqa: E402
 from .advise import Advice, Advisor  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import corrected_logprobs  # noqa: E402
+from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
 __all__ = ["AdviseCallback", "GRPOTrainer"]
 
@@ -52,7 +53,8 @@ class GRPOTrainer(trl.GRPOTrainer):
         warmup_reuse: passes over each batch during the warmup; `num_iterations` of the config where None.
         routing: whether gradients flow through the factor to earlier tokens.
 
-    Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways.
+    Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways. Warns once
+    (`niwaki.torch.AmplificationWarning`) where the correction more than doubles the norm of the gradient on a batch.
     """
 
     num_iterations: int
@@ -78,6 +80,7 @@ class GRPOTrainer(trl.GRPOTrainer):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; give at least 1, or leave it out")
         self._routing = routing
+        self._watch = Watch()
         self._warmup = warmup_iterations
         self._warmup_reuse = warmup_reuse
         self._read: dict[str, Any] | None = None
@@ -143,6 +146,10 @@ class GRPOTrainer(trl.GRPOTrainer):
                 watcher.see(self, old, logps.detach(), mask, inputs["advantages"], self._generation)
         if not self.corrected:
             return (logps, *rest)
+        if self.model.training and self.accelerator.is_main_process:
+            batch = (logps.detach(), old, inputs["advantages"], mask)
+            edges = (self.epsilon_low, self.epsilon_high, self.args.delta)
+            watch_amplification(self._watch, self.correction, *batch, clip=edges, routing=self._routing)
         corrected = corrected_logprobs(logps, old, mask, correction=self.correction, routing=self._routing)
         if inputs.get("ref_per_token_logps") is not None:
             # Shifted alike, so that the KL to the reference is that of the log-probs as they are.

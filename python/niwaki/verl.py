@@ -23,14 +23,16 @@ pinned("niwaki.verl", "verl", TESTED)
 from torch import Tensor  # noqa: E402
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
 
+from ._amplification import Watch  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import corrected_logprobs  # noqa: E402
+from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
 __all__ = ["register"]
 
 
 def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki", routing: bool = True) -> Any:
-    """Registers the corrected loss under `name` and returns it.
+    """Registers the corrected loss under `name` and returns it. The loss warns once (`niwaki.torch.AmplificationWarning`)
+    where the correction more than doubles the norm of the gradient on a batch.
 
     Args:
         correction: a member of the family that multiplies the ratio, by name or as a `Correction`.
@@ -44,6 +46,7 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
             "verl has gspo, cispo and rollout weights of its own"
         )
     vanilla = get_policy_loss_fn("vanilla")
+    watch = Watch()
 
     @register_policy_loss(name)
     def corrected(
@@ -55,6 +58,8 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         config: Any = None,
         rollout_is_weights: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
+        batch = (log_prob.detach(), old_log_prob, advantages, response_mask)
+        watch_amplification(watch, member, *batch, clip=_clip(config), routing=routing)
         shifted = corrected_logprobs(log_prob, old_log_prob, response_mask, correction=member, routing=routing)
         loss, metrics = vanilla(
             old_log_prob, shifted, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
@@ -69,3 +74,10 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         return loss, metrics
 
     return corrected
+
+
+def _clip(config: Any) -> tuple[float, float, float]:
+    """The range and the dual bound of verl's `vanilla`."""
+    low, high = config.clip_ratio_low, config.clip_ratio_high
+    low, high = (config.clip_ratio if low is None else low), (config.clip_ratio if high is None else high)
+    return low, high, config.get("clip_ratio_c", 3.0)
