@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 
 from ._amplification import WATCHES, AmplificationWarning, Watch
-from ._surrogate import Ops, bounds, ratios, scales
+from ._surrogate import Ops, behaviour_rule, bounds, ratios, scales
 from .correction import Clip, Correction, clip_range
 
 __all__ = ["AmplificationWarning", "amplification", "surrogate"]
@@ -75,6 +75,7 @@ def surrogate(
     routing: bool = True,
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Array | None = None,
+    behaviour_weight: str | Correction | None = None,
     weights: Array | None = None,
     check: bool = False,
 ) -> tuple[Array, dict[str, Array]]:
@@ -88,6 +89,8 @@ def surrogate(
 
     Args:
         correction, clip, routing, mean: as in `niwaki.correction.evaluate`, and static under `jit`.
+        behaviour_weight: the constant weight from the policy of the engine that sampled to the old one, for corrections that
+            are not such a weight themselves: `"token-tis:2"`, `"sequence-tis:2"` and the like (decoupled PPO); static.
         check: also look at the values (finite, not positive, a step of the policy's own), outside `jit`. This waits for the
             device. Warns (`AmplificationWarning`), once for each member, where the correction more than doubles the norm of the
             gradient on a batch.
@@ -99,6 +102,7 @@ def surrogate(
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     member, edges = Correction.parse(correction).for_autodiff(), clip_range(clip)
     rule = member.rule
+    decoupled = behaviour_rule(member, behaviour_logprobs is not None, behaviour_weight)
     new = _logprobs(logprobs)
     old = _like(new, "old_logprobs", old_logprobs)
     advantage = _advantages(new, advantages)
@@ -120,7 +124,7 @@ def surrogate(
     engines = None
     if behaviour_logprobs is not None:
         engines = jnp.where(own, old - _like(new, "behaviour_logprobs", behaviour_logprobs), 0.0)
-    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
+    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines, decoupled)
     low, high, dual = bounds(_OPS, own, ell, rule, edges, rule.form == "weigh" and engines is None)
     weighed = jnp.where(own, advantage if outside is None else advantage * outside, 0.0)
     gain = weighed > 0

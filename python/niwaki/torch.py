@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from ._amplification import WATCHES, AmplificationWarning, Watch
-from ._surrogate import Ops, bounds, is_tempered, log_factors, ratios, scales
-from .correction import Clip, Correction, clip_range
+from ._surrogate import Ops, behaviour_rule, bounds, is_tempered, log_factors, ratios, scales
+from .correction import Clip, Correction, Rule, clip_range
 
 __all__ = ["AmplificationWarning", "amplification", "corrected_logprobs", "log_factor", "surrogate", "terms"]
 
@@ -169,6 +169,11 @@ def _member(correction: str | Correction) -> Correction:
     return Correction.parse(correction).for_autodiff()
 
 
+@torch.compiler.assume_constant_result
+def _decoupled(correction: str | Correction, given: bool, weight: str | Correction | None) -> Rule | None:
+    return behaviour_rule(_member(correction), given, weight)
+
+
 def surrogate(
     logprobs: Tensor,
     old_logprobs: Tensor,
@@ -180,6 +185,7 @@ def surrogate(
     routing: bool = True,
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Tensor | None = None,
+    behaviour_weight: str | Correction | None = None,
     weights: Tensor | None = None,
     metrics: bool = True,
     check: bool = False,
@@ -194,6 +200,8 @@ def surrogate(
 
     Args:
         correction, clip, routing, mean: as in `niwaki.correction.evaluate`.
+        behaviour_weight: the constant weight from the policy of the engine that sampled to the old one, for corrections that
+            are not such a weight themselves: `"token-tis:2"`, `"sequence-tis:2"` and the like (decoupled PPO).
         metrics: whether to measure; without, the dict is empty.
         check: also look at the values (finite, not positive, a step of the policy's own). This waits for the device.
 
@@ -209,10 +217,11 @@ def surrogate(
     new, old, own = _inputs(logprobs, old_logprobs, mask)
     advantage = _advantages(new, advantages)
     behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
+    decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
     weight = None if weights is None else _weights(new, weights)
     if check:
         _look(own, logprobs=new, old_logprobs=old, advantages=advantage, behaviour_logprobs=behaviour)
-    term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour)
+    term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour, decoupled)
     scale = scales(_OPS, own, term, mean == "trajectories", weight)
     loss = -(term * scale).sum()
     _watch(member, new, old, advantage, own, clip, routing)
@@ -229,6 +238,7 @@ def terms(
     clip: Clip = 0.2,
     routing: bool = True,
     behaviour_logprobs: Tensor | None = None,
+    behaviour_weight: str | Correction | None = None,
 ) -> Tensor:
     """The objective's term at each step, 0 under the mask: for trainers that average in a way of their own.
 
@@ -238,7 +248,8 @@ def terms(
     new, old, own = _inputs(logprobs, old_logprobs, mask)
     advantage = _advantages(new, advantages)
     behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
-    return _terms(new, old, advantage, own, member, edges, routing, None, behaviour)[0]
+    decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
+    return _terms(new, old, advantage, own, member, edges, routing, None, behaviour, decoupled)[0]
 
 
 def amplification(
@@ -334,13 +345,14 @@ def _terms(
     routing: bool,
     weight: Tensor | None,
     behaviour: Tensor | None,
+    decoupled: Rule | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Terms, live terms, log-ratios, logs of the ratios inside the clip."""
     rule = member.rule
     bits = _bits(own, new)
     ell = _Kept.apply(new - old, bits)
     engines = None if behaviour is None else _keep(old - behaviour, bits)
-    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
+    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines, decoupled)
     low, high, dual = bounds(_OPS, own, ell, rule, clip, rule.form == "weigh" and behaviour is None)
     weighed = advantage if outside is None else advantage * outside
     # Per trajectory where advantages are: the bounds depend on their sign alone.
