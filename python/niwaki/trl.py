@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.utils import RepeatSampler  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
+from ._course import Course, Epochs, Repeated  # noqa: E402
 from .advise import Advice, Advisor  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, watch_amplification  # noqa: E402
@@ -59,6 +59,7 @@ class GRPOTrainer(trl.GRPOTrainer):
 
     num_iterations: int
     _buffered_inputs: Any
+    _step: int
 
     def __init__(
         self,
@@ -90,6 +91,8 @@ class GRPOTrainer(trl.GRPOTrainer):
         super().__init__(*args, **kwargs)
         self._reuse = self.num_iterations
         self._check()
+        if warmup_reuse is not None:
+            self.add_callback(Epochs(self._course))
 
     def _check(self) -> None:
         if self.loss_type not in _LOSSES:
@@ -161,9 +164,14 @@ class GRPOTrainer(trl.GRPOTrainer):
             return super()._prepare_inputs(generation_batch)
         steps = self.args.steps_per_generation
         if self._left == 0 or self._buffered_inputs is None:
-            # A run that is taken up again goes on in the phase where it was.
-            self._generation = self._resumed() if self._generation < 0 else self._generation + 1
-            self._left = self.reuse_of(self._generation) * steps
+            taken = 0
+            if self._generation < 0:
+                # A run that is taken up again goes on where it was; what was drawn is gone, so it is drawn again.
+                self._step = self.state.global_step * self.args.gradient_accumulation_steps
+                self._generation, taken = self._course().place(self._step)
+            else:
+                self._generation += 1
+            self._left = self.reuse_of(self._generation) * steps - taken
             self._buffered_inputs = None
         reuse = self.reuse_of(self._generation)
         # TRL draws a batch where its own count says so, too: not before ours does.
@@ -174,13 +182,23 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._left -= 1
         return inputs
 
-    def _resumed(self) -> int:
-        taken = self.state.global_step * self.args.gradient_accumulation_steps
-        generation = 0
-        while taken >= (whole := self.reuse_of(generation) * self.args.steps_per_generation):
-            taken -= whole
-            generation += 1
-        return generation
+    def _course(self) -> Course:
+        dataset = self.train_dataset
+        prompts = len(dataset) if hasattr(dataset, "__len__") else 0
+        chunks = prompts // (self.args.generation_batch_size // self.num_generations)
+        return Course(chunks, self.args.steps_per_generation, self.args.gradient_accumulation_steps, self.reuse_of)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains as TRL does. With `warmup_reuse` the steps of `num_train_epochs` are those of the warmup and what follows it."""
+        self._generation, self._left, self._buffered_inputs = -1, 0, None
+        if self._warmup_reuse is None or self.args.max_steps > 0:
+            return super().train(*args, **kwargs)
+        course = self._course()
+        self.args.max_steps = course.to_steps(course.in_epochs(self.args.num_train_epochs))
+        try:
+            return super().train(*args, **kwargs)
+        finally:
+            self.args.max_steps = -1
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
         if self._warmup_reuse is None:
@@ -193,27 +211,9 @@ class GRPOTrainer(trl.GRPOTrainer):
             shuffle=self.shuffle_dataset,
             seed=self.args.seed,
         )
-        return _Repeated(once, self.args.generation_batch_size, self.args.steps_per_generation, self.reuse_of)
-
-
-class _Repeated(Sampler):
-    """Each generation's prompts as often as its passes ask for them."""
-
-    def __init__(self, once: Sampler, size: int, steps: int, reuse_of: Callable[[int], int]) -> None:
-        self.once, self.size, self.steps, self.reuse_of = once, size, steps, reuse_of
-        self.drawn = 0
-
-    def __iter__(self) -> Iterator[int]:
-        indices = list(self.once)
-        for start in range(0, len(indices), self.size):
-            chunk = indices[start : start + self.size]
-            for _ in range(self.reuse_of(self.drawn) * self.steps):
-                yield from chunk
-            self.drawn += 1
-
-    def __len__(self) -> int:
-        chunks = len(self.once) // self.size
-        return sum(self.size * self.reuse_of(self.drawn + chunk) * self.steps for chunk in range(chunks))
+        course, steps = self._course(), self.args.max_steps
+        batches = steps * self.args.gradient_accumulation_steps if steps > 0 else course.in_epochs(self.args.num_train_epochs)
+        return Repeated(once, self.args.generation_batch_size, batches, course)
 
 
 class AdviseCallback(TrainerCallback):
