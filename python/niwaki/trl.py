@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ class GRPOTrainer(trl.GRPOTrainer):
         # The last pass over a batch is the stalest.
         if self.model.training and self._pass == self.reuse_of(self._generation) - 1:
             for watcher in self._watchers():
-                watcher.see(self, old, logps.detach(), mask, inputs["advantages"], self._generation)
+                watcher.see(self, inputs, old, logps.detach(), mask, self._generation)
         if not self.corrected:
             return (logps, *rest)
         if self.model.training and self.accelerator.is_main_process:
@@ -255,9 +256,10 @@ class AdviseCallback(TrainerCallback):
             warnings.warn("AdviseCallback saw no batch; add it to a niwaki.trl.GRPOTrainer", stacklevel=2)
 
     def see(
-        self, trainer: GRPOTrainer, old: Tensor, new: Tensor, mask: Tensor, advantages: Tensor, generation: int
+        self, trainer: GRPOTrainer, inputs: dict[str, Any], old: Tensor, new: Tensor, mask: Tensor, generation: int
     ) -> None:
-        """Takes one micro-batch, `[trajectories, tokens]` each; advantages perhaps `[trajectories]`."""
+        """Takes one micro-batch, `[trajectories, tokens]` each, with what TRL's loss was given beside: advantages, prompts, and
+        the log-probs of the engine that sampled, where there was one."""
         if not trainer.accelerator.is_main_process:
             return
         if self._advisor is None:
@@ -266,12 +268,24 @@ class AdviseCallback(TrainerCallback):
         own = mask.bool()
         rows = lambda values: [row[kept].double().cpu().numpy() for row, kept in zip(values, own)]
         olds, news = rows(old), rows(new)
+        engine = inputs.get("sampling_per_token_logps")
+        engines = None if engine is None else rows(engine)
+        groups = _groups(inputs)
+        advantages = inputs["advantages"]
         each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
         worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
-        self._advisor.update(news, olds, worth, iteration=generation)
+        self._advisor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
         if self.path is None:
             return
         with self.path.open("a") as file:
-            for before, now, advantage in zip(olds, news, worth):
-                record = {"iteration": generation, "old_log_prob": before.tolist(), "new_log_prob": now.tolist()}
-                file.write(json.dumps(record | {"advantage": advantage.tolist()}) + "\n")
+            for row, group in enumerate(groups):
+                record = {"iteration": generation, "group": group}
+                record |= {"old_log_prob": olds[row].tolist(), "new_log_prob": news[row].tolist()}
+                record |= {} if engines is None else {"behaviour_log_prob": engines[row].tolist()}
+                file.write(json.dumps(record | {"advantage": worth[row].tolist()}) + "\n")
+
+
+def _groups(inputs: dict[str, Any]) -> list[int]:
+    """What completions of one prompt share. TRL shuffles a batch before it is cut, so their places do not say it."""
+    prompts = zip(inputs["prompt_ids"], inputs["prompt_mask"])
+    return [zlib.crc32(str(ids[shown.bool()].tolist()).encode()) for ids, shown in prompts]
