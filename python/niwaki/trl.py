@@ -21,10 +21,10 @@ from typing import Any
 
 from ._pinned import pinned
 
-TESTED = ("1.16.0",)
-"""Versions of TRL that the tests ran with."""
+TESTED = ("1.16.0", "1.16.0")
+"""The oldest and the newest version of TRL that the tests ran with."""
 
-pinned("niwaki.trl", "trl", TESTED)
+pinned("niwaki.trl", "trl", *TESTED)
 
 import torch  # noqa: E402
 import trl  # noqa: E402

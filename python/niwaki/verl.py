@@ -2,8 +2,10 @@
 
     import niwaki.verl
 
-    niwaki.verl.register(correction="tempered:0.1")      # in the process that trains
+    niwaki.verl.register(correction="tempered:0.1")      # before Ray starts; its workers know the loss, too
     # actor_rollout_ref.actor.policy_loss.loss_mode=niwaki
+
+`loss_mode=niwaki` alone is `tempered:0.1`, without a line of code: where niwaki is installed, verl finds it.
 
 The loss is verl's own (`vanilla`: dual clip, aggregation, rollout weights, metrics) on log-probs to which the log of the
 correction factor was added, so that its ratio is the corrected one with both channels of its gradient.
@@ -15,15 +17,17 @@ from typing import Any
 
 from ._pinned import pinned
 
-TESTED = ("0.9.1",)
-"""Versions of verl that the tests ran with."""
+TESTED = ("0.9.1", "0.9.1")
+"""The oldest and the newest version of verl that the tests ran with."""
 
-pinned("niwaki.verl", "verl", TESTED)
+pinned("niwaki.verl", "verl", *TESTED)
 
 from torch import Tensor  # noqa: E402
+from verl.trainer.ppo import rollout_corr_helper  # noqa: E402
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
+from ._verl_losses import HERE, keeping, note  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
@@ -38,6 +42,9 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         correction: a member of the family that multiplies the ratio, by name or as a `Correction`.
         name: what `policy_loss.loss_mode` selects.
         routing: whether gradients flow through the factor to earlier tokens.
+
+    Processes that this one starts afterwards know the loss by its name (they inherit `NIWAKI_VERL_LOSSES`); a rule of your own
+    they do not.
     """
     member = Correction.parse(correction)
     if member.rule.form != "multiply" or member.rule.growing_clip or member.rule.dual < float("inf"):
@@ -47,6 +54,11 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         )
     vanilla = get_policy_loss_fn("vanilla")
     watch = Watch()
+
+    HERE.add(name)
+    if not member.own:
+        note(name, member.name, routing)
+    rollout_corr_helper.apply_bypass_mode = keeping(rollout_corr_helper.apply_bypass_mode)
 
     @register_policy_loss(name)
     def corrected(
