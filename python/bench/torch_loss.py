@@ -58,6 +58,7 @@ def losses(given):
     """Each loss as a function without arguments, and the leaf that its gradient goes to."""
     import niwaki.trl
     import trl
+    from niwaki._amplification import Watch
     from niwaki.correction import Correction
     from niwaki.torch import surrogate
 
@@ -90,6 +91,7 @@ def losses(given):
         _warmup_reuse=None,
         _reuse=2,
         _read=None,
+        _watch=Watch(),
         _generation=0,
         _pass=0,
     )
@@ -157,4 +159,5 @@ def main():
         subprocess.run([sys.executable, *sys.argv, "--here"], env=environment, check=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

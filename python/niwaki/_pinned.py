@@ -1,18 +1,35 @@
-"""Packages whose inside a module stands on: the versions that the tests ran with, and no others."""
+"""Packages whose inside a module stands on: which versions the tests ran with, and a warning beside them."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import warnings
 
 
-def pinned(module: str, package: str, tested: tuple[str, ...]) -> None:
-    """Raises ImportError with the mend unless a tested version of the package is installed."""
-    mend = f"pip install {package}=={tested[-1]}"
+def pinned(module: str, package: str, oldest: str, newest: str) -> None:
+    """Warns where a version other than those between the oldest and the newest tested one is installed.
+
+    Raises ImportError with the mend where there is none.
+    """
+    mend = f"pip install {package}=={newest}"
     try:
         found = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         raise ImportError(f"{module} needs {package}, which is not installed: {mend}") from None
-    if found not in tested:
-        raise ImportError(
-            f"{module} stands on the inside of {package} and was tested with {', '.join(tested)}; found {found}: {mend}"
+    if not _release(oldest) <= _release(found) <= _release(newest):
+        tested = newest if oldest == newest else f"{oldest} to {newest}"
+        warnings.warn(
+            f"{module} stands on the inside of {package} and was tested with {tested}; found {found}: {mend}, or see that a run "
+            "with correction='tempered:0' has the losses of one without",
+            stacklevel=3,
         )
+
+
+def _release(version: str) -> list[int]:
+    """The numbers of a version, without zeros at the end and what marks it as local or not yet released."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    found = [int(part) for part in numbers.group().split(".")] if numbers else []
+    while found and found[-1] == 0:
+        found.pop()
+    return found

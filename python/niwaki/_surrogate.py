@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .correction import Rule
+from .correction import Correction, Rule
 
 HALVINGS = 40
 """Of the interval in which an ESS floor's strength is sought, as in the kernel."""
@@ -109,16 +109,27 @@ def log_factors(ops: Ops, ell: Any, own: Any, rule: Rule, weight: Any = None) ->
 
 
 def ratios(
-    ops: Ops, ell: Any, own: Any, rule: Rule, routing: bool, weight: Any = None, behaviour: Any = None
+    ops: Ops,
+    ell: Any,
+    own: Any,
+    rule: Rule,
+    routing: bool,
+    weight: Any = None,
+    behaviour: Any = None,
+    decoupled: Rule | None = None,
 ) -> tuple[Any, Any]:
     """The log of the ratio inside the clip, and the weight outside it (None where it is 1).
 
-    `behaviour` holds the log-ratios of the old policy to the sampling engine, for members that weigh.
+    `behaviour` holds the log-ratios of the old policy to the sampling engine: for members that weigh, or for the weight
+    `decoupled` beside a member that does not.
     """
     if rule.form == "weigh":
         read = ell if behaviour is None else behaviour
         outside = ops.constant(ops.exp(log_factors(ops, ops.constant(read), own, rule, weight)))
         return (ell - ops.constant(ell) if behaviour is None else ell), outside
+    outside = None
+    if decoupled is not None:
+        outside = ops.constant(ops.exp(log_factors(ops, ops.constant(behaviour), own, decoupled, weight)))
     if is_tempered(rule) and routing:
         inside = ops.tempered(ell, rule.strength)
     else:
@@ -129,7 +140,30 @@ def ratios(
             inside = factor + ell
         else:
             inside = factor if routing else factor + (ell - ops.constant(ell))
-    return ops.where(own, inside, 0.0), None
+    return ops.where(own, inside, 0.0), outside
+
+
+def behaviour_rule(member: Correction, given: bool, weight: str | Correction | None) -> Rule | None:
+    """The rule of the constant weight from the sampling engine's policy to the old one; None where there is none, or where
+    the member is itself that weight. `given`: whether there are the engine's log-probs.
+
+    Raises ValueError where log-probs would not be read, or a weight has none to read.
+    """
+    if weight is None:
+        if given and member.rule.form != "weigh":
+            raise ValueError(
+                f"behaviour_logprobs: correction '{member}' does not read them; name the weight that they go into, "
+                "behaviour_weight='token-tis:2' say, or leave them out"
+            )
+        return None
+    chosen = Correction.parse(weight).for_autodiff()
+    if chosen.rule.form != "weigh":
+        raise ValueError(f"behaviour_weight '{chosen}' is not a constant weight; give one such as 'token-tis:2' or 'sequence-tis:2'")
+    if not given:
+        raise ValueError(f"behaviour_weight '{chosen}' needs behaviour_logprobs, those of the engine that sampled")
+    if member.rule.form == "weigh":
+        raise ValueError(f"behaviour_weight '{chosen}': correction '{member}' is a weight itself; leave one of them out")
+    return chosen.rule
 
 
 def bounds(

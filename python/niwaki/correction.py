@@ -447,6 +447,11 @@ def evaluate(
         TypeError, ValueError: with a sentence that names the argument.
     """
     member = Correction.parse(correction)
+    if behaviour_logprobs is not None and member.rule.written is None and member.rule.form != "weigh":
+        raise ValueError(
+            f"behaviour_logprobs: correction '{member}' does not read them; multiply the advantages by their weight, or use "
+            "behaviour_weight of niwaki.torch.surrogate, or leave them out"
+        )
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     values = {"logprobs": logprobs, "old_logprobs": old_logprobs, "advantages": advantages}

@@ -18,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ._surrogate import Ops, bounds, ratios, scales
+from ._amplification import WATCHES, AmplificationWarning, Watch
+from ._surrogate import Ops, behaviour_rule, bounds, ratios, scales
 from .correction import Clip, Correction, clip_range
 
-__all__ = ["surrogate"]
+__all__ = ["AmplificationWarning", "amplification", "surrogate"]
 
 
 def _tempered(ell: Array, strength: float) -> Array:
@@ -74,6 +75,7 @@ def surrogate(
     routing: bool = True,
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Array | None = None,
+    behaviour_weight: str | Correction | None = None,
     weights: Array | None = None,
     check: bool = False,
 ) -> tuple[Array, dict[str, Array]]:
@@ -87,8 +89,11 @@ def surrogate(
 
     Args:
         correction, clip, routing, mean: as in `niwaki.correction.evaluate`, and static under `jit`.
+        behaviour_weight: the constant weight from the policy of the engine that sampled to the old one, for corrections that
+            are not such a weight themselves: `"token-tis:2"`, `"sequence-tis:2"` and the like (decoupled PPO); static.
         check: also look at the values (finite, not positive, a step of the policy's own), outside `jit`. This waits for the
-            device.
+            device. Warns (`AmplificationWarning`), once for each member, where the correction more than doubles the norm of the
+            gradient on a batch.
 
     Raises:
         TypeError, ValueError: with a sentence that names the argument.
@@ -97,6 +102,7 @@ def surrogate(
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     member, edges = Correction.parse(correction).for_autodiff(), clip_range(clip)
     rule = member.rule
+    decoupled = behaviour_rule(member, behaviour_logprobs is not None, behaviour_weight)
     new = _logprobs(logprobs)
     old = _like(new, "old_logprobs", old_logprobs)
     advantage = _advantages(new, advantages)
@@ -111,12 +117,14 @@ def surrogate(
         if behaviour_logprobs is not None:
             given["behaviour_logprobs"] = _like(new, "behaviour_logprobs", behaviour_logprobs)
         _look(own, given)
+        if rule.form == "multiply":
+            _watch(member, new, old, advantage, own, clip, routing)
     # Both sides before the difference: a gradient through what is not finite under the mask would be none.
     ell = jnp.where(own, new, 0.0) - jnp.where(own, old, 0.0)
     engines = None
     if behaviour_logprobs is not None:
         engines = jnp.where(own, old - _like(new, "behaviour_logprobs", behaviour_logprobs), 0.0)
-    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
+    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines, decoupled)
     low, high, dual = bounds(_OPS, own, ell, rule, edges, rule.form == "weigh" and engines is None)
     weighed = jnp.where(own, advantage if outside is None else advantage * outside, 0.0)
     gain = weighed > 0
@@ -126,6 +134,36 @@ def surrogate(
     loss = -(term * scales(_OPS, own, term, mean == "trajectories", weight)).sum()
     flat = (clipped != ratio) & (weighed != 0) | (own & (advantage != 0) & (weighed == 0))
     return loss, _measured(rule.form == "multiply", ell, inside, flat, own)
+
+
+def amplification(
+    logprobs: Array,
+    old_logprobs: Array,
+    advantages: Array,
+    mask: Array | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+) -> Array:
+    """How many times as long the correction makes the per-token coefficients: the norm of ∂objective/∂logprobs over that of
+    PPO's on the same batch. Not finite where PPO has none. Free to be jitted.
+
+    Shapes: as `surrogate`; returns a number `[]`.
+    """
+
+    def norm(member: str | Correction) -> Array:
+        loss = lambda new: surrogate(new, old_logprobs, advantages, mask, correction=member, clip=clip, routing=routing)[0]
+        return jnp.linalg.norm(jax.grad(loss)(_logprobs(logprobs)))
+
+    return norm(correction) / norm("ppo")
+
+
+def _watch(member: Correction, new: Array, old: Array, advantage: Array, own: Array, clip: Clip, routing: bool) -> None:
+    watch = WATCHES.setdefault(member.name, Watch())
+    if watch.due():
+        figure = amplification(new, old, advantage, own, correction=member, clip=clip, routing=routing)
+        watch.tell(member, float(figure), new.shape[1], 3)
 
 
 def _measured(multiplies: bool, ell: Array, inside: Array, flat: Array, own: Array) -> dict[str, Array]:

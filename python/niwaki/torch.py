@@ -9,157 +9,29 @@
     >>> new.grad.shape
     torch.Size([2, 3])
 
-Plain operations without a look at a value: no host round trip, and `torch.compile` takes it whole. bfloat16 and float16
-log-probs are taken to float32 first.
+Plain operations without a look at a value: no host round trip, and `torch.compile` takes it whole. (Boundaries of packed rows
+are read, and a few batches are measured for a warning.) bfloat16 and float16 log-probs are taken to float32 first.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, Union
 
 import torch
 from torch import Tensor
 
-from ._surrogate import Ops, bounds, is_tempered, log_factors, ratios, scales
-from .correction import Clip, Correction, clip_range
+from ._amplification import WATCHES, AmplificationWarning, Watch
+from ._packed import Rows
+from ._surrogate import behaviour_rule, bounds, is_tempered, log_factors, ratios, scales
+from ._torch_ops import OPS, Clipped, Corrected, Kept, bits_of, keep
+from .correction import Clip, Correction, Rule, clip_range
 
-__all__ = ["corrected_logprobs", "log_factor", "surrogate", "terms"]
-
-
-class _Tempered(torch.autograd.Function):
-    """`ell[t] + strength · Σ_{i<t} ell[i]`; the pull-back is one sum, where that of `cumsum` turns the rows over twice."""
-
-    @staticmethod
-    def forward(ell: Tensor, strength: float) -> Tensor:
-        return torch.lerp(ell, ell.cumsum(1), strength)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
-        ctx.strength = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, own: Tensor) -> tuple[Tensor, None]:
-        # own[i] + strength · Σ_{t>i} own[t]
-        after = own.sum(1, keepdim=True) - own.cumsum(1)
-        return torch.add(own, after, alpha=ctx.strength), None
+__all__ = ["AmplificationWarning", "amplification", "corrected_logprobs", "log_factor", "surrogate", "terms"]
 
 
-def _bits(own: Tensor, like: Tensor) -> Tensor:
-    """All bits where the flags stand and none elsewhere, in whole numbers as wide as `like`'s."""
-    return own.view(torch.int8).neg().to(torch.int64 if like.dtype == torch.float64 else torch.int32)
-
-
-def _keep(values: Tensor, bits: Tensor) -> Tensor:
-    """Zero where there are no bits, whatever was there: on a CPU `where` takes five times as long."""
-    return (values.view(bits.dtype) & bits).view(values.dtype)
-
-
-def _keep_(values: Tensor, bits: Tensor) -> Tensor:
-    """`_keep` in the values' own place."""
-    values.view(bits.dtype).bitwise_and_(bits)
-    return values
-
-
-class _Kept(torch.autograd.Function):
-    """`_keep` with its gradient."""
-
-    @staticmethod
-    def forward(values: Tensor, bits: Tensor) -> Tensor:
-        return _keep(values, bits)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[1])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (bits,) = ctx.saved_tensors
-        return _keep(gradient, bits), None
-
-
-def _where(flags: Tensor, values: Any, other: Any) -> Tensor:
-    """`torch.where`, the quick way where a tensor is kept or zero."""
-    if isinstance(other, float) and other == 0.0 and isinstance(values, Tensor) and values.shape == flags.shape:
-        return _Kept.apply(values, _bits(flags, values))
-    return torch.where(flags, values, other)
-
-
-class _Corrected(torch.autograd.Function):
-    """`new[t] + strength · Σ_{i<t} ell[i]` at own steps, `new` elsewhere. In place where it can: the loss around it is as cheap
-    as a few passes over memory."""
-
-    @staticmethod
-    def forward(new: Tensor, old: Tensor, bits: Tensor, strength: float) -> Tensor:
-        ell = _keep_(new - old, bits)
-        before = _keep_(ell.cumsum(1).sub_(ell), bits)
-        return before.mul_(strength).add_(new)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[2])
-        ctx.strength = inputs[3]
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        (bits,) = ctx.saved_tensors
-        sums = _keep(gradient, bits).cumsum_(1)
-        # gradient[i] + strength · Σ_{t>i} gradient[t]
-        after = _keep_(sums.sub_(sums[:, -1:].clone()), bits)
-        return after.mul_(-ctx.strength).add_(gradient), None, None, None
-
-
-class _Clipped(torch.autograd.Function):
-    """`clip(e^inside) · advantage` per step; a live term is its own derivative with respect to the log of its ratio."""
-
-    @staticmethod
-    def forward(inside: Tensor, advantage: Tensor, floor: Tensor, ceiling: Tensor) -> tuple[Tensor, Tensor]:
-        ratio = inside.exp()
-        clipped = torch.clamp(ratio, floor, ceiling)
-        term = clipped * advantage
-        return term, _keep(term, _bits(clipped == ratio, term))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.save_for_backward(output[1])
-        ctx.mark_non_differentiable(output[1])
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
-        (live,) = ctx.saved_tensors
-        return gradient * live, None, None, None
-
-
-def _minimum_before(ell: Tensor, own: Tensor) -> Tensor:
-    steps = ell.shape[1]
-    held = torch.where(own, ell, math.inf)
-    # The first of equal values attains the minimum, as in the kernel; `cummin` itself names the last.
-    lowest = torch.cummin(held.detach(), 1).values
-    before = torch.cat([torch.full_like(lowest[:, :1], math.inf), lowest[:, :-1]], 1)
-    steps_at = torch.arange(steps, device=ell.device).expand_as(ell)
-    at = torch.where(held.detach() < before, steps_at, 0).cummax(1).values
-    at = torch.cat([torch.zeros_like(at[:, :1]), at[:, :-1]], 1)
-    return torch.where(before < math.inf, torch.gather(ell, 1, at), 0.0)
-
-
-_OPS = Ops(
-    exp=torch.exp,
-    log=torch.log,
-    where=_where,
-    clip=torch.clamp,
-    constant=torch.Tensor.detach,
-    tempered=_Tempered.apply,
-    running_sum=lambda x: torch.cumsum(x, 1),
-    minimum_before=_minimum_before,
-    take=lambda x, index: torch.gather(x, 1, index),
-    place=lambda x, index: torch.zeros(
-        (x.shape[0], x.shape[1] + 1), dtype=x.dtype, device=x.device
-    ).scatter_add(1, index, x),
-    whole=torch.Tensor.long,
-    floats=lambda x, like: x.to(like.dtype),
-    maximum=lambda x, least: torch.clamp(x, min=least),
-    column_maximum=lambda x: x.max(0, keepdim=True).values,
-)
+Values = Union[Tensor, Sequence[Tensor]]
+"""A padded or packed tensor, or one tensor per trajectory."""
 
 
 @torch.compiler.assume_constant_result
@@ -168,17 +40,24 @@ def _member(correction: str | Correction) -> Correction:
     return Correction.parse(correction).for_autodiff()
 
 
+@torch.compiler.assume_constant_result
+def _decoupled(correction: str | Correction, given: bool, weight: str | Correction | None) -> Rule | None:
+    return behaviour_rule(_member(correction), given, weight)
+
+
 def surrogate(
-    logprobs: Tensor,
-    old_logprobs: Tensor,
-    advantages: Tensor,
-    mask: Tensor | None = None,
+    logprobs: Values,
+    old_logprobs: Values,
+    advantages: Values,
+    mask: Values | None = None,
     *,
     correction: str | Correction = "tempered:0.1",
     clip: Clip = 0.2,
     routing: bool = True,
     mean: Literal["steps", "trajectories"] = "steps",
-    behaviour_logprobs: Tensor | None = None,
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+    behaviour_logprobs: Values | None = None,
+    behaviour_weight: str | Correction | None = None,
     weights: Tensor | None = None,
     metrics: bool = True,
     check: bool = False,
@@ -186,91 +65,168 @@ def surrogate(
     """The loss (−objective, to be minimised) and a dict of detached measurements.
 
     Shapes:
-        logprobs, old_logprobs, behaviour_logprobs: `[trajectories, steps]`; gradients flow to `logprobs` alone.
-        advantages: `[trajectories, steps]`, `[trajectories, 1]` or `[trajectories]`.
-        mask: `[trajectories, steps]`, nonzero at the policy's own steps; what lies elsewhere is never looked at.
+        logprobs, old_logprobs, behaviour_logprobs: `[trajectories, steps]` (padded, with `mask`); or packed in one row,
+            `[steps of all]` or `[1, steps of all]` with `cu_seqlens`; or a list of one tensor `[steps]` per trajectory.
+            Gradients flow to `logprobs` alone.
+        advantages: as `logprobs`, `[trajectories, 1]` or `[trajectories]`.
+        mask: as `logprobs`, nonzero at the policy's own steps; what lies elsewhere is never looked at.
+        cu_seqlens: `[trajectories + 1]`, where the trajectories of a packed row begin and end. Without it a row is one trajectory.
         weights: `[trajectories]`.
 
     Args:
         correction, clip, routing, mean: as in `niwaki.correction.evaluate`.
+        behaviour_weight: the constant weight from the policy of the engine that sampled to the old one, for corrections that
+            are not such a weight themselves: `"token-tis:2"`, `"sequence-tis:2"` and the like (decoupled PPO).
         metrics: whether to measure; without, the dict is empty.
         check: also look at the values (finite, not positive, a step of the policy's own). This waits for the device.
 
     Raises:
         TypeError, ValueError: with a sentence that names the argument.
+
+    Warns (`AmplificationWarning`), once for each member, where the correction more than doubles the norm of the gradient on a
+    batch. The first batch, the second, the fourth and so on are measured, outside `torch.compile`.
     """
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     member, edges = _member(correction), clip_range(clip)
-    new, old, own = _inputs(logprobs, old_logprobs, mask)
-    advantage = _advantages(new, advantages)
-    behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
+    rows = Rows.of(logprobs, cu_seqlens)
+    new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
+    advantage = _advantages(new, advantages, rows)
+    behaviour = _behaviour(new, behaviour_logprobs, rows)
+    decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
     weight = None if weights is None else _weights(new, weights)
     if check:
         _look(own, logprobs=new, old_logprobs=old, advantages=advantage, behaviour_logprobs=behaviour)
-    term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour)
-    scale = scales(_OPS, own, term, mean == "trajectories", weight)
+    term, live, ell, inside = _terms(new, old, advantage, own, member, edges, routing, weight, behaviour, decoupled)
+    scale = scales(OPS, own, term, mean == "trajectories", weight)
     loss = -(term * scale).sum()
+    _watch(member, new, old, advantage, own, clip, routing)
     return loss, (_measured(member, ell, inside, live, advantage, own) if metrics else {})
 
 
 def terms(
-    logprobs: Tensor,
-    old_logprobs: Tensor,
-    advantages: Tensor,
-    mask: Tensor | None = None,
+    logprobs: Values,
+    old_logprobs: Values,
+    advantages: Values,
+    mask: Values | None = None,
     *,
     correction: str | Correction = "tempered:0.1",
     clip: Clip = 0.2,
     routing: bool = True,
-    behaviour_logprobs: Tensor | None = None,
-) -> Tensor:
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+    behaviour_logprobs: Values | None = None,
+    behaviour_weight: str | Correction | None = None,
+) -> Any:
     """The objective's term at each step, 0 under the mask: for trainers that average in a way of their own.
 
-    Shapes: as `surrogate`; returns `[trajectories, steps]`.
+    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list.
     """
     member, edges = _member(correction), clip_range(clip)
-    new, old, own = _inputs(logprobs, old_logprobs, mask)
-    advantage = _advantages(new, advantages)
-    behaviour = None if behaviour_logprobs is None else _like(new, "behaviour_logprobs", behaviour_logprobs)
-    return _terms(new, old, advantage, own, member, edges, routing, None, behaviour)[0]
+    rows = Rows.of(logprobs, cu_seqlens)
+    new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
+    advantage = _advantages(new, advantages, rows)
+    behaviour = _behaviour(new, behaviour_logprobs, rows)
+    decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
+    each = _terms(new, old, advantage, own, member, edges, routing, None, behaviour, decoupled)[0]
+    return each if rows is None else rows.back(each)
+
+
+def amplification(
+    logprobs: Values,
+    old_logprobs: Values,
+    advantages: Values,
+    mask: Values | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    clip: Clip = 0.2,
+    routing: bool = True,
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+) -> Tensor:
+    """How many times as long the correction makes the per-token coefficients: the norm of ∂objective/∂logprobs over that of
+    PPO's on the same batch, without a gradient. Not finite where PPO has none.
+
+    Shapes: as `surrogate`; returns a number `[]`.
+    """
+    rows = Rows.of(logprobs, cu_seqlens)
+    new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
+    advantage = _advantages(new, advantages, rows)
+    norms = []
+    for member in (_member(correction), Correction.ppo()):
+        with torch.enable_grad():
+            leaf = new.detach().requires_grad_()
+            summed = terms(leaf, old, advantage, own, correction=member, clip=clip, routing=routing).sum()
+        norms.append(torch.linalg.vector_norm(torch.autograd.grad(summed, leaf)[0]))
+    return norms[0] / norms[1]
+
+
+def watch_amplification(
+    watch: Watch, member: Correction, logprobs: Tensor, *rest: Tensor, clip: Clip, routing: bool, stacklevel: int = 1
+) -> None:
+    """Measures a batch if its turn has come, and warns once; `rest` as `amplification` takes it."""
+    if watch.due():
+        figure = amplification(logprobs, *rest, correction=member, clip=clip, routing=routing).item()
+        watch.tell(member, figure, logprobs.shape[1], stacklevel + 1)
+
+
+def _watch(
+    member: Correction, new: Tensor, old: Tensor, advantage: Tensor, own: Tensor, clip: Clip, routing: bool
+) -> None:
+    """`watch_amplification` where a batch is trained on and may be looked at."""
+    if torch.compiler.is_compiling() or not (new.requires_grad and torch.is_grad_enabled() and member.rule.form == "multiply"):
+        return
+    if new.is_cuda and torch.cuda.is_current_stream_capturing():
+        return
+    watch = WATCHES.setdefault(member.name, Watch())
+    watch_amplification(watch, member, new, old, advantage, own, clip=clip, routing=routing, stacklevel=3)
 
 
 def log_factor(
-    logprobs: Tensor, old_logprobs: Tensor, mask: Tensor | None = None, *, correction: str | Correction = "tempered:0.1"
-) -> Tensor:
+    logprobs: Values,
+    old_logprobs: Values,
+    mask: Values | None = None,
+    *,
+    correction: str | Correction = "tempered:0.1",
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+) -> Any:
     """The log of the correction factor at each step, with its gradient; 0 under the mask.
 
-    Shapes: `[trajectories, steps]`.
+    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list.
     """
-    new, old, own = _inputs(logprobs, old_logprobs, mask)
-    bits = _bits(own, new)
-    ell = _Kept.apply(new - old, bits)
-    return _Kept.apply(log_factors(_OPS, ell, own, _member(correction).rule), bits)
+    rows = Rows.of(logprobs, cu_seqlens)
+    new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
+    bits = bits_of(own, new)
+    ell = Kept.apply(new - old, bits)
+    found = Kept.apply(log_factors(OPS, ell, own, _member(correction).rule), bits)
+    return found if rows is None else rows.back(found)
 
 
 def corrected_logprobs(
-    logprobs: Tensor,
-    old_logprobs: Tensor,
-    mask: Tensor | None = None,
+    logprobs: Values,
+    old_logprobs: Values,
+    mask: Values | None = None,
     *,
     correction: str | Correction = "tempered:0.1",
     routing: bool = True,
-) -> Tensor:
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+) -> Any:
     """The log-probs plus the log of the correction factor, for trainers that keep a loss of their own: its ratio to
     `old_logprobs` is then the corrected one. Under the mask they are left as they are.
 
-    Shapes: `[trajectories, steps]`.
+    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list.
 
     Args:
         routing: whether gradients flow through the factor to earlier steps.
     """
+    rows = Rows.of(logprobs, cu_seqlens)
+    if rows is not None:
+        padded = [rows.pad("logprobs", logprobs), rows.pad("old_logprobs", old_logprobs), rows.mask(mask)]
+        return rows.back(corrected_logprobs(*padded, correction=correction, routing=routing))
     rule = _member(correction).rule
     if not (routing and is_tempered(rule)):
         factor = log_factor(logprobs, old_logprobs, mask, correction=correction)
         return logprobs + (factor if routing else factor.detach())
     new, old, own = _inputs(logprobs, old_logprobs, mask)
-    return _Corrected.apply(new, old, _bits(own, new), rule.strength)
+    return Corrected.apply(new, old, bits_of(own, new), rule.strength)
 
 
 def _terms(
@@ -283,19 +239,20 @@ def _terms(
     routing: bool,
     weight: Tensor | None,
     behaviour: Tensor | None,
+    decoupled: Rule | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Terms, live terms, log-ratios, logs of the ratios inside the clip."""
     rule = member.rule
-    bits = _bits(own, new)
-    ell = _Kept.apply(new - old, bits)
-    engines = None if behaviour is None else _keep(old - behaviour, bits)
-    inside, outside = ratios(_OPS, ell, own, rule, routing, weight, engines)
-    low, high, dual = bounds(_OPS, own, ell, rule, clip, rule.form == "weigh" and behaviour is None)
+    bits = bits_of(own, new)
+    ell = Kept.apply(new - old, bits)
+    engines = None if behaviour is None else keep(old - behaviour, bits)
+    inside, outside = ratios(OPS, ell, own, rule, routing, weight, engines, decoupled)
+    low, high, dual = bounds(OPS, own, ell, rule, clip, rule.form == "weigh" and behaviour is None)
     weighed = advantage if outside is None else advantage * outside
     # Per trajectory where advantages are: the bounds depend on their sign alone.
     gain = weighed > 0
     floor, ceiling = torch.where(gain, 0.0, _as(low, ell)), torch.where(gain, _as(high, ell), dual)
-    term, live = _Clipped.apply(inside, _keep(weighed, bits), floor, ceiling)
+    term, live = Clipped.apply(inside, keep(weighed, bits), floor, ceiling)
     return term, live, ell, inside
 
 
@@ -322,17 +279,23 @@ def _measured(
         return found
 
 
-def _inputs(logprobs: Any, old_logprobs: Any, mask: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _inputs(logprobs: Any, old_logprobs: Any, mask: Any, rows: Rows | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Both log-probs and the policy's own steps, of one shape, kind and device, or a sentence that names the argument."""
+    if rows is not None:
+        logprobs, old_logprobs = rows.pad("logprobs", logprobs), rows.pad("old_logprobs", old_logprobs)
+        mask = rows.mask(mask)
     if not isinstance(logprobs, Tensor):
         raise TypeError(f"logprobs is {type(logprobs).__name__}; pass a tensor, or use niwaki.correction for arrays")
     if not logprobs.is_floating_point():
         raise TypeError(f"logprobs is {logprobs.dtype}; pass floating-point log-probabilities")
     if logprobs.dim() != 2:
-        raise ValueError(f"logprobs has shape {tuple(logprobs.shape)}; pass [trajectories, steps]")
+        raise ValueError(
+            f"logprobs has shape {tuple(logprobs.shape)}; pass [trajectories, steps], a list of one tensor per trajectory, "
+            "or one packed row with cu_seqlens"
+        )
     if logprobs.numel() == 0:
         raise ValueError(f"logprobs is empty (shape {tuple(logprobs.shape)}): there is nothing to evaluate")
-    new = logprobs.float() if logprobs.dtype in (torch.bfloat16, torch.float16) else logprobs
+    new = _wide(logprobs)
     old = _like(new, "old_logprobs", old_logprobs)
     if mask is None:
         return new, old, torch.ones_like(new, dtype=torch.bool)
@@ -345,8 +308,13 @@ def _inputs(logprobs: Any, old_logprobs: Any, mask: Any) -> tuple[Tensor, Tensor
     return new, old, mask.bool()
 
 
-def _advantages(new: Tensor, value: Any) -> Tensor:
+def _wide(values: Tensor) -> Tensor:
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+def _advantages(new: Tensor, value: Any, rows: Rows | None = None) -> Tensor:
     """`[trajectories, steps]` or `[trajectories, 1]`."""
+    value = value if rows is None else rows.pad("advantages", value)
     found = _tensor(new, "advantages", value)
     found = found[:, None] if found.dim() == 1 else found
     lanes, steps = new.shape
@@ -369,6 +337,11 @@ def _like(new: Tensor, name: str, value: Any) -> Tensor:
     if found.shape != new.shape:
         raise ValueError(f"{name} has shape {tuple(found.shape)} where logprobs has {tuple(new.shape)}")
     return found
+
+
+def _behaviour(new: Tensor, value: Any, rows: Rows | None) -> Tensor | None:
+    value = value if rows is None else rows.pad("behaviour_logprobs", value)
+    return None if value is None else _like(new, "behaviour_logprobs", value)
 
 
 def _weights(new: Tensor, value: Any) -> Tensor:

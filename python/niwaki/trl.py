@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+import zlib
 from pathlib import Path
 from typing import Any
 
 from ._pinned import pinned
 
-TESTED = ("1.16.0",)
-"""Versions of TRL that the tests ran with."""
+TESTED = ("1.16.0", "1.16.0")
+"""The oldest and the newest version of TRL that the tests ran with."""
 
-pinned("niwaki.trl", "trl", TESTED)
+pinned("niwaki.trl", "trl", *TESTED)
 
 import torch  # noqa: E402
 import trl  # noqa: E402
@@ -33,9 +33,11 @@ from torch.utils.data import Sampler  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.utils import RepeatSampler  # noqa: E402
 
+from ._amplification import Watch  # noqa: E402
+from ._course import Course, Epochs, Repeated  # noqa: E402
 from .advise import Advice, Advisor  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import corrected_logprobs  # noqa: E402
+from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
 __all__ = ["AdviseCallback", "GRPOTrainer"]
 
@@ -52,11 +54,13 @@ class GRPOTrainer(trl.GRPOTrainer):
         warmup_reuse: passes over each batch during the warmup; `num_iterations` of the config where None.
         routing: whether gradients flow through the factor to earlier tokens.
 
-    Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways.
+    Everything else is TRL's. Raises ValueError for settings of TRL's that read the log-probs in other ways. Warns once
+    (`niwaki.torch.AmplificationWarning`) where the correction more than doubles the norm of the gradient on a batch.
     """
 
     num_iterations: int
     _buffered_inputs: Any
+    _step: int
 
     def __init__(
         self,
@@ -78,6 +82,7 @@ class GRPOTrainer(trl.GRPOTrainer):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; give at least 1, or leave it out")
         self._routing = routing
+        self._watch = Watch()
         self._warmup = warmup_iterations
         self._warmup_reuse = warmup_reuse
         self._read: dict[str, Any] | None = None
@@ -87,6 +92,8 @@ class GRPOTrainer(trl.GRPOTrainer):
         super().__init__(*args, **kwargs)
         self._reuse = self.num_iterations
         self._check()
+        if warmup_reuse is not None:
+            self.add_callback(Epochs(self._course))
 
     def _check(self) -> None:
         if self.loss_type not in _LOSSES:
@@ -140,9 +147,13 @@ class GRPOTrainer(trl.GRPOTrainer):
         # The last pass over a batch is the stalest.
         if self.model.training and self._pass == self.reuse_of(self._generation) - 1:
             for watcher in self._watchers():
-                watcher.see(self, old, logps.detach(), mask, inputs["advantages"], self._generation)
+                watcher.see(self, inputs, old, logps.detach(), mask, self._generation)
         if not self.corrected:
             return (logps, *rest)
+        if self.model.training and self.accelerator.is_main_process:
+            batch = (logps.detach(), old, inputs["advantages"], mask)
+            edges = (self.epsilon_low, self.epsilon_high, self.args.delta)
+            watch_amplification(self._watch, self.correction, *batch, clip=edges, routing=self._routing)
         corrected = corrected_logprobs(logps, old, mask, correction=self.correction, routing=self._routing)
         if inputs.get("ref_per_token_logps") is not None:
             # Shifted alike, so that the KL to the reference is that of the log-probs as they are.
@@ -154,9 +165,14 @@ class GRPOTrainer(trl.GRPOTrainer):
             return super()._prepare_inputs(generation_batch)
         steps = self.args.steps_per_generation
         if self._left == 0 or self._buffered_inputs is None:
-            # A run that is taken up again goes on in the phase where it was.
-            self._generation = self._resumed() if self._generation < 0 else self._generation + 1
-            self._left = self.reuse_of(self._generation) * steps
+            taken = 0
+            if self._generation < 0:
+                # A run that is taken up again goes on where it was; what was drawn is gone, so it is drawn again.
+                self._step = self.state.global_step * self.args.gradient_accumulation_steps
+                self._generation, taken = self._course().place(self._step)
+            else:
+                self._generation += 1
+            self._left = self.reuse_of(self._generation) * steps - taken
             self._buffered_inputs = None
         reuse = self.reuse_of(self._generation)
         # TRL draws a batch where its own count says so, too: not before ours does.
@@ -167,13 +183,23 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._left -= 1
         return inputs
 
-    def _resumed(self) -> int:
-        taken = self.state.global_step * self.args.gradient_accumulation_steps
-        generation = 0
-        while taken >= (whole := self.reuse_of(generation) * self.args.steps_per_generation):
-            taken -= whole
-            generation += 1
-        return generation
+    def _course(self) -> Course:
+        dataset = self.train_dataset
+        prompts = len(dataset) if hasattr(dataset, "__len__") else 0
+        chunks = prompts // (self.args.generation_batch_size // self.num_generations)
+        return Course(chunks, self.args.steps_per_generation, self.args.gradient_accumulation_steps, self.reuse_of)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Trains as TRL does. With `warmup_reuse` the steps of `num_train_epochs` are those of the warmup and what follows it."""
+        self._generation, self._left, self._buffered_inputs = -1, 0, None
+        if self._warmup_reuse is None or self.args.max_steps > 0:
+            return super().train(*args, **kwargs)
+        course = self._course()
+        self.args.max_steps = course.to_steps(course.in_epochs(self.args.num_train_epochs))
+        try:
+            return super().train(*args, **kwargs)
+        finally:
+            self.args.max_steps = -1
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
         if self._warmup_reuse is None:
@@ -186,27 +212,9 @@ class GRPOTrainer(trl.GRPOTrainer):
             shuffle=self.shuffle_dataset,
             seed=self.args.seed,
         )
-        return _Repeated(once, self.args.generation_batch_size, self.args.steps_per_generation, self.reuse_of)
-
-
-class _Repeated(Sampler):
-    """Each generation's prompts as often as its passes ask for them."""
-
-    def __init__(self, once: Sampler, size: int, steps: int, reuse_of: Callable[[int], int]) -> None:
-        self.once, self.size, self.steps, self.reuse_of = once, size, steps, reuse_of
-        self.drawn = 0
-
-    def __iter__(self) -> Iterator[int]:
-        indices = list(self.once)
-        for start in range(0, len(indices), self.size):
-            chunk = indices[start : start + self.size]
-            for _ in range(self.reuse_of(self.drawn) * self.steps):
-                yield from chunk
-            self.drawn += 1
-
-    def __len__(self) -> int:
-        chunks = len(self.once) // self.size
-        return sum(self.size * self.reuse_of(self.drawn + chunk) * self.steps for chunk in range(chunks))
+        course, steps = self._course(), self.args.max_steps
+        batches = steps * self.args.gradient_accumulation_steps if steps > 0 else course.in_epochs(self.args.num_train_epochs)
+        return Repeated(once, self.args.generation_batch_size, batches, course)
 
 
 class AdviseCallback(TrainerCallback):
@@ -248,9 +256,10 @@ class AdviseCallback(TrainerCallback):
             warnings.warn("AdviseCallback saw no batch; add it to a niwaki.trl.GRPOTrainer", stacklevel=2)
 
     def see(
-        self, trainer: GRPOTrainer, old: Tensor, new: Tensor, mask: Tensor, advantages: Tensor, generation: int
+        self, trainer: GRPOTrainer, inputs: dict[str, Any], old: Tensor, new: Tensor, mask: Tensor, generation: int
     ) -> None:
-        """Takes one micro-batch, `[trajectories, tokens]` each; advantages perhaps `[trajectories]`."""
+        """Takes one micro-batch, `[trajectories, tokens]` each, with what TRL's loss was given beside: advantages, prompts, and
+        the log-probs of the engine that sampled, where there was one."""
         if not trainer.accelerator.is_main_process:
             return
         if self._advisor is None:
@@ -259,12 +268,24 @@ class AdviseCallback(TrainerCallback):
         own = mask.bool()
         rows = lambda values: [row[kept].double().cpu().numpy() for row, kept in zip(values, own)]
         olds, news = rows(old), rows(new)
+        engine = inputs.get("sampling_per_token_logps")
+        engines = None if engine is None else rows(engine)
+        groups = _groups(inputs)
+        advantages = inputs["advantages"]
         each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
         worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
-        self._advisor.update(news, olds, worth, iteration=generation)
+        self._advisor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
         if self.path is None:
             return
         with self.path.open("a") as file:
-            for before, now, advantage in zip(olds, news, worth):
-                record = {"iteration": generation, "old_log_prob": before.tolist(), "new_log_prob": now.tolist()}
-                file.write(json.dumps(record | {"advantage": advantage.tolist()}) + "\n")
+            for row, group in enumerate(groups):
+                record = {"iteration": generation, "group": group}
+                record |= {"old_log_prob": olds[row].tolist(), "new_log_prob": news[row].tolist()}
+                record |= {} if engines is None else {"behaviour_log_prob": engines[row].tolist()}
+                file.write(json.dumps(record | {"advantage": worth[row].tolist()}) + "\n")
+
+
+def _groups(inputs: dict[str, Any]) -> list[int]:
+    """What completions of one prompt share. TRL shuffles a batch before it is cut, so their places do not say it."""
+    prompts = zip(inputs["prompt_ids"], inputs["prompt_mask"])
+    return [zlib.crc32(str(ids[shown.bool()].tolist()).encode()) for ids, shown in prompts]

@@ -2,8 +2,10 @@
 
     import niwaki.verl
 
-    niwaki.verl.register(correction="tempered:0.1")      # in the process that trains
+    niwaki.verl.register(correction="tempered:0.1")      # before Ray starts; its workers know the loss, too
     # actor_rollout_ref.actor.policy_loss.loss_mode=niwaki
+
+`loss_mode=niwaki` alone is `tempered:0.1`, without a line of code: where niwaki is installed, verl finds it.
 
 The loss is verl's own (`vanilla`: dual clip, aggregation, rollout weights, metrics) on log-probs to which the log of the
 correction factor was added, so that its ratio is the corrected one with both channels of its gradient.
@@ -15,27 +17,34 @@ from typing import Any
 
 from ._pinned import pinned
 
-TESTED = ("0.9.1",)
-"""Versions of verl that the tests ran with."""
+TESTED = ("0.9.1", "0.9.1")
+"""The oldest and the newest version of verl that the tests ran with."""
 
-pinned("niwaki.verl", "verl", TESTED)
+pinned("niwaki.verl", "verl", *TESTED)
 
 from torch import Tensor  # noqa: E402
+from verl.trainer.ppo import rollout_corr_helper  # noqa: E402
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
 
+from ._amplification import Watch  # noqa: E402
+from ._verl_losses import HERE, keeping, note  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import corrected_logprobs  # noqa: E402
+from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
 __all__ = ["register"]
 
 
 def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki", routing: bool = True) -> Any:
-    """Registers the corrected loss under `name` and returns it.
+    """Registers the corrected loss under `name` and returns it. The loss warns once (`niwaki.torch.AmplificationWarning`)
+    where the correction more than doubles the norm of the gradient on a batch.
 
     Args:
         correction: a member of the family that multiplies the ratio, by name or as a `Correction`.
         name: what `policy_loss.loss_mode` selects.
         routing: whether gradients flow through the factor to earlier tokens.
+
+    Processes that this one starts afterwards know the loss by its name (they inherit `NIWAKI_VERL_LOSSES`); a rule of your own
+    they do not.
     """
     member = Correction.parse(correction)
     if member.rule.form != "multiply" or member.rule.growing_clip or member.rule.dual < float("inf"):
@@ -44,6 +53,12 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
             "verl has gspo, cispo and rollout weights of its own"
         )
     vanilla = get_policy_loss_fn("vanilla")
+    watch = Watch()
+
+    HERE.add(name)
+    if not member.own:
+        note(name, member.name, routing)
+    rollout_corr_helper.apply_bypass_mode = keeping(rollout_corr_helper.apply_bypass_mode)
 
     @register_policy_loss(name)
     def corrected(
@@ -55,6 +70,8 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         config: Any = None,
         rollout_is_weights: Tensor | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
+        batch = (log_prob.detach(), old_log_prob, advantages, response_mask)
+        watch_amplification(watch, member, *batch, clip=_clip(config), routing=routing)
         shifted = corrected_logprobs(log_prob, old_log_prob, response_mask, correction=member, routing=routing)
         loss, metrics = vanilla(
             old_log_prob, shifted, advantages, response_mask, loss_agg_mode, config, rollout_is_weights
@@ -69,3 +86,10 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
         return loss, metrics
 
     return corrected
+
+
+def _clip(config: Any) -> tuple[float, float, float]:
+    """The range and the dual bound of verl's `vanilla`."""
+    low, high = config.clip_ratio_low, config.clip_ratio_high
+    low, high = (config.clip_ratio if low is None else low), (config.clip_ratio if high is None else high)
+    return low, high, config.get("clip_ratio_c", 3.0)

@@ -39,6 +39,8 @@ def test_equals_the_kernel(loss):
     # The strength of an ESS floor is found by 40 halvings on either side; its last digits may differ.
     close = 1e-9 if loss.startswith("adaptive") else 1e-12
     for switches in (*SWITCHES, {"engines": True}, {"weighted": True}, {"fresh": True}):
+        if "engines" in switches and niwaki.correction.Correction.parse(loss).rule.form != "weigh":
+            continue
         kernel, value, gradient, _ = both(loss, **switches)
         assert value == pytest.approx(kernel.loss, abs=close), switches
         np.testing.assert_allclose(gradient, -kernel.cotangent, rtol=0, atol=close, err_msg=str(switches))
@@ -109,3 +111,16 @@ def test_refusals_name_the_argument():
     assert refusal(check=True, logprobs=positive, mask=np.ones((4, 5))).startswith("ValueError: logprobs[2, 0] is positive")
     assert refusal(check=True, advantages=np.full(4, np.inf)).startswith("ValueError: advantages[0, 0] is not a finite")
     assert refusal(check=True, mask=np.zeros((4, 5))) == "ValueError: mask leaves no step of the policy in the batch"
+
+
+def test_a_weight_of_the_sampler_decouples_the_correction():
+    new, old, behaviour, advantages, mask, _ = batch()
+    outside = np.minimum(np.exp(old - behaviour), 1.1)
+    kernel = niwaki.correction.evaluate(new, old, advantages * outside, mask=mask, correction="tempered:0.3")
+    run = lambda leaf: surrogate(
+        leaf, old, advantages, mask, correction="tempered:0.3", behaviour_logprobs=behaviour, behaviour_weight="token-tis:1.1"
+    )[0]
+    value, gradient = jax.jit(jax.value_and_grad(run))(jnp.asarray(new))
+    assert float(value) == pytest.approx(kernel.loss, abs=1e-12)
+    np.testing.assert_allclose(gradient, -kernel.cotangent, rtol=0, atol=1e-12)
+    assert "behaviour_logprobs: correction 'tempered:0.1' does not read them" in refusal(behaviour_logprobs=batch(4, 5)[2])

@@ -103,6 +103,12 @@ def test_the_callback_says_what_the_command_says(tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "dump.jsonl").read_text().splitlines()]
     # Six steps, three passes each: two batches of eight, each dumped once.
     assert len(rows) == 16 and {row["iteration"] for row in rows} == {0, 1}
+    # Two prompts a batch, whose completions TRL has shuffled: advantages are relative to those of their own prompt.
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["iteration"], row["group"]), []).append(row["advantage"])
+    assert [len(group) for group in groups.values()] == [4, 4, 4, 4]
+    assert all(abs(sum(group)) < 1e-4 for group in groups.values()) and any(any(group) for group in groups.values())
     live = watching.advice
     assert live["drift"] > 0 and any("niwaki/drift" in logs for logs in trainer.state.log_history)
     if shutil.which("niwaki") is None:
@@ -113,6 +119,24 @@ def test_the_callback_says_what_the_command_says(tmp_path):
     for entry in json.loads(said.stdout)["measured"]["numbers"]:
         if entry["value"] is not None:
             assert live[entry["name"]] == pytest.approx(entry["value"], rel=1e-12), entry["name"]
+
+
+def test_the_callback_takes_the_samplers_log_probs(tmp_path):
+    class Sampled(GRPOTrainer):
+        """What vLLM's log-probs look like: a little beside the trainer's, and none for a token that was not scored."""
+
+        def _generate_and_score_completions(self, inputs):
+            found = super()._generate_and_score_completions(inputs)
+            found["sampling_per_token_logps"] = found["old_per_token_logps"] - 0.25
+            found["sampling_per_token_logps"][0, 0] = float("nan")
+            return found
+
+    _, _, _, watching = train(Sampled, tmp_path, correction="tempered:0.1", callback=True)
+    rows = [json.loads(line) for line in (tmp_path / "dump.jsonl").read_text().splitlines()]
+    apart = [old - engine for row in rows for old, engine in zip(row["old_log_prob"], row["behaviour_log_prob"])]
+    assert sum(np.isnan(apart)) == 2 and np.nanmax(np.abs(np.array(apart) - 0.25)) < 1e-6
+    # KL of the sampler from the old policy, by verl's name: the mean of log-probs of the sampler less the old ones.
+    assert watching.advice.verl["rollout_corr/kl"] == pytest.approx(-0.25, abs=1e-6)
 
 
 def test_a_callback_on_another_trainer_says_that_it_saw_nothing(tmp_path):

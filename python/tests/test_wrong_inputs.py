@@ -59,7 +59,10 @@ BATCH = {"logprobs": NEW, "old_logprobs": OLD, "advantages": RNG.normal(size=(4,
 BEHAVIOUR = {"behaviour_logprobs": OLD}
 # entry → (call, good arguments, the arrays among them, faults that are none there, in all of them or in one)
 ENTRIES = {
-    "correction.evaluate": (correction.evaluate, BATCH | BEHAVIOUR | {"weights": np.ones(4)}, None, ()),
+    "correction.evaluate": (correction.evaluate, BATCH | {"weights": np.ones(4)}, None, ()),
+    "correction.evaluate, a weight": (
+        lambda **arguments: correction.evaluate(**arguments, correction="token-tis"), BATCH | BEHAVIOUR, None, (),
+    ),
     "correction.evaluate, written out": (
         lambda **arguments: correction.evaluate(**arguments, correction="top-entropy:0.5"),
         BATCH | {"reference_logprobs": OLD, "entropies": -OLD},
