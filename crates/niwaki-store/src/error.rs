@@ -14,8 +14,8 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A text that names no store.
-    #[error("'{came}' names no store: {mend}")]
+    /// A text that is not a store.
+    #[error("'{came}' is not a store: {mend}")]
     NoStore {
         /// What was written.
         came: String,

@@ -101,7 +101,7 @@ pub enum Error {
         units: usize,
     },
     /// A unit that comes after one that is not done.
-    #[error("{unit}: it comes after the units {} to {}, and {missing} is not finished", after.start, after.end - 1)]
+    #[error("{unit} waits for units {} to {}: {missing} is not finished", after.start, after.end - 1)]
     Waits {
         /// The unit.
         unit: String,

@@ -49,7 +49,7 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
         Column::text("of"),
         Column::number("paper").format(Format::significant(3)),
         Column::number("here").format(Format::significant(3)),
-        Column::number("SEMs apart").format(Format::fixed(1).signed()),
+        Column::number("difference (SE)").format(Format::fixed(1).signed()),
     ]);
     let mut groups: Vec<&str> = Vec::new();
     for outcome in outcomes.iter().filter(|outcome| is_number(outcome)) {
@@ -88,7 +88,7 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
         Column::text("statement"),
         Column::text("paper"),
         Column::number("here").format(Format::significant(2).signed()),
-        Column::number("SEMs apart").format(Format::fixed(1).signed()),
+        Column::number("difference (SE)").format(Format::fixed(1).signed()),
         Column::text("seeds, paper"),
         Column::text("here"),
         Column::text("p, paper"),

@@ -52,6 +52,6 @@ fn object(address: &str) -> anyhow::Result<(Arc<dyn Store>, &str)> {
         Some((bucket, name)) if !name.is_empty() && !bucket.ends_with('/') && bucket.contains("://") => {
             Ok((niwaki_store::open(bucket)?, name))
         }
-        _ => bail!("{address} names a bucket and nothing in it; write it as s3://bucket/plan.json"),
+        _ => bail!("{address} is not an object in a bucket; write it as s3://bucket/plan.json"),
     }
 }

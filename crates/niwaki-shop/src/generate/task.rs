@@ -70,7 +70,7 @@ impl Task {
         (Self::TwoOrdersBoth, "two-orders-both", 2, 2, "two orders, both with due dates"),
         (Self::Single, "single", 8, 1, "single machine with due dates that can be met"),
         (Self::L2d, "l2d", 6, 6, "L2D's job shops: times 1 to 99"),
-        (Self::L2dMixed, "l2d-mixed", 20, 15, "those, of sizes from half of that on"),
+        (Self::L2dMixed, "l2d-mixed", 20, 15, "L2D job shops of mixed size, from half the given size"),
         (Self::Sd1, "sd1", 10, 5, "Song's flexible job shops"),
         (Self::Sd1Even, "sd1-even", 10, 5, "Song's, all with equally many operations (50 where 10 × 5)"),
         (Self::Sd1Windows, "sd1-windows", 10, 5, "those, with resting windows"),

@@ -20,7 +20,7 @@ pub fn study_page(
         .id("claims")
         .table(numbers_table("The paper's numbers, and what came out here", outcomes))
         .note(
-            "SEMs apart: the difference, less half a unit of the paper's last printed digit, in standard errors \
+            "difference (SE): the difference, less half a unit of the paper's last printed digit, in standard errors \
              (ours and, where printed, the paper's, together). A number agrees up to two of them.",
         );
     if let Some(table) = statements_table("The paper's other statements", outcomes) {

@@ -84,7 +84,11 @@ pub(super) const FIELDS: &[Field] = &[
     field("task.busy", CHOICE, "For how many steps a chosen token stays closed."),
     field("task.machines", SHOPS, "Machines of a shop; of a flow shop's, 1, 3, 5 and so on are bottlenecks."),
     field("task.jobs", SHOPS, "Jobs of a shop."),
-    field("task.deadline", SHOPS, "A schedule is paid if its makespan is at most so many times the optimum."),
+    field(
+        "task.deadline",
+        SHOPS,
+        "A schedule is paid if its makespan is at most this multiple of the optimum.",
+    ),
     field(
         "task.reward",
         FLEXIBLE,

@@ -73,7 +73,7 @@ pub struct TaskSpec {
     /// Jobs of a shop; 20 for flow shops, 10 for flexible ones, 2 for two orders, 8 for the others if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<usize>,
-    /// A schedule is paid if its makespan is at most so many times the optimum; 1.05 if absent.
+    /// A schedule is paid if its makespan is at most this multiple of the optimum; 1.05 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<f64>,
     /// What a schedule is paid for: `deadline`; `makespan` for minus its makespan over the optimum; `due-dates` if nobody is late. Of a record, one of its file's rewards.

@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Split(split::Args),
     /// Work on units of a plan, alongside any number of other processes.
     Work(work::Args),
-    /// Hand a plan to this machine's GPUs and cores, or to Slurm, Kubernetes or Ray.
+    /// Start a plan's units on this machine's GPUs and cores, or through Slurm, Kubernetes or Ray.
     Launch(launch::Launching),
     /// Show the progress of a plan: what is done, running, failed and why, and the time left.
     Status(status::Args),

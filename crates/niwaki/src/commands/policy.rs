@@ -13,7 +13,7 @@ pub(crate) struct DecodeArgs {
     /// Number of schedules that the policy samples, in addition to its likeliest one; 128 if absent.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     samples: Option<u32>,
-    /// What the policy's log-probabilities are divided by when it samples, e.g. 0.5 to stay nearer to what is likeliest; 1 if absent, 0.35 of builtin:flexible and 0.25 of builtin:jobs.
+    /// What the policy's log-probabilities are divided by when it samples, e.g. 0.5 to stay nearer to what is likeliest [default: 1; 0.35 for builtin:flexible and 0.25 for builtin:jobs].
     #[arg(long, value_parser = temperature)]
     temperature: Option<f64>,
     /// Width of the policy's beam search; 0, for none, if absent.

@@ -36,7 +36,7 @@ pub(crate) struct Reproduce {
     /// Bring the finished runs of a bucket into the folder first, e.g. s3://bucket/runs.
     #[arg(long, value_name = "STORE", requires = "report_only")]
     from: Option<String>,
-    /// Largest number of runs that train as one program on a GPU; a sixth of all if absent, as six programs share it.
+    /// Largest number of runs that train as one program on a GPU [default: a sixth of all, since six programs share it].
     #[arg(long, value_name = "N")]
     members: Option<usize>,
     /// The pretrained model of studies that fine-tune one: a Hugging Face folder or a GGUF file (docs/pretrained.md).

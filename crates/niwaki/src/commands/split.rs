@@ -140,7 +140,7 @@ impl Args {
                     if let Ok(bytes) = niwaki_files::read_own_text(&path) {
                         let what = || format!("{} does not say a speed", path.display());
                         let speed: Speed = serde_json::from_slice(&bytes).with_context(what)?;
-                        ensure!(speed.is_sound(), "{}: no clock says so", what());
+                        ensure!(speed.is_sound(), "{}: not a possible time", what());
                         speeds.insert(study.label, speed);
                     }
                 }
@@ -181,7 +181,7 @@ fn guess(texts: &[String], mut speeds: BTreeMap<String, Speed>) -> anyhow::Resul
     for study in training(texts)? {
         for study in [study.pilot_study(), Some(study)].into_iter().flatten() {
             if let Entry::Vacant(unknown) = speeds.entry(study.label) {
-                let said = "no speed of it is known; it counts as fast as the others together";
+                let said = "speed unknown; it counts as fast as the others together";
                 terminal::warn(&format!("study {}: {said}", unknown.key()));
                 unknown.insert(all.clone());
             }
@@ -208,7 +208,7 @@ fn show(scaling: &Scaling) {
     }
     terminal::say(table.to_text(terminal::width()).trim_end());
     terminal::say(&format!(
-        "work: {:.3} hours of one machine; the longest chain of units takes {:.3} hours, so more than {:.0} machines gain nothing",
+        "work: {:.3} hours of one machine; the longest chain of units takes {:.3} hours, so more than {:.0} machines do not help",
         scaling.work / 3600.0,
         scaling.chain / 3600.0,
         (scaling.work / scaling.chain).ceil()

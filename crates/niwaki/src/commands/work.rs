@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Wait until the units before --unit are done.
     #[arg(long, requires = "unit")]
     wait: bool,
-    /// Seconds after which others may take over a unit whose process gives no sign of life.
+    /// Seconds after which others may take over a unit whose worker has not renewed its lease.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease: u64,
 }

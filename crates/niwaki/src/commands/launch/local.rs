@@ -23,7 +23,7 @@ pub(crate) struct Local {
     /// Processes; one per visible GPU where the plan needs GPUs, else one per core.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
-    /// Seconds after which others may take over a unit whose process gives no sign of life.
+    /// Seconds after which others may take over a unit whose worker has not renewed its lease.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) lease: u64,
     /// Print the processes that would be started, and stop.
