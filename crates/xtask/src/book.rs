@@ -51,6 +51,7 @@ pub(crate) fn run() -> anyhow::Result<String> {
         }
         broken.extend(faults(&path)?);
     }
+    broken.extend(unlisted(&root().join("results"), 2)?);
     copy(&docs.join("images"), &out.join("images"))?;
     ensure!(broken.is_empty(), "book:\n  {}", broken.join("\n  "));
     Ok(format!("book: {} pages in target/book, every link leads somewhere", leaves.len()))
@@ -92,6 +93,27 @@ fn gather(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Folders that the `README.md` above them does not link to, so many levels down.
+fn unlisted(folder: &Path, levels: usize) -> anyhow::Result<Vec<String>> {
+    let index = folder.join("README.md");
+    let text = fs::read_to_string(&index).with_context(|| format!("{} is missing", shown(&index)))?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !text.contains(&format!("({name}/README.md)")) {
+            found.push(format!("{} does not link to {name}/README.md", shown(&index)));
+        }
+        if levels > 1 {
+            found.extend(unlisted(&entry.path(), levels - 1)?);
+        }
+    }
+    Ok(found)
 }
 
 /// Links of a page that lead nowhere.

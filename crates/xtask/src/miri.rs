@@ -3,7 +3,7 @@
 //!
 //! Every fast path has a safe twin in these tests. Miri knows no processor but the one it is told of, so the wide paths
 //! are run under a flag that says AVX2. It needs a nightly compiler, hence no check runs it; what it cannot run is in
-//! `results/2026-11-16-siege`.
+//! `results/promises/2026-11-16`.
 
 use crate::root;
 use anyhow::{Context, ensure};

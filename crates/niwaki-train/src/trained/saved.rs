@@ -156,7 +156,7 @@ struct BuiltIn {
     temperature: f64,
 }
 
-/// All of them; `results/2026-11-18-bounds` says how they were trained and what they are worth.
+/// All of them; `results/dispatchers/2026-11-18` says how they were trained and what they are worth.
 const ALL: [BuiltIn; 2] = [
     BuiltIn {
         name: "flexible",
