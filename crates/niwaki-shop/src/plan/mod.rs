@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `table.rs` | tables with places, from and to CSV and JSON |
 //! | `time.rs`, `date.rs` | lengths and moments as people write them; the calendar |
-//! | `read.rs`, `machines.rs` | tables to a shop |
+//! | `read.rs`, `machines.rs`, `operations.rs` | tables to a shop |
 //! | `settings.rs` | unit, start and objective |
 //! | `shifts.rs` | shifts and breaks to closed times |
 //! | `write.rs` | a shop to tables |
@@ -15,6 +15,7 @@
 
 mod date;
 mod machines;
+mod operations;
 mod read;
 mod schedule;
 mod settings;

@@ -1,11 +1,12 @@
 //! Tables to a shop: names are resolved, times are read, and every complaint names table, row and column.
 
 use super::machines::Machines;
+use super::operations::Drafts;
 use super::settings::{Settings, in_ticks};
 use super::shifts::Opening;
 use super::table::{self, Cell, Row, Table, Tables};
 use super::{Clock, KIND, TABLES};
-use crate::general::{Job, Measure, Mode, Objective, Operation, Parts, Precedence, Setups, Shop};
+use crate::general::{Job, Measure, Objective, Parts, Precedence, Setups, Shop};
 use crate::instance::HORIZON;
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -99,25 +100,9 @@ impl Plan {
 /// One pass over the tables: the first one collects all times, the second one makes the shop.
 pub(super) struct Reader<'a> {
     pub(super) tables: &'a Tables,
-    clock: &'a Clock,
+    pub(super) clock: &'a Clock,
     pub(super) settings: &'a Settings,
     pub(super) seen: Option<&'a mut Vec<u64>>,
-}
-
-/// An operation as its rows give it.
-struct Draft {
-    job: usize,
-    operation: Operation,
-    after: After,
-    min: u32,
-    max: Option<u32>,
-    place: (usize, usize),
-}
-
-enum After {
-    Previous,
-    Nothing,
-    Named(Vec<String>),
 }
 
 impl Reader<'_> {
@@ -145,10 +130,8 @@ impl Reader<'_> {
             }
         }
         let has_jobs = !jobs.is_empty();
-        let mut drafts: Vec<Draft> = Vec::new();
-        let mut known: HashMap<(usize, String), usize> = HashMap::new();
-        let mut counts: Vec<usize> = vec![0; jobs.len()];
-        for row in &operations.rows {
+        let mut drafts = Drafts::new(operations, jobs.len());
+        for (index, row) in operations.rows.iter().enumerate() {
             let name = operations.need(row, "job")?;
             let job = match job_of.get(name.text) {
                 Some(&job) => job,
@@ -157,23 +140,15 @@ impl Reader<'_> {
                 }
                 None => {
                     jobs.push(Job::new(name.text, Vec::new()));
-                    counts.push(0);
                     job_of.insert(name.text.to_owned(), jobs.len() - 1);
-                    jobs.len() - 1
+                    drafts.add_job()
                 }
             };
             self.dates(operations, row, &mut jobs[job])?;
-            let title = operations
-                .cell(row, "operation")
-                .map_or_else(|| (counts[job] + 1).to_string(), |cell| cell.text.to_owned());
             let modes = self.modes(operations, row, &machines)?;
-            if let Some(&draft) = known.get(&(job, title.clone())) {
-                drafts[draft].operation.modes.extend(modes);
-                continue;
-            }
-            counts[job] += 1;
-            known.insert((job, title.clone()), drafts.len());
-            drafts.push(self.draft(operations, row, job, Operation::new(title, modes), &families)?);
+            let Some(operation) = drafts.begin(job, index, modes)? else { continue };
+            let draft = self.draft(operations, index, job, operation, &families)?;
+            drafts.all.push(draft);
         }
         if let Some(cell) = machines.family_cells.iter().find(|(_, name, _)| !families.contains_key(name)) {
             let table = self.tables.get("machines").unwrap_or(operations);
@@ -191,76 +166,31 @@ impl Reader<'_> {
         if self.seen.is_some() {
             return Ok(None);
         }
-        if let Some(job) = counts.iter().position(|&count| count == 0) {
+        if let Some(job) = drafts.job_without() {
             return Err(Error::Instance(format!(
                 "job {}: expected at least one operation, got none",
                 jobs[job].name
             )));
         }
-        self.finish(jobs, machines, drafts, known, setups, &opening).map(Some)
+        let precedences = drafts.precedences(&job_of)?;
+        self.finish(jobs, machines, drafts, precedences, setups, &opening).map(Some)
     }
 
-    /// Puts drafts in the order of their jobs, links them, and closes machines up to a horizon that suffices.
+    /// Gives jobs their operations and closes machines up to a horizon that suffices.
     fn finish(
         &self,
         mut jobs: Vec<Job>,
         mut machines: Machines,
-        drafts: Vec<Draft>,
-        known: HashMap<(usize, String), usize>,
+        drafts: Drafts<'_>,
+        precedences: Vec<Precedence>,
         setups: Setups,
         opening: &Opening,
     ) -> Result<Parts> {
-        let mut sorted: Vec<usize> = (0..drafts.len()).collect();
-        sorted.sort_by_key(|&draft| drafts[draft].job);
-        let mut number = vec![0_u32; drafts.len()];
-        for (flat, &draft) in sorted.iter().enumerate() {
-            number[draft] = flat as u32;
-        }
-        let operations = self.tables.get("operations").map(|table| &table.rows[..]).unwrap_or_default();
-        let mut precedences = Vec::new();
-        let mut previous: HashMap<usize, u32> = HashMap::new();
-        for (index, draft) in drafts.iter().enumerate() {
-            let after = number[index];
-            let mut link =
-                |before| precedences.push(Precedence { before, after, min: draft.min, max: draft.max });
-            match &draft.after {
-                After::Nothing => {}
-                After::Previous => {
-                    if let Some(&before) = previous.get(&draft.job) {
-                        link(before);
-                    }
-                }
-                After::Named(names) => {
-                    for name in names {
-                        let (job, title) = match name.split_once('/') {
-                            Some((job, title)) => {
-                                (jobs.iter().position(|one| one.name == job.trim()), title.trim())
-                            }
-                            None => (Some(draft.job), name.as_str()),
-                        };
-                        let found = job.and_then(|job| known.get(&(job, title.to_owned())));
-                        match found {
-                            Some(&before) => link(number[before]),
-                            None => {
-                                let table = self.tables.get("operations").ok_or_else(|| {
-                                    Error::Instance(format!("expected an operation `{name}`"))
-                                })?;
-                                let what = format!(
-                                    "expected an operation of the job, or `job/operation`, got `{name}`"
-                                );
-                                return Err(table.fault(&operations[draft.place.0], "after", what));
-                            }
-                        }
-                    }
-                }
-            }
-            previous.insert(draft.job, after);
-        }
         let mut work = 0_u64;
         let mut latest = machines.all.iter().map(|machine| machine.available).max().unwrap_or(0);
-        for draft in drafts {
+        let setup = setups.tables.iter().flatten().copied().max().unwrap_or(0);
+        for draft in drafts.all {
             let longest = draft.operation.modes.iter().map(|mode| mode.time).max().unwrap_or(0);
-            let setup = setups.tables.iter().flatten().copied().max().unwrap_or(0);
             work += u64::from(longest) + u64::from(draft.min) + u64::from(setup);
             latest = latest.max(draft.operation.earliest).max(jobs[draft.job].release);
             jobs[draft.job].operations.push(draft.operation);
@@ -286,7 +216,7 @@ impl Reader<'_> {
         self.count(cell, fine)
     }
 
-    fn count(&mut self, cell: Cell<'_>, fine: u64) -> Result<u32> {
+    pub(super) fn count(&mut self, cell: Cell<'_>, fine: u64) -> Result<u32> {
         if let Some(seen) = &mut self.seen {
             seen.push(fine);
             return Ok(0);
@@ -330,59 +260,6 @@ impl Reader<'_> {
             })?;
         }
         Ok(())
-    }
-
-    fn modes(&mut self, table: &Table, row: &Row, machines: &Machines) -> Result<Vec<Mode>> {
-        let (names, times) = (table.need(row, "machine")?, table.need(row, "time")?);
-        let (texts, lengths): (Vec<&str>, Vec<&str>) =
-            (names.text.split('|').collect(), times.text.split('|').collect());
-        if lengths.len() > 1 && lengths.len() != texts.len() {
-            return Err(
-                times.fault(format!("expected one time, or one for each of {} machines", texts.len()))
-            );
-        }
-        let mut modes = Vec::new();
-        for (index, name) in texts.iter().enumerate() {
-            let text = lengths.get(index).or(lengths.first()).copied().unwrap_or("");
-            let fine = self.clock.length(text).map_err(|what| times.fault(what))?;
-            let time = self.count(times, fine)?;
-            let group = machines.groups.get(name.trim()).ok_or_else(|| {
-                names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
-            })?;
-            modes.extend(group.iter().map(|&machine| Mode { machine, time }));
-        }
-        Ok(modes)
-    }
-
-    fn draft(
-        &mut self,
-        table: &Table,
-        row: &Row,
-        job: usize,
-        mut operation: Operation,
-        families: &HashMap<String, u32>,
-    ) -> Result<Draft> {
-        operation.family = table.cell(row, "family").and_then(|cell| families.get(cell.text).copied());
-        if let Some(cell) = table.cell(row, "interruptible") {
-            operation.interruptible = match cell.text {
-                "yes" => true,
-                "no" => false,
-                other => return Err(cell.fault(format!("expected yes or no, got `{other}`"))),
-            };
-        }
-        if let Some(cell) = table.cell(row, "earliest") {
-            operation.earliest = self.moment(cell)?;
-        }
-        operation.latest = table.cell(row, "latest").map(|cell| self.moment(cell)).transpose()?;
-        let after = match table.cell(row, "after").map(|cell| cell.text) {
-            None => After::Previous,
-            Some("-") => After::Nothing,
-            Some(names) => After::Named(names.split('|').map(|name| name.trim().to_owned()).collect()),
-        };
-        let min = table.cell(row, "wait").map(|cell| self.length(cell)).transpose()?.unwrap_or(0);
-        let max = table.cell(row, "max wait").map(|cell| self.length(cell)).transpose()?;
-        let index = table.rows.iter().position(|one| std::ptr::eq(one, row)).unwrap_or(0);
-        Ok(Draft { job, operation, after, min, max, place: (index, row.place) })
     }
 }
 
