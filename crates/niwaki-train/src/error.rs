@@ -31,6 +31,14 @@ pub enum Error {
         /// What came and what is possible.
         reason: String,
     },
+    /// A task of a user's own that cannot be taken.
+    #[error("task '{name}': {reason}")]
+    Part {
+        /// The name that was given to it.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A spec that cannot be written.
     #[error("the resolved spec cannot be written: {reason}")]
     Unwritable {

@@ -15,6 +15,7 @@
 //! | [`policy`] | the policies that a spec can name |
 //! | [`cohort`] | recipes and a device → a trainer |
 //! | [`record`] | a line of the curve |
+//! | [`task`] | token tasks of a user's own, by name |
 //! | [`run`] | the folder of one run: files, stop and resume |
 //! | [`export`] | a fine-tuned decoder out of such a folder, as a Hugging Face folder |
 //! | [`trained`] | a policy out of such a folder, to schedule instances or to score sequences |
@@ -22,6 +23,7 @@
 pub mod advantage;
 pub mod cohort;
 mod error;
+mod parts;
 pub mod player;
 pub mod policy;
 mod pretrained;
@@ -34,6 +36,7 @@ pub mod update;
 
 pub use cohort::{Cohort, Device, gather};
 pub use error::{Error, remedy};
+pub use parts::task;
 pub use pretrained::export;
 pub use record::{Measured, Record};
 pub use spec::{Recipe, Spec};

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("niwaki-py", 7),
     ("niwaki-fuzz", 7),
     ("own-parts", 7),
+    ("own-task", 8),
     ("xtask", 7),
 ];
 

@@ -85,6 +85,26 @@ impl Correction {
         Ok(Self { name: kept(name), source: Source::Custom(rule) })
     }
 
+    /// The same, and text names it from then on in this process: flags, specs and studies take `mine` like a member.
+    ///
+    /// # Errors
+    /// As [`Correction::custom`], and where another rule is registered under the name.
+    pub fn register(name: &str, rule: Rule) -> Result<Self, Error> {
+        let mine = Self::custom(name, rule)?;
+        let mut known = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.insert(mine.name, rule).is_some_and(|before| before != rule) {
+            let why = "another rule is registered under that name";
+            return Err(Error::Custom { name: name.to_owned(), why });
+        }
+        Ok(mine)
+    }
+
+    /// The rule that is registered under a name, if one is.
+    #[must_use]
+    pub fn registered(name: &str) -> Option<Rule> {
+        REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
     /// The member's name, or a custom rule's.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -185,11 +205,17 @@ impl FromStr for Correction {
         }
         let (name, written) = text.trim().split_once(':').unwrap_or((text.trim(), ""));
         let Some(member) = member_called(name) else {
+            if let (Some(rule), "") = (Self::registered(name), written) {
+                return Self::custom(name, rule);
+            }
             return Err(Error::UnknownName { came: name.to_owned(), nearest: nearest(name) });
         };
         Ok(Self { name: member.name, source: Source::Member(member, member.read(written)?) })
     }
 }
+
+/// Rules of a user's own that text may name.
+static REGISTERED: Mutex<BTreeMap<&str, Rule>> = Mutex::new(BTreeMap::new());
 
 /// A custom name for as long as the program runs, kept once however often it is given: corrections are copied freely.
 fn kept(name: &str) -> &'static str {
@@ -322,6 +348,19 @@ mod tests {
         }
         assert_eq!("tempered:1.5".parse::<Correction>(), Correction::tempered(1.5));
         assert!(Correction::truncated(0).is_err() && Correction::tempered(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn a_registered_rule_is_named_by_text() {
+        let rule = Rule { reads: Reads::Window(3), ..Rule::tempered(0.5) };
+        assert!("three-back".parse::<Correction>().is_err());
+        let mine = Correction::register("three-back", rule).unwrap();
+        assert_eq!("three-back".parse(), Ok(mine));
+        assert_eq!(Correction::register("three-back", rule), Ok(mine));
+        assert!("three-back:2".parse::<Correction>().is_err());
+        let other = Correction::register("three-back", Rule::tempered(0.5)).unwrap_err().to_string();
+        assert_eq!(other, "custom loss 'three-back': another rule is registered under that name");
+        assert!(Correction::register("full", rule).is_err());
     }
 
     #[test]

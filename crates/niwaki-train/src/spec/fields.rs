@@ -5,7 +5,7 @@
 
 use super::check::refuse;
 use super::{PolicyKind, Spec, task};
-use crate::Error;
+use crate::{Error, parts};
 use niwaki_shop::generate::Task;
 use niwaki_tasks::Shop;
 use niwaki_words::nearest;
@@ -57,6 +57,7 @@ const SHOPS: Has = |kinds| Shop::ALL.iter().any(|shop| shop.name() == kinds.task
 const RECORDS: Has = |kinds| kinds.task == task::RECORD;
 const TEXTS: Has = |kinds| kinds.task == task::TEXT;
 const TOKENS: Has = |kinds| !SHOPS(kinds) && !RECORDS(kinds) && !TEXTS(kinds);
+const OWN: Has = |kinds| parts::called(kinds.task).is_some();
 const CHOICE: Has = |kinds| kinds.task == task::CHOICE;
 const JOB_SHOPS: Has = |kinds| kinds.task == Shop::Job.name() && !GRAPHS(kinds);
 const FLEXIBLE: Has = |kinds| kinds.task == "flexible-shop";
@@ -146,6 +147,11 @@ pub(super) const FIELDS: &[Field] = &[
         "task.digest",
         SHOPS,
         "Names and content of the folder's instances in 16 digits; filled in, and refused where they have changed.",
+    ),
+    field(
+        "task.digest",
+        OWN,
+        "What sequences drawn from the task pay, in 16 digits; filled in, and refused where the task's code pays otherwise.",
     ),
     field("task.patience", SHOPS, "Seconds for which the optimum of one instance may be sought."),
     named("policy.kind", ALL, || PolicyKind::ALL.map(PolicyKind::name).to_vec()),

@@ -35,4 +35,5 @@ pub use read::{set, strictly, value_of};
 pub use record::Pretrained;
 pub use shop::{ShopView, Shops};
 pub use size::{MEMORY, available_memory, block_parameters, bytes_in_words, times};
+pub(crate) use task::is_known as task_is_known;
 pub use task::{Played, TaskKind};

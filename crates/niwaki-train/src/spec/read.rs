@@ -3,6 +3,7 @@
 use super::Spec;
 use super::fields::{Stranger, stranger};
 use crate::Error;
+use niwaki_correction::Correction;
 use niwaki_files::Digest;
 use niwaki_words::nearest;
 use serde::de::DeserializeOwned;
@@ -134,7 +135,14 @@ impl Spec {
         if named.policy.digest.is_some() {
             named.policy.start = None;
         }
-        Ok(Digest::of(named.to_toml()?).to_string())
+        let mut digest = Digest::of(named.to_toml()?);
+        // A loss of the user's own is its name in the file; what it computes is part of the hash.
+        for name in [Some(&self.update.correction), self.warmup.correction.as_ref()].into_iter().flatten() {
+            if let Some(rule) = Correction::registered(name) {
+                digest = digest.and(format!("{rule:?}"));
+            }
+        }
+        Ok(digest.to_string())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::check::refuse;
 use super::size::check_instances;
-use super::task::{RECORD, TEXT};
+use super::task::{RECORD, TEXT, TaskKind};
 use super::{AdvantageKind, Played, Recipe, Spec};
 use crate::Error;
 use crate::policy::graph_policy;
@@ -263,6 +263,9 @@ impl Spec {
         }
         if [RECORD, TEXT].contains(&self.task.kind.as_str()) {
             spec.task.digest = Some(self.record_digest()?);
+        }
+        if let (TaskKind::Own(name), Played::Tokens(task)) = (self.task_kind()?, task) {
+            spec.task.digest = Some(self.own_digest(name, task.as_ref())?);
         }
         spec.policy.digest = self.start_digest()?;
         Ok(spec)

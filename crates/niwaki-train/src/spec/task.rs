@@ -4,7 +4,7 @@ use super::check::refuse;
 use super::shop::Shops;
 use super::size::{bytes_in_words, times};
 use super::{AdvantageKind, PolicyKind, Spec};
-use crate::Error;
+use crate::{Error, parts};
 use niwaki_exact::{Process, Reward};
 use niwaki_tasks::{Choice, Ladder, Sequence, Shop, Source, Terminal, TextTask};
 use niwaki_words::nearest;
@@ -35,6 +35,8 @@ pub enum TaskKind {
     Text,
     /// Schedules of shops.
     Shop(Shop),
+    /// A token task of the user's own.
+    Own(&'static str),
 }
 
 impl TaskKind {
@@ -43,7 +45,7 @@ impl TaskKind {
     pub const fn shop(self) -> Option<Shop> {
         match self {
             Self::Shop(shop) => Some(shop),
-            Self::Ladder(_) | Self::Choice(_) | Self::Record | Self::Text => None,
+            Self::Ladder(_) | Self::Choice(_) | Self::Record | Self::Text | Self::Own(_) => None,
         }
     }
 }
@@ -60,10 +62,11 @@ pub enum Played {
 }
 
 /// Whether a task is called so.
-pub(super) fn is_known(kind: &str) -> bool {
+pub(crate) fn is_known(kind: &str) -> bool {
     [CHOICE, RECORD, TEXT].contains(&kind)
         || Shop::ALL.iter().any(|shop| shop.name() == kind)
         || kind.parse::<Reward>().is_ok()
+        || parts::called(kind).is_some()
 }
 
 /// What tasks are called.
@@ -73,6 +76,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
         .into_iter()
         .chain([CHOICE, RECORD, TEXT])
         .chain(Shop::ALL.map(Shop::name))
+        .chain(parts::names())
 }
 
 impl Spec {
@@ -97,6 +101,9 @@ impl Spec {
         }
         if named == TEXT {
             return Ok(TaskKind::Text);
+        }
+        if let Some(own) = parts::called(named) {
+            return Ok(TaskKind::Own(own));
         }
         if let Some(shop) = Shop::ALL.into_iter().find(|shop| shop.name() == named) {
             return Ok(TaskKind::Shop(self.dialled(shop)?));
@@ -129,7 +136,25 @@ impl Spec {
             }
             TaskKind::Text => Played::Texts(Arc::new(self.text()?)),
             TaskKind::Shop(shop) => Played::Shops(self.shops(shop)?),
+            TaskKind::Own(name) => {
+                let made = parts::made(name, vocab, horizon);
+                Played::Tokens(made.map_err(|reason| refuse("task", format!("'{name}': {reason}")))?)
+            }
         })
+    }
+
+    /// What names the content of a task of the user's own.
+    pub(super) fn own_digest(&self, name: &str, task: &dyn Sequence) -> Result<String, Error> {
+        let digest = parts::content(task).map_err(|reason| refuse("task", format!("'{name}': {reason}")))?;
+        match self.task.digest.as_deref().filter(|&said| said != digest) {
+            None => Ok(digest),
+            Some(said) => {
+                let reason = format!(
+                    "the code of '{name}' now pays as {digest}, not as {said}; put it back, or leave it out for a new run"
+                );
+                Err(refuse("task.digest", reason))
+            }
+        }
     }
 
     pub(super) fn check_policy(&self, task: &Played) -> Result<(), Error> {
