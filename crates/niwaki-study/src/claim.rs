@@ -88,8 +88,8 @@ pub struct Lead {
     pub paper_p: String,
     /// The mean.
     pub mean: f64,
-    /// 95% of resampled pairs.
-    pub interval: (f64, f64),
+    /// Its 95% interval, where the pairs give one.
+    pub interval: Option<niwaki_stats::Interval>,
     /// Seeds won.
     pub wins: u64,
     /// Seeds that do not tie.

@@ -102,7 +102,7 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
                 word(outcome.judgement),
                 Cell::from(statement(outcome)),
                 Cell::from(lead.paper.as_str()),
-                Cell::from(lead.mean).interval(lead.interval.0, lead.interval.1),
+                lead.interval.iter().fold(Cell::from(lead.mean), |cell, at| cell.interval(at.low, at.high)),
                 outcome.sems.map_or(Cell::blank(), Cell::from),
                 Cell::from(lead.paper_seeds.as_str()),
                 Cell::from(format!("{}/{}", lead.wins, lead.untied)),

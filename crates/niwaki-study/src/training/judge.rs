@@ -120,7 +120,7 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
     let cell = board.plan.cell(claim.cell.as_deref())?;
     let Some(found) = board.compare(arm, over, cell, claim.endpoint)? else { return Ok(None) };
     let signs = found.signs;
-    let ahead = found.lead > 0.0 && signs.greater() <= LEVEL;
+    let ahead = found.decision.mean > 0.0 && signs.greater() <= LEVEL;
     let pairs = signs.untied() + signs.ties;
     let tested = |holds: bool| match can_pass(pairs) {
         true => Judgement::from(holds),
@@ -129,13 +129,13 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
     let (judgement, expected) = match claim.expect {
         Expected::Ahead => (tested(ahead), "is ahead of"),
         Expected::NotAhead => (tested(!ahead), "is not ahead of"),
-        Expected::Positive => ((found.lead > 0.0).into(), "has more than"),
-        Expected::Negative => ((found.lead < 0.0).into(), "has less than"),
+        Expected::Positive => ((found.decision.mean > 0.0).into(), "has more than"),
+        Expected::Negative => ((found.decision.mean < 0.0).into(), "has less than"),
         Expected::Within => {
             let text = claim.paper.as_deref().unwrap_or_default();
             let range = printed_range(text).ok_or_else(|| no_number(&board.plan.study.label, text))?;
             let sem = if pairs > 1 { found.sem } else { f64::NAN };
-            (in_range(range, found.lead, sem), "lies where the paper has it beside")
+            (in_range(range, found.decision.mean, sem), "lies where the paper has it beside")
         }
     };
     let remark = match judgement {
@@ -143,7 +143,7 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
         _ => claim.remark.clone(),
     };
     let printed = claim.paper.as_deref().and_then(Printed::read);
-    let sems = printed.and_then(|printed| compare(printed, None, found.lead, found.sem).0);
+    let sems = printed.and_then(|printed| compare(printed, None, found.decision.mean, found.sem).0);
     Ok(Some(Outcome {
         group: String::new(),
         statement: format!(
@@ -159,8 +159,8 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
             paper: claim.paper.clone().unwrap_or_default(),
             paper_seeds: claim.seeds.clone().unwrap_or_default(),
             paper_p: claim.p.clone().unwrap_or_default(),
-            mean: found.lead,
-            interval: (found.interval.low, found.interval.high),
+            mean: found.decision.mean,
+            interval: found.decision.interval,
             wins: signs.wins,
             untied: signs.untied(),
             p: signs.greater(),
@@ -213,9 +213,9 @@ fn trend(board: &Board<'_>, claim: &TrendClaim) -> Result<Option<Outcome>, Error
         let cell = board.plan.cell(Some(name))?;
         let found = match &claim.over {
             None => board.estimate(arm, cell, claim.endpoint)?.map(|found| found.value),
-            Some(over) => {
-                board.compare(arm, board.plan.arm(over)?, cell, claim.endpoint)?.map(|found| found.lead)
-            }
+            Some(over) => board
+                .compare(arm, board.plan.arm(over)?, cell, claim.endpoint)?
+                .map(|found| found.decision.mean),
         };
         let Some(value) = found else { return Ok(None) };
         values.push((name, value));

@@ -4,12 +4,13 @@ use super::analysis::{ANALYSES, Place};
 use super::table::{comparisons_table, endpoints_table};
 use super::{Board, Comparison, Endpoint, charts, figures};
 use crate::Error;
-use crate::ahead::{Ahead, Paired};
+use crate::ahead;
 use crate::claim::{Judgement, Outcome};
 use crate::report::Speed;
 use crate::shipped;
 use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
 use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
+use niwaki_stats::Verdict;
 use std::collections::BTreeSet;
 
 /// The page: what was asked, the verdict, the paper's numbers beside ours, comparisons, curves, failures, speed.
@@ -122,27 +123,22 @@ fn standings(board: &Board<'_>, comparisons: &[Comparison]) -> Vec<Callout> {
     let about = |one: &&Comparison| one.over == first.over && one.endpoint == first.endpoint;
     let arms: BTreeSet<usize> = comparisons.iter().filter(about).map(|one| one.arm).collect();
     let callout = |arm: usize| {
-        let found: Vec<Paired> =
-            comparisons.iter().filter(about).filter(|one| one.arm == arm).map(paired).collect();
+        let found: Vec<&Comparison> = comparisons.iter().filter(about).filter(|one| one.arm == arm).collect();
         let (name, endpoint) = (board.plan.arm_label(arm), first.endpoint.words());
         if let [only] = found[..] {
-            return only.callout(&name, &other, &endpoint);
+            return ahead::callout(&only.decision, only.signs, &name, &other, &endpoint);
         }
-        let count = |what: Ahead| found.iter().filter(|one| one.ahead() == what).count();
+        let count = |what: Verdict| found.iter().filter(|one| one.decision.verdict == what).count();
+        let (ahead, behind) = (count(Verdict::Ahead), count(Verdict::Behind));
+        let open = found.len() - ahead - behind;
         Callout::neutral(
-            format!("{name} is ahead of {other} in {} of {} settings.", count(Ahead::Yes), found.len()),
+            format!("{name} is ahead of {other} in {ahead} of {} settings.", found.len()),
             format!(
-                "It is behind in {}; the comparisons below have each ({endpoint}).",
-                count(Ahead::Behind)
+                "It is behind in {behind}, and {open} are open; the comparisons below have each ({endpoint})."
             ),
         )
     };
     arms.into_iter().map(callout).collect()
-}
-
-fn paired(one: &Comparison) -> Paired {
-    let pairs = one.signs.wins + one.signs.losses + one.signs.ties;
-    Paired { pairs: pairs as usize, mean: one.lead, interval: Some(one.interval), signs: one.signs }
 }
 
 fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
@@ -212,7 +208,10 @@ fn analysed(page: Page, board: &Board<'_>, place: Place) -> Result<Page, Error> 
 fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Section, Error> {
     let mut section = Section::new("Paired comparisons").id("comparisons");
     if let Some(chart) = figures::leads(board, comparisons) {
-        section = section.figure(Figure::new(&chart).caption("Bars: 95% of resampled pairs."));
+        section = section.figure(
+            Figure::new(&chart)
+                .caption("Bars: 95% intervals, which exclude 0 exactly where there is a verdict."),
+        );
     }
     for analysis in ANALYSES {
         section = analysis.beside_leads(section, board, comparisons)?;

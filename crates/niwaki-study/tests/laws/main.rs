@@ -246,7 +246,7 @@ fn strength_zero_is_ppo_through_the_whole_study() {
         assert_ne!(ppo[0].points(false), full[0].points(false));
     }
     let found = board.compare(1, 0, 1, Endpoint::Auc).unwrap().unwrap();
-    assert_eq!((found.lead, found.signs.ties), (0.0, 3));
+    assert_eq!((found.decision.mean, found.signs.ties), (0.0, 3));
     // Two seeds of `full` are paired with the same seeds of PPO.
     assert_eq!(board.compare(2, 0, 0, Endpoint::Auc).unwrap().unwrap().signs.untied(), 2);
 }
