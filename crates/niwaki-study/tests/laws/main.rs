@@ -263,7 +263,7 @@ fn a_report_is_a_function_of_its_folder() {
         let outcomes = judge(&board).unwrap();
         assert_eq!(outcomes.len(), 1);
         // Three pairs are too few to say so.
-        assert_eq!(outcomes[0].judgement, Judgement::TooFewSeeds);
+        assert_eq!(outcomes[0].judgement, Judgement::Open);
         let made = niwaki_page::Made::new("test");
         training_page(&board, &outcomes, &board.comparisons().unwrap(), made).unwrap().to_html()
     };
