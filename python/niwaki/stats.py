@@ -1,9 +1,9 @@
 """Paired comparisons, exact sign tests, bootstrap intervals and rliable's aggregates: NumPy in, dataclasses out.
 
     >>> from niwaki.stats import paired
-    >>> found = paired([0.61, 0.66, 0.58, 0.70], [0.55, 0.60, 0.59, 0.62])
-    >>> round(found.mean, 4), found.sign_test.wins, found.sign_test.two_sided
-    (0.0475, 3, 0.625)
+    >>> found = paired([0.61, 0.66, 0.58, 0.70, 0.64, 0.71, 0.69], [0.55, 0.60, 0.59, 0.62, 0.58, 0.66, 0.63])
+    >>> round(found.mean, 4), found.verdict, found.p
+    (0.0514, 'ahead', 0.03125)
 
 A bootstrap is a pure function of its data and its seed.
 """
@@ -71,10 +71,13 @@ class Paired:
     differences: np.ndarray
     mean: float
     sem: float
-    normal: Interval
-    """By the normal quantile of the standard error."""
-    bca: Interval
-    """By the bias-corrected and accelerated bootstrap."""
+    verdict: str
+    """`ahead`, `behind` or `undecided`, of first; `too few pairs to decide` below six pairs. Wrong at most 1 − level of the
+    time where the arms are alike."""
+    p: float
+    """Two-sided: the larger of the exact sign-flip test's and of Student's with Hall's correction for skewness."""
+    interval: Interval | None
+    """Excludes zero exactly where the verdict is ahead or behind; None where the pairs are too few."""
     sign_test: SignTest
 
 
@@ -88,11 +91,12 @@ class Profile:
     high: np.ndarray
 
 
-def paired(first: Any, second: Any, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Paired:
-    """Compares two arms run on the same seeds. Shapes: `[seeds]` each."""
-    found = _native.paired(_values("first", first), _values("second", second), (seed, resamples, level))
-    differences, mean, sem, normal, accelerated, signs = found
-    return Paired(differences, mean, sem, Interval(*normal), Interval(*accelerated), SignTest(*signs))
+def paired(first: Any, second: Any, *, level: float = 0.95) -> Paired:
+    """Compares two arms run on the same seeds, and decides which is ahead. Shapes: `[seeds]` each."""
+    found = _native.paired(_values("first", first), _values("second", second), level)
+    differences, mean, sem, verdict, p, ends, signs = found
+    interval = None if ends is None else Interval(*ends)
+    return Paired(differences, mean, sem, verdict, p, interval, SignTest(*signs))
 
 
 def sign_test(first: Any, second: Any) -> SignTest:

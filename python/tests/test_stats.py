@@ -1,5 +1,6 @@
 """niwaki.stats: values by hand, and beside SciPy and rliable where they are installed."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -21,8 +22,14 @@ def test_paired_by_hand():
     assert (found.sign_test.wins, found.sign_test.losses, found.sign_test.ties) == (6, 1, 1)
     # 7 untied pairs, 6 wins: P(X ≥ 6) = (7 + 1) / 128.
     assert found.sign_test.greater == 8 / 128 and found.sign_test.two_sided == 16 / 128
-    assert found.bca.low < found.mean < found.bca.high and found.normal.level == 0.95
-    assert stats.paired(A, B) .bca == found.bca
+    # Differences 6, 6, −1, 8, 0, 8, 3, 2 (hundredths): −1 and −1 + 0 are the subsets below zero, {0} is zero and {−1, 2} above.
+    flips = sum(
+        abs(np.dot(signs, A - B)) >= abs((A - B).sum()) - 1e-12 for signs in itertools.product([-1, 1], repeat=8)
+    )
+    assert found.p >= flips / 256 and found.verdict == "ahead"
+    assert 0 < found.interval.low < found.mean < found.interval.high and found.interval.level == 0.95
+    few = stats.paired(A[:5], B[:5])
+    assert (few.verdict, few.interval) == ("too few pairs to decide", None)
     assert stats.sign_test(A, B) == found.sign_test
 
 
@@ -51,7 +58,10 @@ def test_beside_scipy():
     found = stats.paired(A, B)
     assert found.sign_test.two_sided == pytest.approx(scipy.binomtest(6, 7).pvalue, abs=1e-15)
     theirs = scipy.bootstrap(((A - B),), np.mean, n_resamples=20_000, method="BCa", rng=1).confidence_interval
-    assert found.bca.low == pytest.approx(theirs.low, abs=2e-3) and found.bca.high == pytest.approx(theirs.high, abs=2e-3)
+    ours = stats.bca(A - B)
+    assert ours.low == pytest.approx(theirs.low, abs=2e-3) and ours.high == pytest.approx(theirs.high, abs=2e-3)
+    flips = scipy.permutation_test((A[:6] - B[:6],), np.mean, permutation_type="samples", n_resamples=np.inf)
+    assert stats.paired(A[:6], B[:6]).p >= flips.pvalue - 1e-15
     assert stats.correlation(A, B).value == pytest.approx(scipy.pearsonr(A, B).statistic, abs=1e-14)
     assert stats.correlation(A, B, ranks=True).value == pytest.approx(scipy.spearmanr(A, B).statistic, abs=1e-14)
     ends = scipy.pearsonr(A, B).confidence_interval(0.95)
@@ -90,7 +100,7 @@ def test_refusals_name_the_argument():
             call()
 
 
-LONG = "import niwaki.stats as s; x = list(range(1000)); print('on', flush=True); s.paired(x, x[::-1], resamples=1_000_000)"
+LONG = "import niwaki.stats as s; x = list(range(1000)); print('on', flush=True); s.bca(x, resamples=1_000_000)"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as on Unix")

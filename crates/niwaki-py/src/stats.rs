@@ -14,8 +14,8 @@ type Matrix<'py> = PyReadonlyArray2<'py, f64>;
 /// Wins, losses, ties, then the exact p-values: greater, less, two-sided.
 type Signs = (u64, u64, u64, f64, f64, f64);
 
-/// Differences, mean, standard error, normal and BCa interval, sign test.
-type Compared<'py> = (Bound<'py, PyArray1<f64>>, f64, f64, Ends, Ends, Signs);
+/// Differences, mean, standard error, verdict, p-value, interval where there is one, sign test.
+type Compared<'py> = (Bound<'py, PyArray1<f64>>, f64, f64, &'static str, f64, Option<Ends>, Signs);
 
 fn refuse(error: Error) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -59,18 +59,13 @@ pub(crate) fn paired<'py>(
     py: Python<'py>,
     first: Values<'py>,
     second: Values<'py>,
-    resampling: Resampling,
+    level: f64,
 ) -> PyResult<Compared<'py>> {
-    let (first, second) = (first.as_slice()?.to_vec(), second.as_slice()?.to_vec());
-    let found = waiting::run(py, move |_| {
-        let paired = Paired::new(&first, &second)?;
-        let (sem, normal) = (paired.sem()?, paired.normal_interval(resampling.2)?);
-        let bca = paired.bca_interval(&bootstrap(resampling))?;
-        Ok((paired, sem, normal, bca))
-    })?;
-    let (paired, sem, normal, bca) = found.map_err(refuse)?;
+    let paired = Paired::new(first.as_slice()?, second.as_slice()?).map_err(refuse)?;
+    let (sem, found) = (paired.sem().map_err(refuse)?, paired.decide(level).map_err(refuse)?);
     let differences = PyArray1::from_slice(py, paired.differences());
-    Ok((differences, paired.mean(), sem, ends(normal), ends(bca), signs(paired.sign_test())))
+    let (verdict, interval) = (found.verdict.words(), found.interval.map(ends));
+    Ok((differences, found.mean, sem, verdict, found.p, interval, signs(paired.sign_test())))
 }
 
 /// Wins, losses, ties and exact p-values of pairs.

@@ -2,7 +2,7 @@
 //!
 //! The crate names no dependency, so it cannot open the workspace's random streams. The output at counter `i` of
 //! stream `k` is `mix(start_k + (i + 1)·γ)`, a pure function of (seed, replicate, i): replicates may be drawn in any
-//! order, or by any number of threads, with the same result. Only resampling uses it; nothing that trains does.
+//! order, or by any number of threads, with the same result. Resampling and sign flips use it; nothing that trains does.
 
 /// γ, the odd integer nearest to 2⁶⁴ divided by the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -27,7 +27,8 @@ impl Draws {
         Self { state: mix(of_seed ^ (replicate as u64).wrapping_mul(GAMMA)) }
     }
 
-    fn next(&mut self) -> u64 {
+    /// 64 even bits.
+    pub(crate) fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GAMMA);
         mix(self.state)
     }
@@ -36,7 +37,7 @@ impl Draws {
     pub(crate) fn index(&mut self, n: usize) -> usize {
         let n = n as u64;
         loop {
-            let product = u128::from(self.next()) * u128::from(n);
+            let product = u128::from(self.bits()) * u128::from(n);
             let low = product as u64;
             // 2⁶⁴ mod n low words are one too many for an even split; the remainder is below n, so that the slow
             // division is rarely reached.
@@ -62,7 +63,7 @@ mod tests {
             4_593_380_528_125_082_431,
             16_408_922_859_458_223_821,
         ];
-        assert_eq!(expected.map(|_| draws.next()), expected);
+        assert_eq!(expected.map(|_| draws.bits()), expected);
     }
 
     #[test]
@@ -78,7 +79,7 @@ mod tests {
         // Expected 10 000 each; the statistic has 6 degrees of freedom, and 22.5 is exceeded once in a thousand.
         let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - 1e4).powi(2) / 1e4).sum();
         assert!(chi2 < 22.5, "{chi2}");
-        let first = |seed, replicate| Draws::open(seed, replicate).next();
+        let first = |seed, replicate| Draws::open(seed, replicate).bits();
         assert_eq!(first(1, 0), first(1, 0));
         assert_ne!(first(1, 0), first(1, 1));
         assert_ne!(first(1, 0), first(2, 0));

@@ -8,14 +8,15 @@
 //! |---|---|
 //! | `describe` | mean, variance, standard error, quantiles, with compensated sums |
 //! | `sign_test` | wins, losses, ties and their exact p-values |
-//! | `paired` | differences of two arms that share seeds, with normal and bootstrap intervals |
+//! | `paired` | differences of two arms that share seeds |
+//! | `decision` | which of the two is ahead: the verdict, its p-value and its interval |
 //! | `bootstrap` | percentile and BCa intervals of any one-sample statistic |
 //! | `scores` | the runs × tasks matrix: mean, median, IQM, optimality gap, stratified bootstrap |
 //! | `improvement` | probability of improvement, unpaired and paired |
 //! | `profile` | performance profiles and their bands |
 //! | `curve` | AUC, leads by half of training, iterations to a threshold |
 //! | `correlation` | Pearson, Spearman, within-group correlation, Fisher's interval, least squares |
-//! | `normal` | Φ and Φ⁻¹ |
+//! | `normal`, `student` | Φ and Φ⁻¹; Student's t |
 //!
 //! # Seeds
 //! A bootstrap is a pure function of its data and of [`Bootstrap::seed`]: replicate `i` reads stream (seed, i) of a
@@ -30,6 +31,7 @@
 mod bootstrap;
 mod correlation;
 mod curve;
+mod decision;
 mod describe;
 mod double;
 mod draws;
@@ -41,6 +43,7 @@ mod paired;
 mod profile;
 mod scores;
 mod sign_test;
+mod student;
 
 pub use bootstrap::Bootstrap;
 pub use correlation::{Line, fisher_interval, pearson, pearson_within, spearman, z_scores_within};
@@ -48,6 +51,7 @@ pub use curve::{
     Halves, auc, auc_over, first_multiple_reaching, first_reaching, half_leads, half_means, mean_curve,
     trapezoid,
 };
+pub use decision::{Decision, Verdict};
 pub use describe::{mean, median, quantile, quantiles, sem, standard_deviation, variance};
 pub use error::Error;
 pub use improvement::{

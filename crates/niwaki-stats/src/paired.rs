@@ -3,7 +3,7 @@
 //! Owns the step from two aligned columns of endpoints to a mean difference with its uncertainty. Knows nothing of
 //! what the endpoint measures.
 
-use crate::bootstrap::Bootstrap;
+use crate::decision::Decision;
 use crate::describe::{mean_of, sem};
 use crate::error::{Error, check_finite};
 use crate::interval::Interval;
@@ -15,11 +15,12 @@ use crate::sign_test::SignTest;
 /// ```
 /// # fn main() -> Result<(), niwaki_stats::Error> {
 /// use niwaki_stats::Paired;
-/// let corrected = [0.61, 0.72, 0.58, 0.66];
-/// let control = [0.55, 0.70, 0.60, 0.57];
+/// let corrected = [0.61, 0.72, 0.58, 0.66, 0.70, 0.63];
+/// let control = [0.55, 0.70, 0.60, 0.57, 0.66, 0.60];
 /// let paired = Paired::new(&corrected, &control)?;
-/// println!("{:+.3} ± {:.3}", paired.mean(), paired.normal_interval(0.95)?.half_width());
-/// assert_eq!(paired.sign_test().wins, 3);
+/// let found = paired.decide(0.95)?;
+/// println!("{:+.3}: {} (p = {:.3})", found.mean, found.verdict, found.p);
+/// assert_eq!(paired.sign_test().wins, 5);
 /// # Ok(())
 /// # }
 /// ```
@@ -76,20 +77,12 @@ impl Paired {
         Ok(Interval { low: centre - reach, high: centre + reach, level })
     }
 
-    /// `-> interval`. Percentile bootstrap of the mean difference, resampling pairs.
+    /// `level -> decision`. Which arm is ahead, by the rule of [`Decision`].
     ///
     /// # Errors
-    /// Settings out of range.
-    pub fn percentile_interval(&self, bootstrap: &Bootstrap) -> Result<Interval, Error> {
-        bootstrap.percentile(&self.differences, mean_of)
-    }
-
-    /// `-> interval`. BCa bootstrap of the mean difference, resampling pairs.
-    ///
-    /// # Errors
-    /// Fewer than two pairs; settings out of range.
-    pub fn bca_interval(&self, bootstrap: &Bootstrap) -> Result<Interval, Error> {
-        bootstrap.bca(&self.differences, mean_of)
+    /// A level outside (0, 1).
+    pub fn decide(&self, level: f64) -> Result<Decision, Error> {
+        Decision::of(&self.differences, level)
     }
 
     /// `-> counts`. Wins, losses and ties, with their exact p-values.

@@ -1,6 +1,7 @@
 //! Laws of the crate: the paper's own p-values and correlations, coverage, and properties that hold for any data.
 //! Comparisons with other implementations are in `reference`.
 
+mod decisions;
 mod fixtures;
 mod reference;
 
@@ -12,12 +13,12 @@ use fixtures::cases;
 struct Data(u64);
 
 impl Data {
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    fn normals(&mut self, n: usize) -> Vec<f64> {
+    pub(crate) fn normals(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| normal_quantile(self.uniform()).expect("inside (0, 1)")).collect()
     }
 }
@@ -120,8 +121,8 @@ fn intervals_cover_what_theory_says() {
         let bootstrap = Bootstrap { resamples: 999, ..Bootstrap::from_seed(trial) };
         let intervals = [
             paired.normal_interval(0.95).unwrap(),
-            paired.percentile_interval(&bootstrap).unwrap(),
-            paired.bca_interval(&bootstrap).unwrap(),
+            bootstrap.percentile(paired.differences(), |d| mean(d).unwrap()).unwrap(),
+            bootstrap.bca(paired.differences(), |d| mean(d).unwrap()).unwrap(),
         ];
         for (count, interval) in covered.iter_mut().zip(intervals) {
             *count += u32::from(interval.contains(0.0));

@@ -1,106 +1,60 @@
-//! Whether one of two is ahead, paired by seed: the rule and its words, for comparisons of runs and for studies alike.
+//! The verdict on two that are paired by seed, in words: for comparisons of runs and for studies alike. The rule is that of
+//! [`niwaki_stats::Decision`].
 
-use niwaki_page::{Callout, Format};
-use niwaki_stats::{Interval, SignTest};
+use niwaki_page::{Callout, Cell, Format};
+use niwaki_stats::{Decision, SignTest, Verdict};
 
-/// Seeds below which a difference decides nothing: an interval that resamples so few is too narrow.
-const FEWEST: usize = 5;
+/// The level of every verdict and interval.
+pub(crate) const LEVEL: f64 = 0.95;
 
-/// A mean difference, one of the two less the other, over the seeds that both have.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paired {
-    pub(crate) pairs: usize,
-    pub(crate) mean: f64,
-    /// 95%, resampling seeds; nothing for a single pair.
-    pub(crate) interval: Option<Interval>,
-    pub(crate) signs: SignTest,
+/// What stands below every table of verdicts.
+pub(crate) const RULE: &str = "Paired by seed. Where the arms are alike, at most 5% of verdicts are wrong: p is two-sided, the larger of \
+     an exact sign-flip test's and of Student's with a correction for skewness, and the 95% interval excludes 0 exactly where \
+     p ≤ 0.05. Fewer than six pairs are too few to decide.";
+
+/// The 95% interval in words.
+pub(crate) fn interval_words(found: &Decision) -> String {
+    found
+        .interval
+        .map_or("–".to_owned(), |interval| format!("{} to {}", number(interval.low), number(interval.high)))
 }
 
-/// What it says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ahead {
-    Yes,
-    Behind,
-    Unclear,
-    TooFew,
-}
-
-impl Ahead {
-    /// In a cell of a table.
-    pub(crate) const fn words(self) -> &'static str {
-        match self {
-            Self::Yes => "ahead",
-            Self::Behind => "behind",
-            Self::Unclear => "no clear difference",
-            Self::TooFew => "too few seeds",
-        }
+/// A mean difference with its interval, where it has one.
+pub(crate) fn mean_cell(found: &Decision) -> Cell {
+    let cell = Cell::from(found.mean);
+    match found.interval {
+        Some(interval) => cell.interval(interval.low, interval.high),
+        None => cell,
     }
 }
 
-impl Paired {
-    pub(crate) fn ahead(&self) -> Ahead {
-        match self.interval {
-            _ if self.pairs < FEWEST => Ahead::TooFew,
-            Some(interval) if interval.low > 0.0 => Ahead::Yes,
-            Some(interval) if interval.high < 0.0 => Ahead::Behind,
-            _ => Ahead::Unclear,
+/// The verdict on one against another; `endpoint` is what the difference is of.
+pub(crate) fn callout(found: &Decision, signs: SignTest, one: &str, other: &str, endpoint: &str) -> Callout {
+    let (mean, pairs) = (number(found.mean), found.pairs);
+    let because = match (pairs, found.interval) {
+        (1, _) => format!("On the one seed that both have, the difference is {mean} ({endpoint})."),
+        (_, None) => {
+            format!("Mean difference {mean} ({endpoint}), ahead on {} of {pairs} seeds.", signs.wins)
         }
-    }
-
-    /// The interval in words.
-    pub(crate) fn interval_words(&self) -> String {
-        self.interval.map_or("–".to_owned(), |interval| {
-            format!("{} to {}", number(interval.low), number(interval.high))
-        })
-    }
-
-    /// The verdict on one against another; `endpoint` is what the difference is of.
-    pub(crate) fn callout(&self, one: &str, other: &str, endpoint: &str) -> Callout {
-        let mean = number(self.mean);
-        let because = if self.pairs == 1 {
-            format!("On the one seed that both have, the difference is {mean} ({endpoint}).")
-        } else {
-            format!(
-                "Mean difference {mean} ({endpoint}; 95% interval {}), ahead on {} of {} seeds.",
-                self.interval_words(),
-                self.signs.wins,
-                self.pairs
-            )
-        };
-        match self.ahead() {
-            Ahead::Yes => Callout::good(format!("{one} is ahead of {other}."), because),
-            Ahead::Behind => Callout::bad(format!("{one} is behind {other}."), because),
-            Ahead::Unclear => {
-                Callout::neutral(format!("No clear difference between {one} and {other}."), because)
-            }
-            Ahead::TooFew => {
-                Callout::neutral(format!("Too few seeds to tell {one} and {other} apart."), because)
-            }
-        }
+        (_, Some(_)) => format!(
+            "Mean difference {mean} ({endpoint}; 95% interval {}, p = {}), ahead on {} of {pairs} seeds.",
+            interval_words(found),
+            Format::significant(2).text(found.p),
+            signs.wins,
+        ),
+    };
+    match found.verdict {
+        Verdict::Ahead => Callout::good(format!("{one} is ahead of {other}."), because),
+        Verdict::Behind => Callout::bad(format!("{one} is behind {other}."), because),
+        Verdict::Undecided => Callout::neutral(format!("Undecided between {one} and {other}."), because),
+        Verdict::TooFew => Callout::neutral(
+            format!("Too few pairs to decide between {one} and {other}."),
+            format!("{because} Six pairs are the fewest that can decide."),
+        ),
     }
 }
 
 /// A difference as people write it, with its sign.
 fn number(value: f64) -> String {
     Format::significant(2).signed().text(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_seeds_decide_nothing() {
-        let found = |differences: &[f64], low: f64, high: f64| {
-            let zeros = vec![0.0; differences.len()];
-            let signs = niwaki_stats::Paired::new(differences, &zeros).unwrap().sign_test();
-            let interval = (differences.len() > 1).then_some(Interval { low, high, level: 0.95 });
-            Paired { pairs: differences.len(), mean: 0.1, interval, signs }.ahead()
-        };
-        assert_eq!(found(&[0.1; 1], 0.1, 0.1), Ahead::TooFew);
-        assert_eq!(found(&[0.1; 4], 0.1, 0.1), Ahead::TooFew);
-        assert_eq!(found(&[0.1; 5], 0.1, 0.1), Ahead::Yes);
-        assert_eq!(found(&[0.1; 5], -0.3, -0.1), Ahead::Behind);
-        assert_eq!(found(&[0.1; 5], -0.3, 0.1), Ahead::Unclear);
-    }
 }

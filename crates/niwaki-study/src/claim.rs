@@ -1,6 +1,7 @@
 //! What the paper printed, and how ours compares with it.
 
 use crate::Error;
+use niwaki_stats::{Decision, Interval, normal_quantile};
 use std::fmt;
 
 /// The p-value that the paper's tests are read at.
@@ -88,40 +89,46 @@ pub struct Lead {
     pub paper_p: String,
     /// The mean.
     pub mean: f64,
-    /// 95% of resampled pairs.
-    pub interval: (f64, f64),
+    /// Its 95% interval, where the pairs give one.
+    pub interval: Option<Interval>,
+    /// Whether the arm is ahead or behind as the paper has it.
+    pub sign: Judgement,
+    /// Whether it is so by as much; nothing where the paper prints no size.
+    pub size: Option<Judgement>,
+    /// The two-sided p-value of the verdict.
+    pub p: f64,
     /// Seeds won.
     pub wins: u64,
     /// Seeds that do not tie.
     pub untied: u64,
-    /// The one-sided p-value of the exact sign test.
-    pub p: f64,
+    /// The one-sided p-value of the exact sign test, which is the paper's.
+    pub sign_p: f64,
 }
 
 /// Whether a statement of the paper holds here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// Within two standard errors and the rounding of the print; or the order, bound or place is as stated.
+    /// Decided in its favour.
     Agrees,
-    /// Not so.
-    Differs,
-    /// So few seeds that nothing could have come out: one has no standard error, four cannot pass a sign test.
-    TooFewSeeds,
+    /// Decided against it.
+    Disagrees,
+    /// Not decided: too few seeds, or an interval that leaves room for the statement and for its opposite.
+    Open,
 }
 
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Agrees => "agrees",
-            Self::Differs => "differs",
-            Self::TooFewSeeds => "undecided: too few seeds",
+            Self::Disagrees => "disagrees",
+            Self::Open => "open",
         })
     }
 }
 
 impl From<bool> for Judgement {
     fn from(holds: bool) -> Self {
-        if holds { Self::Agrees } else { Self::Differs }
+        if holds { Self::Agrees } else { Self::Disagrees }
     }
 }
 
@@ -140,16 +147,75 @@ pub fn whole_pair(text: &str, apart: char) -> Option<(u64, u64)> {
     Some((first.trim().parse().ok()?, second.trim().parse().ok()?))
 }
 
-/// Whether a mean lies in a range, give or take two standard errors. An error that is not a number decides nothing.
+/// Whether a mean lies in a printed range, give or take two standard errors. An error that is not a number decides nothing.
 #[must_use]
 pub fn in_range((low, high): (f64, f64), mean: f64, sem: f64) -> Judgement {
-    if (low..=high).contains(&mean) {
-        return Judgement::Agrees;
-    }
     if sem.is_nan() {
-        return Judgement::TooFewSeeds;
+        return Judgement::Open;
     }
     (low - 2.0 * sem..=high + 2.0 * sem).contains(&mean).into()
+}
+
+/// Whether words that allow a range are borne out: two standard errors either side of the mean lie within it, or beyond it.
+#[must_use]
+pub fn in_words((low, high): (f64, f64), mean: f64, sem: f64) -> Judgement {
+    let (least, most) = (mean - 2.0 * sem, mean + 2.0 * sem);
+    if least >= low && most <= high {
+        Judgement::Agrees
+    } else if most < low || least > high {
+        Judgement::Disagrees
+    } else {
+        Judgement::Open
+    }
+}
+
+/// A printed lead: from `low` to `high` in its last digit, over these seeds, of which these were won.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrintedLead {
+    /// The least that the print can mean.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// Seeds won, and seeds that do not tie.
+    pub seeds: Option<(u64, u64)>,
+}
+
+impl PrintedLead {
+    /// Reads `+0.04` or `-0.09 to -0.06`, with `3/6` where it is printed; nothing where the text is neither.
+    #[must_use]
+    pub fn read(text: &str, seeds: Option<&str>) -> Option<Self> {
+        let (low, high) = printed_range(text).or_else(|| {
+            Printed::read(text).map(|print| (print.value - print.half_unit, print.value + print.half_unit))
+        })?;
+        Some(Self { low, high, seeds: seeds.and_then(|seeds| whole_pair(seeds, '/')) })
+    }
+
+    /// The 95% interval that the print's own wins imply, if its differences are normal: a share w of wins puts the mean at
+    /// Φ⁻¹(w) of their deviations. Of seeds that were all won, or all lost, half a one is taken off.
+    #[must_use]
+    pub fn implied(&self) -> Option<(f64, f64)> {
+        let (wins, of) = self.seeds.filter(|(_, of)| *of > 1)?;
+        let (n, mean) = (of as f64, f64::midpoint(self.low, self.high));
+        let share = (wins as f64).clamp(0.5, n - 0.5) / n;
+        let deviation = mean / normal_quantile(share).ok().filter(|z| *z != 0.0)?;
+        let reach = 1.96 * deviation / n.sqrt();
+        (deviation > 0.0).then_some((mean - reach, mean + reach))
+    }
+
+    /// Whether its size is borne out: it lies inside our interval, or our mean inside the one that its own wins imply. What
+    /// lies beside a zero that our interval holds too is open.
+    #[must_use]
+    pub fn size(&self, ours: &Decision) -> Judgement {
+        let Some(interval) = ours.interval else { return Judgement::Open };
+        let within = self.low <= interval.high && interval.low <= self.high;
+        let implied = self.implied().is_some_and(|(low, high)| (low..=high).contains(&ours.mean));
+        let apart_from_zero = self.low > 0.0 || self.high < 0.0;
+        match within || implied {
+            false => Judgement::Disagrees,
+            true if interval.contains(0.0) && apart_from_zero => Judgement::Open,
+            true => Judgement::Agrees,
+        }
+    }
 }
 
 /// Compares a printed number with a mean and its standard error.
@@ -159,7 +225,7 @@ pub fn in_range((low, high): (f64, f64), mean: f64, sem: f64) -> Judgement {
 #[must_use]
 pub fn compare(printed: Printed, printed_sem: Option<f64>, mean: f64, sem: f64) -> (Option<f64>, Judgement) {
     if sem.is_nan() && !mean.is_nan() {
-        return (None, Judgement::TooFewSeeds);
+        return (None, Judgement::Open);
     }
     let spread = sem.hypot(printed_sem.unwrap_or(0.0));
     let difference = mean - printed.value;
@@ -186,11 +252,10 @@ mod tests {
         let (low, high) = printed_range("-0.06 to -0.09").unwrap();
         assert!((low + 0.095).abs() < 1e-12 && (high + 0.055).abs() < 1e-12);
         assert_eq!(printed_range("-0.06"), None);
-        assert_eq!(in_range((1.0, 2.0), 1.5, f64::NAN), Judgement::Agrees);
-        assert_eq!(in_range((1.0, 2.0), 2.5, f64::NAN), Judgement::TooFewSeeds);
+        assert_eq!(in_range((1.0, 2.0), 1.5, f64::NAN), Judgement::Open);
         // Two errors of 0.2 reach from 2.4 on; of 0.1 they do not reach 2.5.
         assert_eq!(in_range((1.0, 2.0), 2.4, 0.2), Judgement::Agrees);
-        assert_eq!(in_range((1.0, 2.0), 2.5, 0.1), Judgement::Differs);
+        assert_eq!(in_range((1.0, 2.0), 2.5, 0.1), Judgement::Disagrees);
     }
 
     #[test]
@@ -198,14 +263,46 @@ mod tests {
         let printed = Printed::read("0.30").unwrap();
         // Errors 0.03 and 0.04 together make 0.05: ours may be up to 0.1 + 0.005 away.
         assert_eq!(compare(printed, Some(0.03), 0.404, 0.04).1, Judgement::Agrees);
-        assert_eq!(compare(printed, Some(0.03), 0.406, 0.04).1, Judgement::Differs);
+        assert_eq!(compare(printed, Some(0.03), 0.406, 0.04).1, Judgement::Disagrees);
         let (sems, _) = compare(printed, Some(0.03), 0.355, 0.04);
         assert!((sems.unwrap() - 1.0).abs() < 1e-12);
         // Without any error only the rounding is granted.
         assert_eq!(compare(printed, None, 0.304, 0.0), (None, Judgement::Agrees));
-        assert_eq!(compare(printed, None, 0.306, 0.0).1, Judgement::Differs);
-        assert_eq!(compare(printed, Some(0.03), 0.3, f64::NAN), (None, Judgement::TooFewSeeds));
+        assert_eq!(compare(printed, None, 0.306, 0.0).1, Judgement::Disagrees);
+        assert_eq!(compare(printed, Some(0.03), 0.3, f64::NAN), (None, Judgement::Open));
     }
+
+    #[test]
+    fn words_are_borne_out_only_by_what_lies_in_them() {
+        // 1.5 ± 0.4 lies in 1 to 2; 1.5 ± 0.6 reaches beyond; 2.5 ± 0.2 is outside.
+        assert_eq!(in_words((1.0, 2.0), 1.5, 0.2), Judgement::Agrees);
+        assert_eq!(in_words((1.0, 2.0), 1.5, 0.3), Judgement::Open);
+        assert_eq!(in_words((1.0, 2.0), 2.5, 0.1), Judgement::Disagrees);
+        assert_eq!(in_words((1.0, 2.0), 1.5, f64::NAN), Judgement::Open);
+    }
+
+    #[test]
+    fn a_printed_lead_has_a_size_of_its_own() {
+        let lead = |differences: &[f64]| Decision::of(differences, 0.95).unwrap();
+        let print = |text: &str, seeds| PrintedLead::read(text, seeds).unwrap();
+        let clear = lead(&[0.08, 0.09, 0.1, 0.11, 0.12, 0.1, 0.09, 0.11]);
+        assert_eq!(print("+0.10", None).size(&clear), Judgement::Agrees);
+        assert_eq!(print("+0.30", None).size(&clear), Judgement::Disagrees);
+        assert_eq!(print("0.05 to 0.09", None).size(&clear), Judgement::Agrees);
+        // 12 of 16 won: Φ⁻¹(0.75) = 0.6745, deviation 0.30/0.6745 = 0.445, reach 1.96 · 0.445/4 = 0.218.
+        let (low, high) = print("+0.30", Some("12/16")).implied().unwrap();
+        assert!((low - 0.082).abs() < 1e-3 && (high - 0.518).abs() < 1e-3, "{low} {high}");
+        assert_eq!(print("+0.30", Some("12/16")).size(&clear), Judgement::Agrees);
+        // As many won as lost imply no deviation, and wins of a negative lead none that makes sense.
+        assert_eq!(print("+0.30", Some("8/16")).implied(), None);
+        assert_eq!(print("-0.30", Some("12/16")).implied(), None);
+        // An interval that holds zero beside the print decides nothing, and five seeds have none.
+        let wide = lead(&[0.3, -0.2, 0.4, -0.3, 0.5, 0.1, -0.1, 0.2]);
+        assert_eq!(print("+0.10", None).size(&wide), Judgement::Open);
+        assert_eq!(print("+0.90", None).size(&wide), Judgement::Disagrees);
+        assert_eq!(print("+0.10", None).size(&lead(&[0.1; 5])), Judgement::Open);
+    }
+
     #[test]
     fn shares_and_ranges_are_read() {
         assert_eq!(whole_pair("7/10", '/'), Some((7, 10)));

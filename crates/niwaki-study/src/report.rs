@@ -1,7 +1,7 @@
 //! What is asked of a study, what it says on the way, and what comes back: the same for both kinds.
 
-use crate::claim::{Judgement, Outcome};
-use crate::verdict::{leads_table, numbers_table, statements_table};
+use crate::claim::Outcome;
+use crate::verdict::{Count, leads_table, numbers_table, statements_table};
 use niwaki_page::{Made, Table};
 use niwaki_train::Device;
 use serde::{Deserialize, Serialize};
@@ -77,10 +77,10 @@ impl Report {
     /// The page among the files.
     pub const PAGE: &str = "index.html";
 
-    /// How many statements agree with the paper's.
+    /// How many statements are decided in the paper's favour, against it, and not.
     #[must_use]
-    pub fn agreeing(&self) -> usize {
-        self.outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count()
+    pub fn count(&self) -> Count {
+        Count::of(&self.outcomes)
     }
 }
 

@@ -1,23 +1,65 @@
 //! The paper's statements beside ours, as tables and in one sentence: what every kind of study shares.
 
 use crate::claim::{Judgement, Ours, Outcome};
-use niwaki_page::{Callout, Cell, Column, Format, Table};
+use niwaki_page::{Callout, Cell, Column, Format, Table, Tile};
+use std::fmt;
 
-/// How many statements that differ a verdict names.
+/// How many statements that are decided against a verdict names.
 const NAMED: usize = 5;
+
+/// How many statements are decided in favour, against, and not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// Decided in favour.
+    pub favour: usize,
+    /// Decided against.
+    pub against: usize,
+    /// Open.
+    pub open: usize,
+}
+
+impl Count {
+    /// Counts outcomes.
+    #[must_use]
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let count = |what: Judgement| outcomes.iter().filter(|outcome| outcome.judgement == what).count();
+        Self {
+            favour: count(Judgement::Agrees),
+            against: count(Judgement::Disagrees),
+            open: count(Judgement::Open),
+        }
+    }
+
+    /// As a tile of the page.
+    #[must_use]
+    pub fn tile(self) -> Tile {
+        Tile::new("statements in favour", format!("{} of {}", self.favour, self.all()))
+            .note(format!("{} against, {} open", self.against, self.open))
+    }
+
+    const fn all(self) -> usize {
+        self.favour + self.against + self.open
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { favour, against, open } = self;
+        write!(
+            f,
+            "{favour} of {} statements are decided in favour, {against} against, {open} are open",
+            self.all()
+        )
+    }
+}
 
 /// What all statements of a study come to.
 #[must_use]
-pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Callout {
-    let differing: Vec<&Outcome> =
-        outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Differs).collect();
-    let undecided = outcomes.len() - agreeing - differing.len();
-    let counted = match undecided {
-        0 => format!("{agreeing} of {} statements agree", outcomes.len()),
-        _ => format!("{agreeing} of {} statements agree, {undecided} need more seeds", outcomes.len()),
-    };
+pub fn verdict(outcomes: &[Outcome]) -> Callout {
+    let count = Count::of(outcomes);
     // Orders and leads first: they are what a paper claims, and a long list of cells tells nobody anything.
-    let mut named = differing.clone();
+    let mut named: Vec<&Outcome> =
+        outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Disagrees).collect();
     named.sort_by_key(|outcome| is_number(outcome));
     let mut shown: Vec<String> = named
         .iter()
@@ -30,14 +72,15 @@ pub fn verdict(outcomes: &[Outcome], agreeing: usize) -> Callout {
     if named.len() > NAMED {
         shown.push(format!("and {} more, marked in the tables", named.len() - NAMED));
     }
-    let shown = shown.join("; ");
-    match differing.as_slice() {
-        [] if undecided > 0 => Callout::neutral("Undecided", format!("{counted}.")),
-        [] => Callout::good("Reproduced", format!("{counted}.")),
-        _ if 4 * differing.len() <= outcomes.len() => {
-            Callout::neutral("Reproduced, with exceptions", format!("{counted}. Those that do not: {shown}."))
+    let against = format!("{count}. Against: {}.", shown.join("; "));
+    match count {
+        Count { against: 0, open: 0, .. } => Callout::good("Reproduced", format!("{count}.")),
+        Count { favour: 0, against: 0, .. } => Callout::neutral("Open", format!("{count}.")),
+        Count { against: 0, .. } => Callout::neutral("Reproduced as far as decided", format!("{count}.")),
+        Count { favour, against: not, .. } if 3 * not <= favour => {
+            Callout::neutral("Reproduced, with exceptions", against)
         }
-        _ => Callout::bad("Not reproduced", format!("{counted}. Those that do not: {shown}.")),
+        _ => Callout::bad("Not reproduced", against),
     }
 }
 
@@ -84,14 +127,15 @@ pub fn numbers_table(caption: &str, outcomes: &[Outcome]) -> Table {
 #[must_use]
 pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
     let mut table = Table::new(caption).columns([
-        Column::text("verdict"),
+        Column::text("sign"),
+        Column::text("size"),
         Column::text("statement"),
         Column::text("paper"),
         Column::number("here").format(Format::significant(2).signed()),
-        Column::number("difference (SE)").format(Format::fixed(1).signed()),
+        Column::number("p").format(Format::significant(2)),
         Column::text("seeds, paper"),
         Column::text("here"),
-        Column::text("p, paper"),
+        Column::text("sign test, paper"),
         Column::number("here").format(Format::significant(2)),
     ]);
     let mut any = false;
@@ -99,15 +143,16 @@ pub fn leads_table(caption: &str, outcomes: &[Outcome]) -> Option<Table> {
         if let Ours::Lead(lead) = &outcome.ours {
             any = true;
             table.push([
-                word(outcome.judgement),
+                word(lead.sign),
+                lead.size.map_or(Cell::blank(), word),
                 Cell::from(statement(outcome)),
                 Cell::from(lead.paper.as_str()),
-                Cell::from(lead.mean).interval(lead.interval.0, lead.interval.1),
-                outcome.sems.map_or(Cell::blank(), Cell::from),
+                lead.interval.iter().fold(Cell::from(lead.mean), |cell, at| cell.interval(at.low, at.high)),
+                Cell::from(lead.p),
                 Cell::from(lead.paper_seeds.as_str()),
                 Cell::from(format!("{}/{}", lead.wins, lead.untied)),
                 Cell::from(lead.paper_p.as_str()),
-                Cell::from(lead.p),
+                Cell::from(lead.sign_p),
             ]);
         }
     }
@@ -146,7 +191,7 @@ fn statement(outcome: &Outcome) -> String {
 
 fn word(judgement: Judgement) -> Cell {
     match judgement {
-        Judgement::Agrees | Judgement::TooFewSeeds => Cell::from(judgement.to_string()),
-        Judgement::Differs => Cell::from(judgement.to_string()).strong(),
+        Judgement::Agrees | Judgement::Open => Cell::from(judgement.to_string()),
+        Judgement::Disagrees => Cell::from(judgement.to_string()).strong(),
     }
 }

@@ -1,8 +1,8 @@
 //! The page of a study of the paper.
 
 use super::Diagnostics;
-use crate::claim::{Judgement, Outcome};
-use crate::verdict::{numbers_table, statements_table, verdict};
+use crate::claim::Outcome;
+use crate::verdict::{Count, numbers_table, statements_table, verdict};
 use niwaki_exact::diagnostics::{Row, Summary, figures, league_table};
 use niwaki_page::{Figure, Made, Page, Section, Tile};
 
@@ -15,7 +15,6 @@ pub fn study_page(
     summaries: &[Summary],
     made: Made,
 ) -> Page {
-    let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
     let mut statements = Section::new("The paper and this run")
         .id("claims")
         .table(numbers_table("The paper's numbers, and what came out here", outcomes))
@@ -31,7 +30,7 @@ pub fn study_page(
             .prose("Where the paper is silent or contradicts itself, it is read as follows:")
             .list(study.readings.clone());
     }
-    let mut first = Section::new("Verdict").id("verdict").callout(verdict(outcomes, agreeing));
+    let mut first = Section::new("Verdict").id("verdict").callout(verdict(outcomes));
     let mut rewards = Vec::new();
     for reward in &study.rewards {
         let here: Vec<Summary> = summaries.iter().filter(|row| row.reward == *reward).cloned().collect();
@@ -45,7 +44,7 @@ pub fn study_page(
     let page = Page::new(study.title.clone())
         .subtitle(format!("{}, re-run", study.label))
         .lead(study.question.clone())
-        .tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())))
+        .tile(Count::of(outcomes).tile())
         .tile(Tile::new("seeds", summaries.first().map_or(0, |row| row.seeds).to_string()))
         .section(first)
         .section(statements);

@@ -2,12 +2,10 @@
 
 use super::{Judged, Run};
 use crate::Error;
-use niwaki_stats::{Bootstrap, Interval, Paired, SignTest};
+use crate::ahead::LEVEL;
+use niwaki_stats::{Decision, Paired, SignTest};
 use niwaki_train::Spec;
 use std::collections::BTreeMap;
-
-/// Seed of the resamples behind intervals.
-const RESAMPLES: u64 = 20;
 
 /// Runs that differ in their seed alone.
 #[derive(Clone, Debug)]
@@ -21,13 +19,9 @@ pub struct Group {
 /// One endpoint of a group against the first group's, seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// Seeds that both have.
-    pub pairs: usize,
-    /// Mean difference, this group's value less the first's.
-    pub mean: f64,
-    /// Its 95% interval, resampling seeds; nothing for a single pair.
-    pub interval: Option<Interval>,
-    /// Seeds on which either is ahead, with the exact test.
+    /// The verdict on this group's value less the first's, over the seeds that both have.
+    pub decision: Decision,
+    /// Seeds on which either is ahead, with the exact sign test.
     pub signs: SignTest,
 }
 
@@ -94,16 +88,7 @@ impl Comparison {
             return Ok(None);
         }
         let paired = Paired::new(&pairs.0, &pairs.1)?;
-        let interval = match pairs.0.len() {
-            1 => None,
-            _ => Some(paired.percentile_interval(&Bootstrap::from_seed(RESAMPLES))?),
-        };
-        Ok(Some(Difference {
-            pairs: pairs.0.len(),
-            mean: paired.mean(),
-            interval,
-            signs: paired.sign_test(),
-        }))
+        Ok(Some(Difference { decision: paired.decide(LEVEL)?, signs: paired.sign_test() }))
     }
 }
 

@@ -1,8 +1,8 @@
 //! A comparison as text, JSON and a page.
 
-use super::compare::{Comparison, Difference, Endpoint, Group};
+use super::compare::{Comparison, Endpoint, Group};
 use crate::Error;
-use crate::ahead::Paired;
+use crate::ahead::{RULE, callout, interval_words};
 use niwaki_page::{
     Axis, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section, Series, Table,
     Tone,
@@ -58,22 +58,19 @@ impl Comparison {
                         Cell::from(endpoint.words()),
                     ],
                     Some(found) => vec![
-                        Cell::from(paired(&found).ahead().words()),
+                        Cell::from(found.decision.verdict.words()),
                         Cell::from(group.name.as_str()),
                         Cell::from(endpoint.words()),
-                        Cell::from(found.mean),
-                        Cell::from(paired(&found).interval_words()),
-                        Cell::from(format!("{} of {}", found.signs.wins, found.pairs)),
-                        Cell::from(found.signs.two_sided()),
+                        Cell::from(found.decision.mean),
+                        Cell::from(interval_words(&found.decision)),
+                        Cell::from(format!("{} of {}", found.signs.wins, found.decision.pairs)),
+                        Cell::from(found.decision.p),
                     ],
                 };
                 table.push(cells);
             }
         }
-        Ok(table.note(
-            "The interval resamples seeds (10,000 times); p is the exact two-sided sign test. Positive means ahead of the first group; \
-             fewer than five seeds decide nothing.",
-        ))
+        Ok(table.note(format!("{RULE} Positive means ahead of the first group.")))
     }
 
     /// All numbers, for programs.
@@ -99,15 +96,16 @@ impl Comparison {
                         "group": group.name,
                         "against": self.groups[0].name,
                         "endpoint": name,
-                        "verdict": paired(&found).ahead().words(),
-                        "pairs": found.pairs,
-                        "mean": found.mean,
-                        "low": found.interval.map(|interval| interval.low),
-                        "high": found.interval.map(|interval| interval.high),
+                        "verdict": found.decision.verdict.words(),
+                        "pairs": found.decision.pairs,
+                        "mean": found.decision.mean,
+                        "low": found.decision.interval.map(|interval| interval.low),
+                        "high": found.decision.interval.map(|interval| interval.high),
                         "wins": found.signs.wins,
                         "losses": found.signs.losses,
                         "ties": found.signs.ties,
-                        "p": found.signs.two_sided(),
+                        "p": found.decision.p,
+                        "sign_p": found.signs.two_sided(),
                     }));
                 }
             }
@@ -156,14 +154,16 @@ impl Comparison {
         let mut drawn = false;
         for (at, group) in self.groups.iter().enumerate().skip(1) {
             let Some(found) = self.difference(at, Endpoint::Auc)? else { continue };
-            section = section.callout(paired(&found).callout(
+            section = section.callout(callout(
+                &found.decision,
+                found.signs,
                 &group.name,
                 &self.groups[0].name,
                 Endpoint::Auc.words(),
             ));
-            if let Some(interval) = found.interval {
-                forest =
-                    forest.line(Interval::new(group.name.clone(), found.mean, interval.low, interval.high));
+            if let Some(interval) = found.decision.interval {
+                let mean = found.decision.mean;
+                forest = forest.line(Interval::new(group.name.clone(), mean, interval.low, interval.high));
                 drawn = true;
             }
         }
@@ -193,9 +193,4 @@ impl Comparison {
         }
         Ok(page.section(Section::new("All groups").table(self.groups_table())).made(made))
     }
-}
-
-fn paired(found: &Difference) -> Paired {
-    let &Difference { pairs, mean, interval, signs } = found;
-    Paired { pairs, mean, interval, signs }
 }

@@ -81,9 +81,14 @@ fn barred(
             Endpoint::Drift => (x, found.value, found.interval.low, found.interval.high),
             _ => (x, found.value, found.value - 2.0 * found.sem, found.value + 2.0 * found.sem),
         }),
-        Some(over) => board
-            .compare(arm, over, cell, endpoint)?
-            .map(|found| (x, found.lead, found.lead - 2.0 * found.sem, found.lead + 2.0 * found.sem)),
+        Some(over) => board.compare(arm, over, cell, endpoint)?.map(|found| {
+            (
+                x,
+                found.decision.mean,
+                found.decision.mean - 2.0 * found.sem,
+                found.decision.mean + 2.0 * found.sem,
+            )
+        }),
     })
 }
 

@@ -68,15 +68,15 @@ pub struct LeadClaim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
-    /// The arm does better: its mean lead is positive and the one-sided sign test gives p ≤ 0.05.
+    /// The arm is ahead.
     Ahead,
-    /// It does not: no positive mean lead with a one-sided p ≤ 0.05.
+    /// It is not: decided by an arm that is behind, and against by one that is ahead.
     NotAhead,
-    /// Its mean lead is positive; the paper prints no test of it.
+    /// It is ahead; the paper prints no test of it.
     Positive,
-    /// Its mean lead is negative.
+    /// It is behind.
     Negative,
-    /// Its mean lead lies in the printed range, give or take two standard errors.
+    /// Its lead is as large as the printed range.
     Within,
 }
 

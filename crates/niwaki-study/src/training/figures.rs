@@ -148,13 +148,14 @@ fn arms_with_runs(board: &Board<'_>, cell: usize) -> Vec<usize> {
     (0..board.plan.study.arm.len()).filter(|&arm| !board.runs(arm, cell).is_empty()).collect()
 }
 
-/// The leads of one endpoint with their intervals.
+/// The leads of one endpoint with their intervals; nothing where no lead has one.
 pub(super) fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Option<ForestChart> {
     let first = comparisons.first()?;
     let over = board.plan.arm_label(first.over);
     let mut chart = ForestChart::new(format!("Lead over {over} in {}", first.endpoint.words()))
         .x(Axis::linear("mean lead, paired by seed"))
         .reference(0.0, over);
+    let mut drawn = false;
     let alike = |found: &&Comparison| (found.endpoint, found.over) == (first.endpoint, first.over);
     for found in comparisons.iter().filter(alike) {
         let arm = board.plan.arm_label(found.arm);
@@ -162,9 +163,11 @@ pub(super) fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Option<For
             None => arm,
             Some(place) => format!("{arm}, {place}"),
         };
-        let tone = Tone::Hue(found.arm);
-        chart =
-            chart.line(Interval::new(name, found.lead, found.interval.low, found.interval.high).tone(tone));
+        if let Some(interval) = found.decision.interval {
+            let line = Interval::new(name, found.decision.mean, interval.low, interval.high);
+            chart = chart.line(line.tone(Tone::Hue(found.arm)));
+            drawn = true;
+        }
     }
-    Some(chart)
+    drawn.then_some(chart)
 }

@@ -2,13 +2,17 @@
 
 use super::analysis::ANALYSES;
 use super::claims::{Expected, LeadClaim, OrderClaim, RatioClaim, TrendClaim, ValueClaim};
-use super::{Board, Endpoint, Estimate, Training, fisher_exact};
+use super::fisher::shares;
+use super::{Board, Endpoint, Estimate, Training};
 use crate::Error;
+use crate::ahead::LEVEL;
 use crate::claim::{
-    Judgement, LEVEL, Lead, Ours, Outcome, Printed, compare, in_range, no_number, printed_range, whole_pair,
+    Judgement, Lead, Ours, Outcome, Printed, PrintedLead, compare, in_range, in_words, no_number,
+    printed_range, whole_pair,
 };
 use niwaki_page::Format;
-use niwaki_stats::SignTest;
+use niwaki_stats::{Decision, Verdict};
+use std::collections::BTreeMap;
 
 /// How far an iteration that was only looked at every five may be off.
 const STRIDE: f64 = 5.0;
@@ -71,14 +75,14 @@ fn value(board: &Board<'_>, claim: &ValueClaim) -> Result<Option<Outcome>, Error
         paper_sem: None,
         ours: Ours::Number(ours.value, ours.sem),
         sems: None,
-        judgement: Judgement::Differs,
+        judgement: Judgement::Open,
         remark: claim.remark.clone(),
     };
     if let Some((hits, of)) = whole_pair(&claim.paper, '/') {
         outcome.paper = Some(hits as f64 / of as f64);
         let (won, tried) = (ours.seeds.iter().sum::<f64>() as u64, ours.seeds.len() as u64);
-        let p = fisher_exact(won, tried, hits, of);
-        outcome.judgement = (p > LEVEL).into();
+        let (p, judgement) = shares(won, tried, hits, of);
+        outcome.judgement = judgement;
         outcome.statement =
             format!("{}: {won}/{tried} beside {}, Fisher's p = {p:.2}", outcome.statement, claim.paper);
     } else if let Some(range) = printed_range(&claim.paper) {
@@ -89,7 +93,10 @@ fn value(board: &Board<'_>, claim: &ValueClaim) -> Result<Option<Outcome>, Error
     } else if let Some((low, high)) = whole_pair(&claim.paper, '-') {
         outcome.paper = Some((low + high) as f64 / 2.0);
         let inside = (low as f64..=high as f64).contains(&ours.value);
-        outcome.judgement = (inside || within(&ours, low as f64, high as f64)).into();
+        outcome.judgement = match ours.seeds.len() {
+            0 | 1 => Judgement::Open,
+            _ => (inside || within(&ours, low as f64, high as f64)).into(),
+        };
         outcome.statement = format!(
             "{}: {} to {} over seeds beside {}",
             outcome.statement, ours.range.0, ours.range.1, claim.paper
@@ -103,7 +110,7 @@ fn value(board: &Board<'_>, claim: &ValueClaim) -> Result<Option<Outcome>, Error
             .transpose()?
             .map(|sem| sem.value);
         outcome.paper = Some(printed.value);
-        if claim.endpoint.counts() {
+        if claim.endpoint.counts() && ours.seeds.len() > 1 {
             outcome.judgement = Judgement::from(
                 printed.value >= ours.interval.low - STRIDE && printed.value <= ours.interval.high + STRIDE,
             );
@@ -119,31 +126,39 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
     let (arm, over) = (board.plan.arm(&claim.arm)?, board.plan.arm(&claim.over)?);
     let cell = board.plan.cell(claim.cell.as_deref())?;
     let Some(found) = board.compare(arm, over, cell, claim.endpoint)? else { return Ok(None) };
-    let signs = found.signs;
-    let ahead = found.lead > 0.0 && signs.greater() <= LEVEL;
-    let pairs = signs.untied() + signs.ties;
-    let tested = |holds: bool| match can_pass(pairs) {
-        true => Judgement::from(holds),
-        false => Judgement::TooFewSeeds,
+    let (decision, signs) = (found.decision, found.signs);
+    let printed = claim.paper.as_deref().and_then(|text| PrintedLead::read(text, claim.seeds.as_deref()));
+    let size = printed.map(|printed| printed.size(&decision));
+    let says = |favour: Verdict, against: Verdict| match decision.verdict {
+        verdict if verdict == favour => Judgement::Agrees,
+        verdict if verdict == against => Judgement::Disagrees,
+        _ => Judgement::Open,
     };
-    let (judgement, expected) = match claim.expect {
-        Expected::Ahead => (tested(ahead), "is ahead of"),
-        Expected::NotAhead => (tested(!ahead), "is not ahead of"),
-        Expected::Positive => ((found.lead > 0.0).into(), "has more than"),
-        Expected::Negative => ((found.lead < 0.0).into(), "has less than"),
+    let (sign, expected) = match claim.expect {
+        Expected::Ahead | Expected::Positive => (says(Verdict::Ahead, Verdict::Behind), "is ahead of"),
+        Expected::Negative => (says(Verdict::Behind, Verdict::Ahead), "is behind"),
+        Expected::NotAhead => (says(Verdict::Behind, Verdict::Ahead), "is not ahead of"),
         Expected::Within => {
             let text = claim.paper.as_deref().unwrap_or_default();
-            let range = printed_range(text).ok_or_else(|| no_number(&board.plan.study.label, text))?;
-            let sem = if pairs > 1 { found.sem } else { f64::NAN };
-            (in_range(range, found.lead, sem), "lies where the paper has it beside")
+            let sign = match printed {
+                None => return Err(no_number(&board.plan.study.label, text)),
+                Some(print) if print.low > 0.0 => says(Verdict::Ahead, Verdict::Behind),
+                Some(print) if print.high < 0.0 => says(Verdict::Behind, Verdict::Ahead),
+                Some(_) => Judgement::Open,
+            };
+            (sign, "lies where the paper has it beside")
         }
     };
-    let remark = match judgement {
-        Judgement::TooFewSeeds => format!("{}{}", few(pairs), claim.remark),
+    let judgement = match claim.expect {
+        Expected::Within => size.unwrap_or(Judgement::Open),
+        _ => sign,
+    };
+    let remark = match decision.verdict {
+        Verdict::TooFew => format!("{}{}", few(decision.pairs), claim.remark),
         _ => claim.remark.clone(),
     };
     let printed = claim.paper.as_deref().and_then(Printed::read);
-    let sems = printed.and_then(|printed| compare(printed, None, found.lead, found.sem).0);
+    let sems = printed.and_then(|printed| compare(printed, None, found.decision.mean, found.sem).0);
     Ok(Some(Outcome {
         group: String::new(),
         statement: format!(
@@ -159,11 +174,14 @@ fn lead(board: &Board<'_>, claim: &LeadClaim) -> Result<Option<Outcome>, Error> 
             paper: claim.paper.clone().unwrap_or_default(),
             paper_seeds: claim.seeds.clone().unwrap_or_default(),
             paper_p: claim.p.clone().unwrap_or_default(),
-            mean: found.lead,
-            interval: (found.interval.low, found.interval.high),
+            mean: decision.mean,
+            interval: decision.interval,
+            sign,
+            size,
+            p: decision.p,
             wins: signs.wins,
             untied: signs.untied(),
-            p: signs.greater(),
+            sign_p: signs.greater(),
         }),
         sems,
         judgement,
@@ -201,39 +219,95 @@ fn ratio(board: &Board<'_>, claim: &RatioClaim) -> Result<Option<Outcome>, Error
             text(high)
         )),
         sems: None,
-        judgement: in_range((low, high), ratio, sem),
+        judgement: in_words((low, high), ratio, sem),
         remark: claim.remark.clone(),
     }))
 }
 
+/// Whether an endpoint, or a lead, rises from cell to cell: its slope over the cells is tested seed by seed, and so is every step.
 fn trend(board: &Board<'_>, claim: &TrendClaim) -> Result<Option<Outcome>, Error> {
     let arm = board.plan.arm(&claim.arm)?;
-    let mut values = Vec::new();
+    let over = claim.over.as_deref().map(|over| board.plan.arm(over)).transpose()?;
+    let (mut columns, mut shown) = (Vec::new(), Vec::new());
     for name in &claim.cells {
         let cell = board.plan.cell(Some(name))?;
-        let found = match &claim.over {
+        let found = match over {
             None => board.estimate(arm, cell, claim.endpoint)?.map(|found| found.value),
-            Some(over) => {
-                board.compare(arm, board.plan.arm(over)?, cell, claim.endpoint)?.map(|found| found.lead)
-            }
+            Some(over) => board.compare(arm, over, cell, claim.endpoint)?.map(|found| found.decision.mean),
         };
         let Some(value) = found else { return Ok(None) };
-        values.push((name, value));
+        shown.push(format!("{name}: {}", Format::significant(3).signed().text(value)));
+        columns.push(by_seed(board, arm, over, cell, claim.endpoint));
     }
-    let shown: Vec<String> = values
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", Format::significant(3).signed().text(*value)))
-        .collect();
+    let rows: Vec<Vec<f64>> = columns.first().map_or_else(Vec::new, |first| {
+        let row = |seed| columns.iter().map(|column| column.get(seed).copied()).collect::<Option<Vec<f64>>>();
+        first.keys().filter_map(row).collect()
+    });
+    let (judgement, words) = rising(&rows)?;
     Ok(Some(Outcome {
         group: String::new(),
         statement: claim.statement.clone(),
         paper: None,
         paper_sem: None,
-        ours: Ours::Words(shown.join(", ")),
+        ours: Ours::Words(format!("{}; {words}", shown.join(", "))),
         sems: None,
-        judgement: values.windows(2).all(|pair| pair[1].1 > pair[0].1).into(),
+        judgement,
         remark: claim.remark.clone(),
     }))
+}
+
+/// An endpoint of an arm in a cell, or its lead over another arm, seed by seed.
+fn by_seed(
+    board: &Board<'_>,
+    arm: usize,
+    over: Option<usize>,
+    cell: usize,
+    endpoint: Endpoint,
+) -> BTreeMap<u64, f64> {
+    let of = |arm: usize| -> BTreeMap<u64, f64> {
+        board.runs(arm, cell).iter().filter_map(|run| Some((run.seed, endpoint.of(run)?))).collect()
+    };
+    let (ours, theirs) = (of(arm), over.map(of));
+    match theirs {
+        None => ours,
+        Some(theirs) => {
+            ours.iter().filter_map(|(seed, a)| theirs.get(seed).map(|b| (*seed, a - b))).collect()
+        }
+    }
+}
+
+/// Whether values rise from place to place, one row per seed. In favour where their slope is above zero and no step is
+/// below it; against where the slope or a step is below.
+fn rising(rows: &[Vec<f64>]) -> Result<(Judgement, String), Error> {
+    let Some(places) = rows.first().map(Vec::len) else {
+        return Ok((Judgement::Open, "no seed is in all of them".to_owned()));
+    };
+    let middle = (places as f64 - 1.0) / 2.0;
+    let decide = |value: &dyn Fn(&[f64]) -> f64| -> Result<Decision, Error> {
+        Ok(Decision::of(&rows.iter().map(|row| value(row)).collect::<Vec<_>>(), LEVEL)?)
+    };
+    let slope = decide(&|row| row.iter().enumerate().map(|(at, value)| (at as f64 - middle) * value).sum())?;
+    let mut falls = false;
+    for at in 1..places {
+        let step = decide(&|row| row[at] - row[at - 1])?;
+        falls |= certainly_behind(&step, places - 1);
+    }
+    let judgement = match slope.verdict {
+        Verdict::Behind => Judgement::Disagrees,
+        _ if falls => Judgement::Disagrees,
+        Verdict::Ahead => Judgement::Agrees,
+        _ => Judgement::Open,
+    };
+    let words = match slope.verdict {
+        Verdict::TooFew => few(rows.len()),
+        _ => format!("slope over {} seeds: p = {}", rows.len(), Format::significant(2).text(slope.p)),
+    };
+    Ok((judgement, words))
+}
+
+/// Behind, where so many were tested that one of them might seem so by chance (Bonferroni).
+fn certainly_behind(found: &Decision, tests: usize) -> bool {
+    found.verdict == Verdict::Behind && found.p * tests as f64 <= 1.0 - LEVEL
 }
 
 fn order(board: &Board<'_>, claim: &OrderClaim) -> Result<Option<Outcome>, Error> {
@@ -248,10 +322,21 @@ fn order(board: &Board<'_>, claim: &OrderClaim) -> Result<Option<Outcome>, Error
         }
         groups.push(values);
     }
-    let turn = if claim.endpoint.falls() { -1.0 } else { 1.0 };
-    let worst = |group: &[(String, f64)]| group.iter().map(|v| turn * v.1).fold(f64::INFINITY, f64::min);
-    let best = |group: &[(String, f64)]| group.iter().map(|v| turn * v.1).fold(f64::NEG_INFINITY, f64::max);
-    let holds = groups.windows(2).all(|pair| worst(&pair[0]) > best(&pair[1]));
+    let mut decisions = Vec::new();
+    for pair in claim.groups.windows(2) {
+        for (arm, over) in pair[0].iter().flat_map(|arm| pair[1].iter().map(move |over| (arm, over))) {
+            let found = board.compare(board.plan.arm(arm)?, board.plan.arm(over)?, cell, claim.endpoint)?;
+            let Some(found) = found else { return Ok(None) };
+            decisions.push(found.decision);
+        }
+    }
+    let judgement = if decisions.iter().all(|found| found.verdict == Verdict::Ahead) {
+        Judgement::Agrees
+    } else if decisions.iter().any(|found| certainly_behind(found, decisions.len())) {
+        Judgement::Disagrees
+    } else {
+        Judgement::Open
+    };
     let shown = groups.iter().map(|group| {
         let parts: Vec<String> = group
             .iter()
@@ -266,20 +351,15 @@ fn order(board: &Board<'_>, claim: &OrderClaim) -> Result<Option<Outcome>, Error
         paper_sem: None,
         ours: Ours::Words(format!("{}: {}", claim.endpoint.words(), shown.collect::<Vec<_>>().join(" | "))),
         sems: None,
-        judgement: holds.into(),
+        judgement,
         remark: claim.remark.clone(),
     }))
 }
 
-/// Whether so many pairs could pass a one-sided sign test if all of them were won.
-fn can_pass(pairs: u64) -> bool {
-    SignTest { wins: pairs, losses: 0, ties: 0 }.greater() <= LEVEL
-}
-
 /// What is said of too few pairs.
-fn few(pairs: u64) -> String {
-    let seeds = if pairs == 1 { "1 seed".to_owned() } else { format!("{pairs} seeds") };
-    format!("{seeds} cannot pass p < {LEVEL}. ")
+fn few(pairs: usize) -> String {
+    let seeds = if pairs == 1 { "1 seed is".to_owned() } else { format!("{pairs} seeds are") };
+    format!("{seeds} too few to decide. ")
 }
 
 /// Both ends of a printed range lie within ours, give or take a stride.
@@ -292,9 +372,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_pairs_can_pass_and_four_cannot() {
-        // 2⁻⁴ = 0.0625, 2⁻⁵ = 0.03125.
-        assert!(!can_pass(0) && !can_pass(4) && can_pass(5));
-        assert_eq!(few(3), "3 seeds cannot pass p < 0.05. ");
+    fn a_trend_is_tested() {
+        let rows = |steps: [f64; 2], seeds: usize| -> Vec<Vec<f64>> {
+            (0..seeds)
+                .map(|seed| {
+                    // Each seed has a level of its own, and steps that differ a little.
+                    let (level, noise) = (seed as f64, 0.01 * (seed % 3) as f64);
+                    vec![level, level + steps[0] + noise, level + steps[0] + steps[1] - noise]
+                })
+                .collect()
+        };
+        let judged = |steps, seeds| rising(&rows(steps, seeds)).unwrap().0;
+        assert_eq!(judged([0.1, 0.2], 8), Judgement::Agrees);
+        assert_eq!(judged([0.1, 0.2], 5), Judgement::Open, "five seeds decide nothing");
+        assert_eq!(judged([-0.1, -0.2], 8), Judgement::Disagrees);
+        // It rises over all, but the second step falls on every seed.
+        assert_eq!(judged([0.9, -0.2], 8), Judgement::Disagrees);
+        let noisy: Vec<Vec<f64>> = (0..8).map(|seed| vec![0.0, [1.0, -0.9][seed % 2]]).collect();
+        assert_eq!(rising(&noisy).unwrap().0, Judgement::Open, "its mean rises by 0.05");
+        assert_eq!(rising(&[]).unwrap().0, Judgement::Open);
     }
 }

@@ -4,12 +4,13 @@ use super::analysis::{ANALYSES, Place};
 use super::table::{comparisons_table, endpoints_table};
 use super::{Board, Comparison, Endpoint, charts, figures};
 use crate::Error;
-use crate::ahead::{Ahead, Paired};
-use crate::claim::{Judgement, Outcome};
+use crate::ahead;
+use crate::claim::Outcome;
 use crate::report::Speed;
 use crate::shipped;
-use crate::verdict::{leads_table, numbers_table, statements_table, verdict};
+use crate::verdict::{Count, leads_table, numbers_table, statements_table, verdict};
 use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
+use niwaki_stats::Verdict;
 use std::collections::BTreeSet;
 
 /// The page: what was asked, the verdict, the paper's numbers beside ours, comparisons, curves, failures, speed.
@@ -23,7 +24,6 @@ pub fn training_page(
     made: Made,
 ) -> Result<Page, Error> {
     let (study, results) = (&board.plan.study, board.results);
-    let agreeing = outcomes.iter().filter(|outcome| outcome.judgement == Judgement::Agrees).count();
     let labels: Vec<&str> =
         std::iter::once(study.label.as_str()).chain(study.also.iter().map(String::as_str)).collect();
     let beside = study.paper_seeds.map_or_else(String::new, |seeds| format!("; the paper had {seeds}"));
@@ -38,7 +38,7 @@ pub fn training_page(
             .note(format!("up to {seeds} seeds{beside}")),
     );
     if !outcomes.is_empty() {
-        page = page.tile(Tile::new("statements that agree", format!("{agreeing} of {}", outcomes.len())));
+        page = page.tile(Count::of(outcomes).tile());
     }
     if let Some(speed) = &results.speed {
         page = page.tile(
@@ -46,7 +46,7 @@ pub fn training_page(
                 .note(speed.device.clone()),
         );
     }
-    let conclusion = conclusion(board, outcomes, comparisons, agreeing);
+    let conclusion = conclusion(board, outcomes, comparisons);
     let shown = conclusion.is_some();
     page = conclusion.into_iter().fold(page, Page::section);
     page = page.section(claims(board, outcomes)?);
@@ -99,14 +99,8 @@ fn of_the_paper(board: &Board<'_>, outcomes: &[Outcome]) -> bool {
 }
 
 /// The verdict over the first curves, before any table: on the paper's statements, or else on every arm.
-fn conclusion(
-    board: &Board<'_>,
-    outcomes: &[Outcome],
-    comparisons: &[Comparison],
-    agreeing: usize,
-) -> Option<Section> {
-    let callouts =
-        if outcomes.is_empty() { standings(board, comparisons) } else { vec![verdict(outcomes, agreeing)] };
+fn conclusion(board: &Board<'_>, outcomes: &[Outcome], comparisons: &[Comparison]) -> Option<Section> {
+    let callouts = if outcomes.is_empty() { standings(board, comparisons) } else { vec![verdict(outcomes)] };
     (!callouts.is_empty()).then(|| {
         callouts
             .into_iter()
@@ -122,28 +116,29 @@ fn standings(board: &Board<'_>, comparisons: &[Comparison]) -> Vec<Callout> {
     let about = |one: &&Comparison| one.over == first.over && one.endpoint == first.endpoint;
     let arms: BTreeSet<usize> = comparisons.iter().filter(about).map(|one| one.arm).collect();
     let callout = |arm: usize| {
-        let found: Vec<Paired> =
-            comparisons.iter().filter(about).filter(|one| one.arm == arm).map(paired).collect();
+        let found: Vec<&Comparison> = comparisons.iter().filter(about).filter(|one| one.arm == arm).collect();
         let (name, endpoint) = (board.plan.arm_label(arm), first.endpoint.words());
         if let [only] = found[..] {
-            return only.callout(&name, &other, &endpoint);
+            return ahead::callout(&only.decision, only.signs, &name, &other, &endpoint);
         }
-        let count = |what: Ahead| found.iter().filter(|one| one.ahead() == what).count();
+        let count = |what: Verdict| found.iter().filter(|one| one.decision.verdict == what).count();
+        let (ahead, behind) = (count(Verdict::Ahead), count(Verdict::Behind));
+        let open = found.len() - ahead - behind;
         Callout::neutral(
-            format!("{name} is ahead of {other} in {} of {} settings.", count(Ahead::Yes), found.len()),
+            format!("{name} is ahead of {other} in {ahead} of {} settings.", found.len()),
             format!(
-                "It is behind in {}; the comparisons below have each ({endpoint}).",
-                count(Ahead::Behind)
+                "It is behind in {behind}, and {open} are open; the comparisons below have each ({endpoint})."
             ),
         )
     };
     arms.into_iter().map(callout).collect()
 }
 
-fn paired(one: &Comparison) -> Paired {
-    let pairs = one.signs.wins + one.signs.losses + one.signs.ties;
-    Paired { pairs: pairs as usize, mean: one.lead, interval: Some(one.interval), signs: one.signs }
-}
+/// How leads are held against the paper's.
+const LEADS: &str = "Sign: whether the arm is ahead (or behind) as the paper has it. Size: whether the printed lead lies inside our interval, or our \
+     mean inside the one that the paper's own wins imply if its differences are normal; open where our interval holds zero as \
+     well. A lead is counted by its sign; one that the paper gives as a range, by its size. Seeds: won, of those that do not tie, with \
+     the one-sided sign test that the paper prints.";
 
 fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     let study = &board.plan.study;
@@ -156,24 +151,21 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     if outcomes.iter().any(|outcome| outcome.paper.is_some()) {
         section = section.table(numbers_table("The paper's numbers, and what came out here", outcomes)).note(
             "A mean agrees within two standard errors (ours and the paper's together) and the rounding of the print; a \
-             share where Fisher's exact test gives p > 0.05; an iteration where it lies within the 95% interval of \
+             share where Fisher's exact test gives p > 0.05 and so many seeds could have given less; an iteration where it lies within the 95% interval of \
              resampled seeds, give or take 5; a range where our mean lies in it, give or take two standard errors; a range over \
              seeds where our mean lies in it or ours covers it, give or take 5; a correlation where it \
-             lies within Fisher's 95% interval of ours.",
+             lies within Fisher's 95% interval of ours, and is open where zero does too. A single seed leaves a number open.",
         );
     }
     if let Some(table) = leads_table("The paper's leads, and what came out here", outcomes) {
-        section = section.table(table).note(
-            "Paired by seed. An arm is ahead where its mean lead is positive and the one-sided sign test gives p ≤ 0.05; where \
-             the paper prints no test, the sign of the mean is held against it, or the range that it prints. Fewer than five \
-             seeds cannot pass that test, so they decide nothing. Seeds: won, of those that do not tie. SEMs \
-             apart: ours minus the paper's, less what rounding can explain, in our standard errors; no verdict rests on it.",
-        );
+        section = section.table(table).note(format!("{} {LEADS}", ahead::RULE));
     }
     if let Some(table) = statements_table("The paper's statements", outcomes) {
         section = section.table(table).note(
-            "An order holds where every arm of a group does better than every arm of the next one; a trend where each cell has \
-             more than the one before it.",
+            "Tested by the same rule, seed by seed. An order holds where every arm of a group is ahead of every arm of the next one; a \
+             trend where the slope over its cells is above zero and no step is below. It is decided against where a pair is the other \
+             way round, or a step (p ≤ 0.05 over all of them together); everything else is open. Words that allow a range of \
+             ratios are borne out where two standard errors either side lie in it.",
         );
     }
     if !study.readings.is_empty() {
@@ -212,7 +204,10 @@ fn analysed(page: Page, board: &Board<'_>, place: Place) -> Result<Page, Error> 
 fn leads(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Section, Error> {
     let mut section = Section::new("Paired comparisons").id("comparisons");
     if let Some(chart) = figures::leads(board, comparisons) {
-        section = section.figure(Figure::new(&chart).caption("Bars: 95% of resampled pairs."));
+        section = section.figure(
+            Figure::new(&chart)
+                .caption("Bars: 95% intervals, which exclude 0 exactly where there is a verdict."),
+        );
     }
     for analysis in ANALYSES {
         section = analysis.beside_leads(section, board, comparisons)?;

@@ -2,7 +2,8 @@
 
 use super::{Endpoint, Plan, Results, Run};
 use crate::Error;
-use niwaki_stats::{Bootstrap, Interval, Paired, SignTest};
+use crate::ahead::LEVEL;
+use niwaki_stats::{Bootstrap, Decision, Interval, Paired, SignTest};
 
 /// Resamples of the seeds behind an interval.
 const RESAMPLES: usize = 2000;
@@ -42,12 +43,10 @@ pub struct Comparison {
     pub cell: usize,
     /// What was measured.
     pub endpoint: Endpoint,
-    /// Mean difference, with the sign turned where less is better.
-    pub lead: f64,
-    /// Its standard error.
+    /// The verdict on the arm's value less the other's, with the sign turned where less is better.
+    pub decision: Decision,
+    /// The mean difference's standard error.
     pub sem: f64,
-    /// 95% interval from resampled pairs.
-    pub interval: Interval,
     /// Wins, losses and ties of the arm.
     pub signs: SignTest,
 }
@@ -116,15 +115,13 @@ impl<'a> Board<'a> {
             return Ok(None);
         }
         let paired = Paired::new(&pairs.0, &pairs.1)?;
-        let bootstrap = Bootstrap { resamples: RESAMPLES, ..Bootstrap::from_seed(0) };
         Ok(Some(Comparison {
             arm,
             over,
             cell,
             endpoint,
-            lead: paired.mean(),
+            decision: paired.decide(LEVEL)?,
             sem: paired.sem().unwrap_or(0.0),
-            interval: paired.percentile_interval(&bootstrap)?,
             signs: paired.sign_test(),
         }))
     }

@@ -2,6 +2,7 @@
 
 use super::{Board, Comparison, Endpoint, Estimate};
 use crate::Error;
+use crate::ahead::{RULE, mean_cell};
 use niwaki_page::{Cell, Column, Format, Table, csv_text};
 use std::fmt::Write as _;
 
@@ -74,11 +75,12 @@ fn shown(found: &Estimate, endpoint: Endpoint, best: Option<f64>) -> Cell {
 #[must_use]
 pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Comparison]) -> Table {
     let mut table = Table::new(caption).columns([
+        Column::text("verdict"),
         Column::text("arm"),
         Column::number("lead").format(Format::significant(2).signed()),
+        Column::number("p").format(Format::significant(2)),
         Column::text("w/l/t"),
-        Column::number("p, one").format(Format::significant(2)),
-        Column::number("p, two").format(Format::significant(2)),
+        Column::number("sign test").format(Format::significant(2)),
     ]);
     let mut before = None;
     for found in comparisons {
@@ -90,18 +92,18 @@ pub fn comparisons_table(caption: &str, board: &Board<'_>, comparisons: &[Compar
         }
         let signs = found.signs;
         table.push([
+            Cell::from(found.decision.verdict.words()),
             Cell::from(board.plan.arm_label(found.arm)),
-            Cell::from(found.lead).interval(found.interval.low, found.interval.high),
+            mean_cell(&found.decision),
+            Cell::from(found.decision.p),
             Cell::from(format!("{}/{}/{}", signs.wins, signs.losses, signs.ties)),
             Cell::from(signs.greater()),
-            Cell::from(signs.two_sided()),
         ]);
     }
-    table.note(
-        "Paired by seed; the sign is turned where less is better, so that a positive lead is good. Brackets: 95% of \
-         resampled pairs. Then wins, losses and ties, and the exact sign test without the ties, one- and two-sided. Fewer than five \
-         seeds decide nothing.",
-    )
+    table.note(format!(
+        "{RULE} The sign is turned where less is better, so that a positive lead is good; brackets: the 95% interval. Then wins, \
+         losses and ties, and the paper's test: the one-sided sign test without the ties."
+    ))
 }
 
 /// One line per run: arm, cell, seed, every endpoint, and where it ran, at full precision.

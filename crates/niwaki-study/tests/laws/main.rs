@@ -246,7 +246,7 @@ fn strength_zero_is_ppo_through_the_whole_study() {
         assert_ne!(ppo[0].points(false), full[0].points(false));
     }
     let found = board.compare(1, 0, 1, Endpoint::Auc).unwrap().unwrap();
-    assert_eq!((found.lead, found.signs.ties), (0.0, 3));
+    assert_eq!((found.decision.mean, found.signs.ties), (0.0, 3));
     // Two seeds of `full` are paired with the same seeds of PPO.
     assert_eq!(board.compare(2, 0, 0, Endpoint::Auc).unwrap().unwrap().signs.untied(), 2);
 }
@@ -263,7 +263,7 @@ fn a_report_is_a_function_of_its_folder() {
         let outcomes = judge(&board).unwrap();
         assert_eq!(outcomes.len(), 1);
         // Three pairs are too few to say so.
-        assert_eq!(outcomes[0].judgement, Judgement::TooFewSeeds);
+        assert_eq!(outcomes[0].judgement, Judgement::Open);
         let made = niwaki_page::Made::new("test");
         training_page(&board, &outcomes, &board.comparisons().unwrap(), made).unwrap().to_html()
     };

@@ -142,7 +142,9 @@ fn pools_pair_by_cell_and_seed_and_arms_begin_alike() {
     let (pooled, held) = (plan.cell(Some("pooled")).unwrap(), plan.arm("held").unwrap());
     let lead = |cell: usize| board.compare(held, 0, cell, Endpoint::GreedyAuc).unwrap().unwrap();
     // Equal numbers of seeds: the pooled mean is the mean of the two.
-    assert!((lead(pooled).lead - (lead(0).lead + lead(1).lead) / 2.0).abs() < 1e-12);
+    assert!(
+        (lead(pooled).decision.mean - (lead(0).decision.mean + lead(1).decision.mean) / 2.0).abs() < 1e-12
+    );
     let signs = |cell: usize| (lead(cell).signs.wins, lead(cell).signs.losses, lead(cell).signs.ties);
     let (a, b, all) = (signs(0), signs(1), signs(pooled));
     assert_eq!(all, (a.0 + b.0, a.1 + b.1, a.2 + b.2));

@@ -227,8 +227,7 @@ fn conclude(report: &Report) {
     }
     // A study of one's own states nothing.
     if !report.outcomes.is_empty() {
-        let (label, all) = (&report.label, report.outcomes.len());
-        terminal::say(&format!("{label}: {} of {all} statements agree", report.agreeing()));
+        terminal::say(&format!("{}: {}", report.label, report.count()));
     }
     let written: Vec<PathBuf> = report.files.iter().map(|(name, _)| report.folder.join(name)).collect();
     output::name_written(&written, false);

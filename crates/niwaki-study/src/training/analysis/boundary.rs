@@ -134,10 +134,10 @@ mod tests {
         assert_eq!(passed.judgement, Judgement::Agrees);
         let landing = |both: &[f64]| feasible.landing(&shares(both)).unwrap().judgement;
         assert_eq!(landing(&[0.0, 0.05, 0.66]), Judgement::Agrees);
-        assert_eq!(landing(&[0.0, 0.05, 0.5, 0.68]), Judgement::Differs);
+        assert_eq!(landing(&[0.0, 0.05, 0.5, 0.68]), Judgement::Disagrees);
         assert_eq!(passed.ours, Ours::Words("passed by: 0.050 at slack 1, 0.680 at slack 2".to_owned()));
         let reached = feasible.judge(&shares(&[0.0, 0.11, 0.68]));
-        assert_eq!(reached.judgement, Judgement::Differs);
+        assert_eq!(reached.judgement, Judgement::Disagrees);
         assert_eq!(reached.ours, Ours::Words("reached: 0.110 at slack 1".to_owned()));
     }
 

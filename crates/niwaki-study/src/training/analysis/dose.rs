@@ -5,9 +5,10 @@
 
 use super::{Analysis, Place};
 use crate::Error;
-use crate::claim::{self, Ours, Outcome, Printed, whole_pair};
+use crate::claim::{Judgement, Ours, Outcome, Printed, whole_pair};
 use crate::training::claims::{CorrelationClaim, Half};
-use crate::training::{Board, Endpoint, Run, Training, fisher_exact};
+use crate::training::fisher::shares;
+use crate::training::{Board, Endpoint, Run, Training};
 use niwaki_page::{
     Axis, Cell, Cloud, Column, Figure, Format, Grid, LineChart, ScatterChart, Section, Series, Table, Tone,
 };
@@ -150,7 +151,17 @@ fn sides(points: &[DosePoint], half: Half) -> (Vec<f64>, Vec<f64>) {
     points.iter().map(|point| (point.dose, point.lead[half.place()])).unzip()
 }
 
-/// A printed correlation agrees where it lies within Fisher's interval of ours.
+/// A printed correlation agrees where it lies within Fisher's interval of ours; where that holds zero as well, neither is decided.
+fn size_of(printed: Printed, interval: Option<Interval>) -> Judgement {
+    let Some(interval) = interval else { return Judgement::Open };
+    let (low, high) = (printed.value - printed.half_unit, printed.value + printed.half_unit);
+    match low <= interval.high && interval.low <= high {
+        false => Judgement::Disagrees,
+        true if interval.contains(0.0) && (low > 0.0 || high < 0.0) => Judgement::Open,
+        true => Judgement::Agrees,
+    }
+}
+
 fn correlated(
     board: &Board<'_>,
     claim: &CorrelationClaim,
@@ -175,7 +186,7 @@ fn correlated(
         Half::First => "first",
         Half::Second => "second",
     };
-    let within = found.interval.is_some_and(|interval| interval.contains(printed.value));
+    let judgement = size_of(printed, found.interval);
     let shown = found.interval.map_or_else(String::new, |interval| {
         let text = |value: f64| Format::fixed(2).signed().text(value);
         format!(" [{}, {}]", text(interval.low), text(interval.high))
@@ -187,7 +198,7 @@ fn correlated(
         paper_sem: None,
         ours: Ours::Number(found.r, 0.0),
         sems: None,
-        judgement: within.into(),
+        judgement,
         remark: claim.remark.clone(),
     }))
 }
@@ -206,7 +217,7 @@ fn positive(
     });
     let each: Vec<bool> = each.collect();
     let (here, cells) = (each.iter().filter(|positive| **positive).count() as u64, each.len() as u64);
-    let p = fisher_exact(here, cells, positive, of);
+    let (p, judgement) = shares(here, cells, positive, of);
     (cells > 0).then(|| Outcome {
         group: String::new(),
         statement: format!("r of dose and lead is positive in {positive} of {of} cells"),
@@ -214,7 +225,7 @@ fn positive(
         paper_sem: None,
         ours: Ours::Words(format!("{here} of {cells}, Fisher's p = {p:.2}")),
         sems: None,
-        judgement: (p > claim::LEVEL).into(),
+        judgement,
         remark: claim.remark.clone(),
     })
 }
@@ -324,6 +335,16 @@ mod tests {
 
     fn point(cell: usize, dose: f64, first: f64, second: f64) -> DosePoint {
         DosePoint { cell, seed: 0, dose, lead: [first, second] }
+    }
+
+    #[test]
+    fn an_interval_that_holds_zero_and_the_print_decides_nothing() {
+        let judged =
+            |low, high| size_of(Printed::read("0.32").unwrap(), Some(Interval { low, high, level: LEVEL }));
+        assert_eq!(judged(0.1, 0.6), Judgement::Agrees);
+        assert_eq!(judged(-0.1, 0.6), Judgement::Open);
+        assert_eq!(judged(-0.3, 0.2), Judgement::Disagrees);
+        assert_eq!(size_of(Printed::read("0.32").unwrap(), None), Judgement::Open);
     }
 
     #[test]

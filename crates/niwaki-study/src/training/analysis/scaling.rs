@@ -65,10 +65,10 @@ fn scalings(board: &Board<'_>, comparisons: &[Comparison]) -> Result<Vec<Scaling
     for arm in 0..board.plan.study.arm.len() {
         let here: Vec<&Comparison> =
             comparisons.iter().filter(|c| c.arm == arm && c.endpoint == endpoint).collect();
-        let positive: Vec<&&Comparison> = here.iter().filter(|c| c.lead > 0.0).collect();
+        let positive: Vec<&&Comparison> = here.iter().filter(|c| c.decision.mean > 0.0).collect();
         let points: Option<Vec<Point>> = positive
             .iter()
-            .map(|c| Some((place(board, c.cell)?.iter().map(|x| x.ln()).collect(), c.lead.ln())))
+            .map(|c| Some((place(board, c.cell)?.iter().map(|x| x.ln()).collect(), c.decision.mean.ln())))
             .collect();
         let Some((exponents, errors)) = points.and_then(|points| regress(&points, names.len())) else {
             continue;
@@ -149,7 +149,7 @@ fn lead_map(board: &Board<'_>, arm: usize, comparisons: &[Comparison]) -> Option
     let endpoint = comparisons.first()?.endpoint;
     let lead = |cell: usize| {
         let found = comparisons.iter().find(|c| c.arm == arm && c.cell == cell && c.endpoint == endpoint);
-        found.map_or(f64::NAN, |found| found.lead)
+        found.map_or(f64::NAN, |found| found.decision.mean)
     };
     let wide = columns.values.len();
     let values =

@@ -127,7 +127,7 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
             comparison.groups_table().to_text(terminal::width()).trim_end(),
             format_args!(
                 "the correction is ahead on {} of {} seeds (mean over the run {:+.3})",
-                found.signs.wins, found.pairs, found.mean
+                found.signs.wins, found.decision.pairs, found.decision.mean
             )
         ),
     };
