@@ -4,7 +4,7 @@
 
 use mimalloc::MiMalloc;
 use niwaki_correction::Surrogate;
-use niwaki_correction::family::TESTBED;
+use niwaki_correction::family::{MEMBERS, TESTBED};
 use niwaki_exact::{Pair, Process, Reward, Table, Workspace};
 use niwaki_stream::Key;
 
@@ -39,6 +39,27 @@ fn pair(bencher: divan::Bencher<'_, '_>, horizon: usize) {
         let pair = Pair::new(&old, &new, &payoff).expect("one process");
         let mut workspace = Workspace::default();
         losses.iter().map(|loss| pair.measure(loss, &mut workspace).expect("finite").mse).sum::<f64>()
+    });
+}
+
+/// Forty losses on one pair, alignment at the trainer's batch included.
+#[divan::bench(sample_count = 20)]
+fn forty_losses(bencher: divan::Bencher<'_, '_>) {
+    let process = Process::new(4, 6).expect("fits");
+    let (old, by) = (noise(process, 1, 0.1), noise(process, 2, 1.0));
+    let new: Vec<f64> = old.iter().zip(by).map(|(old, by)| old + by).collect();
+    let (old, new) = (Table::new(process, &old).expect("finite"), Table::new(process, &new).expect("finite"));
+    let payoff = Reward::TwoBranch.payoff(process).expect("long enough");
+    let all = MEMBERS.iter().flat_map(|member| member.tried).filter(|name| !name.starts_with("max-k"));
+    let losses: Vec<Surrogate> =
+        all.take(40).map(|name| name.parse::<Surrogate>().expect("a name").without_clip()).collect();
+    assert_eq!(losses.len(), 40);
+    bencher.bench_local(|| {
+        let pair = Pair::new(&old, &new, &payoff).expect("one process");
+        let mut workspace = Workspace::default();
+        let at =
+            |loss| pair.measure(loss, &mut workspace).and_then(|found| found.alignment(256)).expect("finite");
+        losses.iter().map(at).sum::<f64>()
     });
 }
 

@@ -123,6 +123,9 @@ pub enum Error {
     /// A drift that is not a positive number.
     #[error("drift {0} is not a positive number")]
     Drift(f64),
+    /// A batch that has no spread.
+    #[error("a batch of {0}: a batch must have at least 2 trajectories")]
+    Batch(u64),
     /// A loss was refused.
     #[error(transparent)]
     Loss(#[from] niwaki_correction::Error),

@@ -68,7 +68,7 @@ pub use advantage::AdvantageSource;
 pub use channels::{Channel, Channels};
 pub use conditions::{ConditionalMeans, Conditions};
 pub use error::Error;
-pub use estimate::{Measurement, Workspace};
+pub use estimate::{Batches, Measurement, Workspace};
 pub use merging::{Merging, MergingCost};
 pub use pair::{Drift, Pair};
 pub use process::Process;

@@ -2,10 +2,11 @@
 //!
 //! Owns log-ratios, visitation, drift and the return's gradient; knows nothing of the family.
 
-use crate::estimate::Plain;
+use crate::estimate::{Listing, Plain, score_squares};
 use crate::sum::{norm, sum};
 use crate::wide::exp_all;
 use crate::{AdvantageSource, Error, Payoff, Process, Table, Values, advantage::Advantages};
+use std::sync::OnceLock;
 
 /// Two policies and a reward.
 ///
@@ -28,6 +29,10 @@ pub struct Pair<'a> {
     pub(crate) reach: Vec<f64>,
     /// What a prefix's factor multiplies.
     pub(crate) plain: Plain,
+    /// `[prefixes, vocab]`, square of each choice's score.
+    pub(crate) score_square: Vec<f64>,
+    /// Every sequence, for losses that are written out; empty until one asks.
+    pub(crate) listed: OnceLock<Listing>,
     eta_gradient: Vec<f64>,
     eta_gradient_norm: f64,
 }
@@ -108,6 +113,8 @@ impl<'a> Pair<'a> {
             ell,
             prefix,
             reach: old.visitation(),
+            score_square: score_squares(new),
+            listed: OnceLock::new(),
             eta_gradient_norm: norm(&eta_gradient),
             eta_gradient,
         })

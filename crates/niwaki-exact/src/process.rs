@@ -137,6 +137,16 @@ impl Process {
         tokens.iter().fold(0, |node, &token| self.vocab * node + 1 + token)
     }
 
+    /// The edges of the path that ends in `edge`. Shapes: `path [horizon]`
+    pub(crate) fn walk(&self, edge: usize, path: &mut [usize]) {
+        let mut edge = edge;
+        for place in path.iter_mut().rev() {
+            *place = edge;
+            // A row but the first is the child of the edge before it.
+            edge = (edge / self.vocab).saturating_sub(1);
+        }
+    }
+
     /// Calls `visit(index, tokens)` for every complete sequence in order, the first token most significant.
     pub fn each_sequence(&self, mut visit: impl FnMut(usize, &[usize])) {
         let mut tokens = vec![0; self.horizon];

@@ -183,62 +183,52 @@ fn last_moments_of<const V: usize>(paths: &mut Paths<'_>) {
 
 #[inline(always)]
 fn inner_of<const V: usize>(paths: &mut Paths<'_>) {
-    let Paths { process, prob, value, rows, .. } = *paths;
-    let (future, spread) = (&mut *paths.future, &mut *paths.spread);
-    let v = width::<V>(process.vocab());
-    for row in (0..process.last_rows().start).rev() {
-        let first = v * row;
-        let (prob, value) = (&prob[first..first + v], &value[first..first + v]);
-        let mean = rows[row] + weigh(prob, &future[first + 1..first + 1 + v]);
-        let (next, below) = (&future[first + 1..first + 1 + v], &spread[first + 1..first + 1 + v]);
-        let mut sum = 0.0;
-        for a in 0..v {
-            let away = value[a] + next[a] - mean;
-            sum += prob[a] * (below[a] + away * away);
-        }
-        (future[row], spread[row]) = (mean, sum);
+    for row in (0..paths.process.last_rows().start).rev() {
+        row_moments::<V>(paths, row);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recursions_by_hand() {
-        // Two tokens, two steps. Root: probabilities ¼, ¾; below: ½, ½. Own: root 1, children 10 and 20.
-        let process = Process::new(2, 2).unwrap();
-        let prob = [0.25, 0.75, 0.5, 0.5, 0.5, 0.5];
-        let own = [1.0, 10.0, 20.0];
-        let mut total = [0.0; 3];
-        expected_sum(process, &prob, &own, &mut total);
-        // 1 + ¼·10 + ¾·20 = 18.5
-        assert_eq!(total, [18.5, 10.0, 20.0]);
-        let mut kept = [0.0; 3];
-        windowed_sum(process, &prob, &own, 1, &mut kept);
-        assert_eq!(kept, own);
-        windowed_sum(process, &prob, &own, 2, &mut kept);
-        assert_eq!(kept, total);
-
-        // Values 0, 0 at the root, then 0, 2 after either token: the sum is 0 or 2 alike, mean 1, variance 1.
-        let value = [0.0, 0.0, 0.0, 2.0, 0.0, 2.0];
-        let (mut rows, mut future, mut spread) = ([0.0; 3], [0.0; 3], [0.0; 3]);
-        row_means(2, &prob, &value, &mut rows);
-        assert_eq!(rows, [0.0, 1.0, 1.0]);
-        let (future, spread) = (&mut future[..], &mut spread[..]);
-        let paths = Paths { process, prob: &prob, value: &value, rows: &rows, future, spread };
-        assert_eq!(path_moments(paths), (1.0, 1.0));
+/// Mean and variance of one row from its values and what its children hold.
+#[inline(always)]
+fn row_moments<const V: usize>(paths: &mut Paths<'_>, row: usize) {
+    let Paths { process, prob, value, rows, .. } = *paths;
+    let (future, spread) = (&mut *paths.future, &mut *paths.spread);
+    let v = width::<V>(process.vocab());
+    let first = v * row;
+    let (prob, value) = (&prob[first..first + v], &value[first..first + v]);
+    let mean = rows[row] + weigh(prob, &future[first + 1..first + 1 + v]);
+    let (next, below) = (&future[first + 1..first + 1 + v], &spread[first + 1..first + 1 + v]);
+    let mut sum = 0.0;
+    for a in 0..v {
+        let away = value[a] + next[a] - mean;
+        sum += prob[a] * (below[a] + away * away);
     }
+    (future[row], spread[row]) = (mean, sum);
+}
 
-    #[test]
-    fn every_width_takes_the_same_steps() {
-        // The straight code for rows of two against the general one, to the bit.
-        let process = Process::new(2, 5).unwrap();
-        let prob: Vec<f64> = (0..process.edges()).map(|e| 0.3 + 0.4 * (e as f64).sin().abs()).collect();
-        let own: Vec<f64> = (0..process.prefixes()).map(|p| (p as f64).cos()).collect();
-        let (mut one, mut other) = (own.clone(), own.clone());
-        expected_sum_of::<2>(process, &prob, &own, &mut one);
-        expected_sum_of::<0>(process, &prob, &own, &mut other);
-        assert_eq!(one, other);
+/// [`path_moments`] with only the `window` nearest levels, each prefix's own included: as [`windowed_sum`] is to
+/// [`expected_sum`].
+pub(crate) fn windowed_moments(paths: Paths<'_>, window: usize) {
+    let mut paths = paths;
+    paths.future.fill(0.0);
+    paths.spread.fill(0.0);
+    for _ in 0..window {
+        // Parents come before children, so each pass reads the children as the pass before left them.
+        windowed_pass(&mut paths);
+        last_moments(&mut paths);
+    }
+}
+
+wide! {
+    /// One more level for every prefix but the last step's.
+    fn windowed_pass(paths: &mut Paths<'_>) {
+        by_width!(paths.process.vocab(), windowed_pass_of(paths));
+    }
+}
+
+#[inline(always)]
+fn windowed_pass_of<const V: usize>(paths: &mut Paths<'_>) {
+    for row in 0..paths.process.last_rows().start {
+        row_moments::<V>(paths, row);
     }
 }

@@ -29,10 +29,7 @@ impl Pair<'_> {
             Reads::Step => (written, self.step_factor_moments(&written)),
             _ => self.prefix_factors(written, work),
         };
-        // Weighted REINFORCE steps have no clip; see `Form::Weigh`.
-        let clip = rule.clip(surrogate.clip.filter(|_| rule.form != Form::Weigh));
-        let bounds: Option<Vec<Bounds<f64>>> =
-            clip.map(|clip| (0..process.horizon()).map(|t| clip.bounds(t, rule.growing_clip)).collect());
+        let bounds = self.bounds(surrogate, &rule);
         let terms = match bounds {
             Some(_) => Terms::Live,
             None if rule.reads != Reads::Step && rule.form == Form::Multiply => Terms::Plain,
@@ -74,8 +71,15 @@ impl Pair<'_> {
         Ok(Moments { rule, mean, variance, mean_at, factor_at })
     }
 
+    /// The clip at every step.
+    pub(super) fn bounds(&self, surrogate: &Surrogate, rule: &Rule) -> Option<Vec<Bounds<f64>>> {
+        // Weighted REINFORCE steps have no clip; see `Form::Weigh`.
+        let clip = rule.clip(surrogate.clip.filter(|_| rule.form != Form::Weigh));
+        clip.map(|clip| (0..self.process.horizon()).map(|t| clip.bounds(t, rule.growing_clip)).collect())
+    }
+
     /// Every stretch of rows of one level that is small enough for the nearest cache.
-    fn each_block(&self, mut visit: impl FnMut(usize, Range<usize>)) {
+    pub(super) fn each_block(&self, mut visit: impl FnMut(usize, Range<usize>)) {
         for level in 0..self.process.horizon() {
             let rows = self.process.level(level);
             for start in rows.clone().step_by(BLOCK) {
@@ -98,7 +102,7 @@ impl Pair<'_> {
 
     /// The ratio inside the clip for a stretch of rows, into `value`. A weight from outside counts as one:
     /// without a clip there is no inside.
-    fn ratios(&self, rule: &Rule, rows: Range<usize>, work: &mut Workspace) {
+    pub(super) fn ratios(&self, rule: &Rule, rows: Range<usize>, work: &mut Workspace) {
         let vocab = self.process.vocab();
         let edges = vocab * rows.start..vocab * rows.end;
         let value = &mut work.value[edges.clone()];
@@ -209,14 +213,17 @@ impl Pair<'_> {
     /// With `g = e^{αL} / E[e^{αL}]`, `∂ log g(p) / ∂L(q) = α (1[p = q] − d(q) g(q))`, so each prefix also
     /// loses its share `g` of the credit of its whole level.
     fn fill_credit(&self, rule: &Rule, clipped: bool, work: &mut Workspace) {
-        let Workspace { rows, live_rows, slope, credit, factor, .. } = work;
+        let Workspace { rows, live_rows, slope, credit, total, factor, .. } = work;
         let rows: &[f64] = if clipped { live_rows } else { rows };
         credit.clear();
+        total.clear();
+        total.resize(self.process.horizon(), 0.0);
         if rule.self_normalised {
             for level in 0..self.process.horizon() {
-                let total = sum(self.process.level(level), |row| self.reach[row] * rows[row]);
+                let all = sum(self.process.level(level), |row| self.reach[row] * rows[row]);
+                total[level] = all;
                 credit.extend(
-                    self.process.level(level).map(|row| slope[row] * (rows[row] - factor[row] * total)),
+                    self.process.level(level).map(|row| slope[row] * (rows[row] - factor[row] * all)),
                 );
             }
         } else {

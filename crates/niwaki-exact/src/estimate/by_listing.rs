@@ -10,8 +10,8 @@ use niwaki_correction::{Batch, Rows, Rule, Surrogate};
 const STEPS: usize = 1 << 24;
 
 /// Every step of every sequence, sequences contiguous.
-#[derive(Default)]
-struct Listing {
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
     /// `[sequences]`
     chance: Vec<f64>,
     /// `[sequences, horizon]` each.
@@ -34,25 +34,33 @@ impl Pair<'_> {
         if self.process.sequences() > STEPS / horizon {
             return Err(Self::refuse(surrogate, "a loss that is written out, on so many sequences"));
         }
-        let Listing { chance, edges, new, old, advantage, entropy } = self.listing();
-        let batch = Batch::new(Rows::uniform(horizon), &new, &old, &advantage)
-            .weighted(&chance)
-            .with_entropy(&entropy);
+        // All losses of a pair read one list.
+        let Listing { chance, edges, new, old, advantage, entropy } =
+            self.listed.get_or_init(|| self.listing());
+        let batch =
+            Batch::new(Rows::uniform(horizon), new, old, advantage).weighted(chance).with_entropy(entropy);
         let overflow = |_| Error::Overflow { loss: surrogate.correction.to_string(), what: "a term" };
         let Some(terms) = surrogate.terms(&batch).map_err(overflow)? else {
             return Err(Self::refuse(surrogate, "a form of its own"));
         };
         work.scores = Scores::Given;
-        for (weights, values) in [(&mut work.own, &terms.own), (&mut work.routed, &terms.routed)] {
+        let Workspace { own, routed, square, .. } = work;
+        for weights in [&mut *own, &mut *routed, &mut *square] {
             weights.clear();
             weights.resize(self.process.edges(), 0.0);
-            for (index, (&edge, value)) in edges.iter().zip(values).enumerate() {
-                weights[edge] += chance[index / horizon] * value;
-            }
         }
-        let estimate = |n: usize| terms.value[n * horizon..(n + 1) * horizon].iter().sum::<f64>();
-        let mean = sum(0..chance.len(), |n| chance[n] * estimate(n));
-        let variance = sum(0..chance.len(), |n| chance[n] * (estimate(n) - mean) * (estimate(n) - mean));
+        for (index, (&edge, (mine, later))) in
+            edges.iter().zip(terms.own.iter().zip(&terms.routed)).enumerate()
+        {
+            let chance = chance[index / horizon];
+            own[edge] += chance * mine;
+            routed[edge] += chance * later;
+            square[edge] += chance * ((mine + later) * (mine + later));
+        }
+        let estimate: Vec<f64> = terms.value.chunks_exact(horizon).map(|terms| terms.iter().sum()).collect();
+        let estimate = &estimate[..];
+        let mean = sum(0..chance.len(), |n| chance[n] * estimate[n]);
+        let variance = sum(0..chance.len(), |n| chance[n] * (estimate[n] - mean) * (estimate[n] - mean));
         let at = |t: usize, value: &dyn Fn(usize) -> f64| {
             sum(0..chance.len(), |n| chance[n] * value(n * horizon + t))
         };
@@ -75,12 +83,7 @@ impl Pair<'_> {
         let mut path = vec![0; horizon];
         for (sequence, last) in self.process.level_edges(horizon - 1).enumerate() {
             all.chance.push(self.reach[last / vocab] * self.old.prob()[last]);
-            let mut edge = last;
-            for place in path.iter_mut().rev() {
-                *place = edge;
-                // A row but the first is the child of the edge before it.
-                edge = (edge / vocab).saturating_sub(1);
-            }
+            self.process.walk(last, &mut path);
             for &edge in &path {
                 all.new.push(self.new.log_prob()[edge]);
                 all.old.push(self.old.log_prob()[edge]);

@@ -16,6 +16,9 @@ struct Sides {
 }
 
 impl Sides {
+    /// A quantity that has no sign, or carries its own.
+    const ONE: Self = Self { gain: 1.0, loss: 0.0 };
+
     /// The two parts of an advantage.
     fn of(advantage: f64) -> Self {
         Self { gain: advantage.max(0.0), loss: (-advantage).max(0.0) }
@@ -27,6 +30,15 @@ impl Sides {
 
     fn times(self, by: f64) -> Self {
         Self { gain: self.gain * by, loss: self.loss * by }
+    }
+
+    fn squared(self) -> Self {
+        Self { gain: self.gain * self.gain, loss: self.loss * self.loss }
+    }
+
+    /// The sum of the sides' products.
+    fn with(self, other: Self) -> f64 {
+        self.gain * other.gain + self.loss * other.loss
     }
 
     /// What weights do to an advantage: gains by one, losses by the other.
@@ -53,14 +65,15 @@ impl Pair<'_> {
             Some(clip) => clip.bounds(0, false),
             None => Bounds::open(),
         };
-        let mut leaves = self.leaves(&rule, &bounds);
+        let routes = surrogate.routing && rule.form == Form::Replace;
+        let mut leaves = self.leaves(&rule, &bounds, routes);
         let (mean, variance) = leaves.moments();
         let factor_at = vec![leaves.factor_moments(); self.process.horizon()];
 
         work.scores = Scores::Given;
         work.own.resize(self.process.edges(), 0.0);
         work.routed.resize(self.process.edges(), 0.0);
-        let routes = surrogate.routing && rule.form == Form::Replace;
+        work.square.resize(self.process.edges(), 0.0);
         let mut mean_at = vec![0.0; self.process.horizon()];
         for level in (0..self.process.horizon()).rev() {
             let edges = self.process.level_edges(level);
@@ -70,6 +83,8 @@ impl Pair<'_> {
                 work.own[edge] = own;
                 // The step's own ratio is not in the term: all credit comes through the reading.
                 work.routed[edge] = if routes { leaves.credit[index] - own } else { 0.0 };
+                let squared = if routes { Sides::ONE } else { self.factor_of(edge).squared() };
+                work.square[edge] = leaves.square[index].with(squared);
             }
             let value = &leaves.value;
             mean_at[level] =
@@ -82,7 +97,7 @@ impl Pair<'_> {
     fn factor_of(&self, edge: usize) -> Sides {
         match self.advantages.returns {
             None => Sides::of(self.advantages.mean[edge]),
-            Some(_) => Sides { gain: 1.0, loss: 0.0 },
+            Some(_) => Sides::ONE,
         }
     }
 
@@ -96,8 +111,8 @@ impl Pair<'_> {
         along
     }
 
-    /// Weight, estimate and credit of every sequence.
-    fn leaves(&self, rule: &Rule, bounds: &Bounds<f64>) -> Leaves {
+    /// Weight, estimate and credit of every sequence; where its credit `routes`, that is what all its steps carry.
+    fn leaves(&self, rule: &Rule, bounds: &Bounds<f64>, routes: bool) -> Leaves {
         let (vocab, horizon) = (self.process.vocab(), self.process.horizon());
         let share = if rule.reads == Reads::SequenceMean { 1.0 / horizon as f64 } else { 1.0 };
         let along = self.advantages_along();
@@ -127,13 +142,16 @@ impl Pair<'_> {
             leaves.estimate.push(value.on(all));
             leaves.value.push(value_here.times(chance));
             leaves.live.push(live_here.times(chance));
-            leaves.credit.push(chance * factor.slope * share * live.on(all));
+            let credit = factor.slope * share * live.on(all);
+            let carried = if routes { Sides { gain: credit, loss: 0.0 } } else { live_here };
+            leaves.credit.push(chance * credit);
+            leaves.square.push(carried.squared().times(chance));
         }
         leaves
     }
 }
 
-/// Quantities of the leaves. The last three are weighted by chance and summed level by level towards the root.
+/// Quantities of the leaves. The last four are weighted by chance and summed level by level towards the root.
 #[derive(Default)]
 struct Leaves {
     chance: Vec<f64>,
@@ -142,6 +160,8 @@ struct Leaves {
     value: Vec<Sides>,
     live: Vec<Sides>,
     credit: Vec<f64>,
+    /// Of what a step's score is weighed by, but for its advantage.
+    square: Vec<Sides>,
 }
 
 impl Leaves {
@@ -170,10 +190,12 @@ impl Leaves {
             let total = |sides: &[Sides]| sides.iter().fold(Sides::default(), |sum, &side| sum.plus(side));
             self.value[parent] = total(&self.value[children.clone()]);
             self.live[parent] = total(&self.live[children.clone()]);
+            self.square[parent] = total(&self.square[children.clone()]);
             self.credit[parent] = self.credit[children].iter().sum();
         }
         self.value.truncate(count);
         self.live.truncate(count);
+        self.square.truncate(count);
         self.credit.truncate(count);
     }
 }

@@ -27,6 +27,8 @@ pub struct Measurement {
     pub cosine: f64,
     /// Euclidean norm of the gradient of the expected estimate.
     pub gradient_norm: f64,
+    /// Trace of the covariance of one trajectory's gradient: the mean square of its distance from `gradient_norm`'s gradient.
+    pub gradient_variance: f64,
     /// Normalised ESS of the member's factors over the joint (sequence, position) distribution; 0 where it drops
     /// every step.
     pub ess: f64,
@@ -34,6 +36,25 @@ pub struct Measurement {
     pub ess_at: Vec<f64>,
     /// Expected term of each position; their sum is `mean`. Shapes: `[horizon]`
     pub mean_at: Vec<f64>,
+}
+
+impl Measurement {
+    /// Alignment at a batch of so many trajectories: the signal of its gradient along the gradient of η, over the root mean
+    /// square of its size, `⟨∇η, E g⟩ / (|∇η| √(|E g|² + tr Cov(g) / N))`.
+    ///
+    /// It grows with the batch, up to the cosine. A loss without a gradient has none, and neither has a return without one.
+    /// It is not the mean of the cosines of batches; [`Pair::batches`] draws that one.
+    ///
+    /// # Errors
+    /// Below two trajectories.
+    pub fn alignment(&self, batch: u64) -> Result<f64, Error> {
+        if batch < 2 {
+            return Err(Error::Batch(batch));
+        }
+        let along = if self.cosine.is_nan() { 0.0 } else { self.cosine * self.gradient_norm };
+        let size = self.gradient_norm.hypot((self.gradient_variance / batch as f64).sqrt());
+        Ok(if along == 0.0 { 0.0 } else { along / size })
+    }
 }
 
 /// First and second moments that either way of measuring leaves behind, beside the weights in the workspace.
@@ -63,6 +84,8 @@ pub struct Workspace {
     pub(crate) future: Vec<f64>,
     pub(crate) spread: Vec<f64>,
     pub(crate) credit: Vec<f64>,
+    /// `[horizon]`: mean live part of all terms of a position, where the batch normalises factors; else 0.
+    pub(crate) total: Vec<f64>,
     /// `[prefixes, vocab]`: ratio inside the clip, then the term's value. Where a factor multiplies PPO's terms the
     /// last step's are not made.
     pub(crate) value: Vec<f64>,
@@ -74,6 +97,8 @@ pub struct Workspace {
     pub(crate) own: Vec<f64>,
     /// `[prefixes, vocab]`: weight of each score through later factors, where it is given.
     pub(crate) routed: Vec<f64>,
+    /// `[prefixes, vocab]`: mean square of the weight of each score, times the chance of its edge, where it is given.
+    pub(crate) square: Vec<f64>,
 }
 
 impl Workspace {
@@ -120,6 +145,7 @@ impl Pair<'_> {
     pub fn measure(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Measurement, Error> {
         let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
         let (gradient_norm, cosine) = self.direction(work);
+        let gradient_square = self.gradient_square(surrogate, &moments.rule, work);
         let bias = moments.mean - self.improvement();
         // Where every weight is zero no sample counts.
         let ess = |first: f64, second: f64, mass: f64| {
@@ -135,6 +161,8 @@ impl Pair<'_> {
             mse: bias * bias + moments.variance,
             cosine,
             gradient_norm,
+            // The larger of the two is never the smaller but by rounding.
+            gradient_variance: (gradient_square - gradient_norm * gradient_norm).max(0.0),
             ess: ess(first, second, moments.factor_at.len() as f64),
             ess_at: moments.factor_at.iter().map(|at| ess(at.0, at.1, 1.0)).collect(),
             mean_at: moments.mean_at,
@@ -143,6 +171,7 @@ impl Pair<'_> {
             ("the mean", measurement.mean),
             ("the variance", measurement.variance),
             ("the gradient", measurement.gradient_norm),
+            ("the gradient's variance", gradient_square),
             ("the ESS", measurement.ess),
         ];
         match finite.into_iter().find(|(_, value)| !value.is_finite()) {

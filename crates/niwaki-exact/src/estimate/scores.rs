@@ -17,7 +17,7 @@ pub(super) const BLOCK: usize = 128;
 /// Where the weights of a loss come from, after its moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scores {
-    /// `own` and `routed` hold every edge.
+    /// `own`, `routed` and `square` hold every edge.
     #[default]
     Given,
     /// The live terms of every edge; `routing` says how credit reaches earlier choices.

@@ -8,7 +8,7 @@ use crate::support::{fixture_tables, unclipped};
 use niwaki_exact::{Pair, Payoff, Process, Reward, Table, Workspace};
 use serde_json::Value;
 
-const REWARDS: [(&str, Reward); 4] = [
+pub(crate) const REWARDS: [(&str, Reward); 4] = [
     ("early", Reward::EarlyGate),
     ("late", Reward::LateOnly),
     ("sparse", Reward::SparseMatch),

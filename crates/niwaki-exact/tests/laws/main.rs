@@ -6,11 +6,13 @@
 //! | `twin.rs` | the slow, obvious twin: every sequence listed and given to the surrogate as one batch |
 //! | `differences.rs` | gradients against central differences |
 //! | `identities.rs` | the paper's identities |
+//! | `alignment.rs` | the noise of one trajectory's gradient, and what a batch makes of it |
 //! | `channels.rs` | the two channels and the conditions, against their definitions |
 //! | `merging.rs` | histories that merge |
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod alignment;
 mod channels;
 mod differences;
 mod golden;

@@ -14,6 +14,7 @@ struct Twin {
     variance: f64,
     ess: f64,
     gradient: Vec<f64>,
+    gradient_square: f64,
     mean_at: Vec<f64>,
 }
 
@@ -62,6 +63,20 @@ fn twin(surrogate: &Surrogate, steps: &Steps, new: &Table) -> Twin {
         gradient[edge] += horizon as f64 * cotangent;
     }
     new.pull_back(&mut gradient);
+    let gradient_square = steps
+        .chance
+        .iter()
+        .enumerate()
+        .map(|(n, chance)| {
+            let of = n * horizon..(n + 1) * horizon;
+            let mut alone = vec![0.0; process.edges()];
+            for (&edge, &cotangent) in steps.edges[of.clone()].iter().zip(&evaluation.cotangent[of]) {
+                alone[edge] += horizon as f64 * cotangent / chance;
+            }
+            new.pull_back(&mut alone);
+            chance * alone.iter().map(|value| value * value).sum::<f64>()
+        })
+        .sum();
     // What written-out losses say of a step has a twin of its own, beside the surrogate.
     let terms = match surrogate.terms(&batch).unwrap() {
         Some(written) => written.value,
@@ -77,6 +92,7 @@ fn twin(surrogate: &Surrogate, steps: &Steps, new: &Table) -> Twin {
         variance: expect(&|n| (estimates[n] - mean).powi(2)),
         ess: evaluation.diagnostics.ess,
         gradient,
+        gradient_square,
         mean_at: (0..horizon).map(|t| expect(&|n| terms[n * horizon + t])).collect(),
     }
 }
@@ -164,6 +180,7 @@ fn recursions_agree_with_the_listing_of_every_sequence() {
                 let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
                 let norm = dot(&twin.gradient, &twin.gradient).sqrt();
                 near("norm", came.gradient_norm, norm);
+                near("square", came.gradient_norm.powi(2) + came.gradient_variance, twin.gradient_square);
                 let along = dot(&twin.gradient, pair.eta_gradient()) / (norm * pair.eta_gradient_norm());
                 if norm > 0.0 {
                     near("cosine", came.cosine, along);
