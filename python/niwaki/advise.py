@@ -64,6 +64,8 @@ class Advice:
     """Why, the deciding reason first."""
     alpha: float | None
     """The strength that a short warmup should take."""
+    amplification: float | None
+    """How many times as long as PPO's the gradient is at that strength."""
     more: int | None
     """Trajectories that are missing, about."""
     facts: dict[str, Any]
@@ -72,6 +74,8 @@ class Advice:
     """The scalars by name."""
     alphas: list[dict[str, Any]]
     """Bias, variance, error and ESS by strength of the correction."""
+    amplifications: list[dict[str, Any]]
+    """How many times as long as PPO's the gradient is, by strength."""
     iterations: list[dict[str, Any]]
     """The course of the run."""
     positions: list[dict[str, Any]]
@@ -363,10 +367,12 @@ def _advice(told: str, text: str) -> Advice:
         says=verdict["says"],
         because=tuple(verdict["because"]),
         alpha=verdict["action"].get("alpha"),
+        amplification=verdict["action"].get("amplification"),
         more=verdict["action"].get("more"),
         facts=measured["facts"],
         numbers=numbers,
         alphas=measured["alphas"],
+        amplifications=measured["amplifications"],
         iterations=measured["iterations"],
         positions=measured["positions"],
         verl=measured["verl"],

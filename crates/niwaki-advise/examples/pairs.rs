@@ -96,7 +96,7 @@ fn judge(
         directions.push(direction(pair, old, new, alpha, &mut work)?);
     }
     let advised = match verdict.action {
-        Action::ShortWarmup { alpha } => direction(pair, old, new, alpha, &mut work)?,
+        Action::ShortWarmup { alpha, .. } => direction(pair, old, new, alpha, &mut work)?,
         _ => directions[0],
     };
     Ok(serde_json::json!({

@@ -212,7 +212,7 @@ fn strengths(measured: &Measured, verdict: &Verdict) -> Section {
         .column(Column::number("ESS").format(Format::percent(0)));
     // The advised row is marked, so that table and verdict tell one story.
     let advised = match verdict.action {
-        Action::ShortWarmup { alpha } => alpha,
+        Action::ShortWarmup { alpha, .. } => alpha,
         _ => 0.0,
     };
     let away = |row: &AlphaRow| (row.alpha - advised).abs();
@@ -228,7 +228,13 @@ fn strengths(measured: &Measured, verdict: &Verdict) -> Section {
             Cell::from(row.ess),
         ]);
     }
-    Section::new("Strengths").table(table).note(
+    let mut longer = Table::new("How many times as long as PPO's the gradient is")
+        .column(Column::number("α").format(Format::significant(2)))
+        .column(Column::number("amplification").format(Format::significant(3)));
+    for row in &measured.amplifications {
+        longer.push([Cell::from(row.alpha), Cell::from(row.amplification)]);
+    }
+    Section::new("Strengths").table(table).table(longer).note(
         "The row nearest to the advice is marked. Squared error of the mean over one batch: squared bias, less the noise of \
          its estimate, plus variance over N. It scores the estimate of the objective, and so asks for more strength than \
          an update can use: the gradient also routes credit back, whose variance this table does not hold.",

@@ -49,6 +49,8 @@ const ORDER: &[(&str, &[&str])] = &[
         &[
             "alpha_rule",
             "alpha_floor",
+            "alpha_gradient",
+            "amplification",
             "alpha_error",
             "error_ratio",
             "alpha_star",
@@ -112,6 +114,11 @@ const FORMULAS: &[(&str, &str)] = &[
     ("zero_signal", "share of trajectories with A = 0 throughout"),
     ("alpha_rule", "min(1, 1/σ²T)"),
     ("alpha_floor", "largest α with (Σ R^α)² / (n Σ R^2α) at least the ESS floor"),
+    ("alpha_gradient", "largest α with an amplification of at most 2"),
+    (
+        "amplification",
+        "‖∂J/∂log π‖ at α = 0.1 over that at α = 0, J the clipped surrogate with credit routed back, over all trajectories",
+    ),
     ("alpha_error", "the α of 0, 0.1, …, 1 with the least squared bias plus variance / N"),
     ("error_ratio", "that least squared error over the one at α = 0"),
     ("signal", "S of the paper's eq:dominance with r A for the content, over the estimate's spread"),

@@ -2,6 +2,7 @@
 //!
 //! A pure function of a [`Part`], so that the jackknife can call it again without a fold.
 
+use super::amplification::{ADVISED, STRENGTHS, ratios, strength_within};
 use super::part::Part;
 use super::position::Sum;
 use super::scaled::{GRID, strength};
@@ -19,6 +20,9 @@ pub(crate) struct Choices {
 
 /// The prefix ESS below which a full correction is called collapsed: nine tenths of the batch are gone.
 pub(crate) const COLLAPSED: f64 = 0.1;
+
+/// Above this ratio of norms a correction is said to make gradients longer. `niwaki.torch` warns at the same.
+pub const AMPLIFIED: f64 = 2.0;
 
 /// A position counts as the worst only if this share of the trajectories reaches it.
 pub const REACHED: f64 = 0.1;
@@ -61,6 +65,7 @@ pub(crate) struct Estimates {
     pub(crate) contested_drift: f64,
     pub(crate) alpha_rule: f64,
     pub(crate) alpha_floor: f64,
+    pub(crate) alpha_gradient: f64,
     pub(crate) alpha_error: f64,
     pub(crate) error_ratio: f64,
     pub(crate) bias_to_noise: f64,
@@ -71,6 +76,9 @@ pub(crate) struct Estimates {
     pub(crate) peak: f64,
     pub(crate) collapse_horizon: f64,
     pub(crate) batch_over_horizon_squared: f64,
+    /// Norm of the corrected gradient over PPO's, at the strongest correction that is advised and at each of the strengths.
+    pub(crate) amplified: f64,
+    pub(crate) amplification: [f64; STRENGTHS.len()],
     /// Bias of the estimate at each strength, taking the full correction as the truth. Paper: `eq:bias-def`
     pub(crate) bias_at: [f64; GRID],
     /// Variance of the single-trajectory estimate at each strength. Paper: `eq:var-def`
@@ -206,6 +214,9 @@ impl Estimates {
         self.bias_support = part.difference[0].powi(2) / part.difference[1];
         self.alpha_rule = alpha_for_drift(self.drift);
         self.alpha_floor = floor_strength(part, choices.ess_floor);
+        self.amplification = ratios(&part.cotangent);
+        self.amplified = self.amplification[ADVISED];
+        self.alpha_gradient = strength_within(&self.amplification, AMPLIFIED);
 
         // Δ(α) = αS − α²V/N with the content read as r A, in units of the estimate's own spread.
         let spread = self.variance_at[0].sqrt();

@@ -95,6 +95,13 @@ const ENTRIES: &[Entry] = &[
     ("alpha_rule", "α by the rule min(1, 1/σ²T)", |e| e.alpha_rule, SHARE),
     ("alpha_floor", "largest α whose weights keep the ESS floor", |e| e.alpha_floor, SHARE),
     (
+        "alpha_gradient",
+        "largest α whose gradient is at most twice as long as PPO's",
+        |e| e.alpha_gradient,
+        SHARE,
+    ),
+    ("amplification", "norm of the gradient with α = 0.1 over that of PPO's", |e| e.amplified, POSITIVE),
+    (
         "alpha_error",
         "α of least squared error of the estimated objective; no advice: gradients cost more",
         |e| e.alpha_error,

@@ -1,5 +1,6 @@
 //! The sums of a set of trajectories: a fold of the run, or one of its iterations.
 
+use super::amplification::STRENGTHS;
 use super::position::Positions;
 use super::scaled::{GRID, Moments, Tilted};
 use super::steps::Steps;
@@ -29,6 +30,8 @@ pub(crate) struct Part {
     pub(crate) difference: [f64; 2],
     pub(crate) routed: f64,
     pub(crate) routed_squared: f64,
+    /// Sums of the squared cotangent at each of the strengths.
+    pub(crate) cotangent: [f64; STRENGTHS.len()],
     pub(crate) silent: f64,
     pub(crate) constant: f64,
 }
@@ -39,7 +42,8 @@ impl Part {
         Self { positions: Positions::limited(limit), ..Self::default() }
     }
 
-    pub(crate) fn add(&mut self, steps: &Steps, weight: f64) {
+    /// Adds a trajectory; `squares` are those of its cotangent.
+    pub(crate) fn add(&mut self, steps: &Steps, squares: &[f64; STRENGTHS.len()], weight: f64) {
         let (length, whole) = (steps.ell.len(), &steps.whole);
         if length == 0 || weight == 0.0 {
             return;
@@ -67,6 +71,9 @@ impl Part {
         self.difference[1] += difference.powi(4);
         self.routed += weight * whole.routed;
         self.routed_squared += weight * whole.routed * whole.routed;
+        for (sum, square) in self.cotangent.iter_mut().zip(squares) {
+            *sum += weight * weight * square;
+        }
         self.silent += if whole.silent { weight } else { 0.0 };
         self.constant += if whole.constant { weight } else { 0.0 };
     }
@@ -93,6 +100,7 @@ impl Part {
         self.difference[1] += other.difference[1];
         self.routed += other.routed;
         self.routed_squared += other.routed_squared;
+        self.cotangent.iter_mut().zip(other.cotangent).for_each(|(own, other)| *own += other);
         self.silent += other.silent;
         self.constant += other.constant;
     }

@@ -1,5 +1,6 @@
 //! The whole run: folds for the intervals, iterations for the course, groups for the signal.
 
+use super::amplification::{AmplificationRow, Cotangents, STRENGTHS, at};
 use super::estimates::{Choices, Estimates};
 use super::histogram::LogRatios;
 use super::jackknife::{FOLDS, half_width, standard_error};
@@ -55,6 +56,7 @@ pub struct Measure {
     left_out: LeftOut,
     engines: bool,
     steps: Steps,
+    cotangents: Cotangents,
     /// Log-probs of the trainer and of the engine at the steps that both have scored.
     scored: [Vec<f64>; 2],
 }
@@ -188,6 +190,8 @@ pub struct Measured {
     pub numbers: Vec<Number>,
     /// By strength of the correction.
     pub alphas: Vec<AlphaRow>,
+    /// How much longer than PPO's the gradient is, by strength of the correction.
+    pub amplifications: Vec<AmplificationRow>,
     /// By iteration.
     pub iterations: Vec<IterationRow>,
     /// By position.
@@ -201,6 +205,16 @@ pub struct Measured {
 
 fn as_map<S: serde::Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(name, value)| (format!("rollout_corr/{name}"), value)))
+}
+
+impl Measured {
+    /// How much longer than PPO's the gradient is at a strength: the norm of the corrected surrogate's cotangent over that
+    /// of PPO's, over all trajectories of the dump.
+    #[must_use]
+    pub fn amplification(&self, alpha: f64) -> f64 {
+        let known = |k: usize| self.amplifications.get(k).map_or(f64::NAN, |row| row.amplification);
+        at(&std::array::from_fn(known), alpha)
+    }
 }
 
 impl Measure {
@@ -217,6 +231,7 @@ impl Measure {
             left_out: LeftOut::default(),
             engines: false,
             steps: Steps::default(),
+            cotangents: Cotangents::default(),
             scored: [Vec::new(), Vec::new()],
         }
     }
@@ -227,19 +242,21 @@ impl Measure {
         self.engines |= !chunk.behaviour.is_empty();
         self.left_out.earlier_uses += chunk.left_out.earlier_uses;
         self.left_out.unscored_steps += chunk.left_out.unscored_steps;
-        for (lane, row) in chunk.lanes.iter().zip(chunk.offsets.windows(2)) {
+        self.cotangents.fill(chunk, settings.clip);
+        for (number, (lane, row)) in chunk.lanes.iter().zip(chunk.offsets.windows(2)).enumerate() {
             let row = row[0]..row[1];
+            let squares = self.cotangents.of(number);
             let (old, new) = (&chunk.old[row.clone()], &chunk.new[row.clone()]);
             let steps = &mut self.steps;
             steps.fill(old, new, &chunk.advantage[row.clone()], settings.clip);
             let fold = self.groups.fold(lane, steps.whole.silent, FOLDS);
-            self.folds[fold].add(steps, lane.weight);
+            self.folds[fold].add(steps, &squares, lane.weight);
             let iteration = self.iterations.entry(lane.iteration).or_insert_with(|| Iteration {
                 part: Part::limited(ITERATION_PLACES),
                 rewards: Rewards::default(),
                 verl: verl::Tally::new(settings.verl),
             });
-            iteration.part.add(steps, lane.weight);
+            iteration.part.add(steps, &squares, lane.weight);
             iteration.rewards.add(lane);
             match chunk.behaviour.get(row) {
                 Some(behaviour) if !chunk.behaviour.is_empty() => {
@@ -331,6 +348,9 @@ impl Measure {
             },
             numbers,
             alphas: (0..GRID).map(|k| alpha_row(&estimates, k)).collect(),
+            amplifications: (STRENGTHS.iter().zip(estimates.amplification))
+                .map(|(&alpha, amplification)| AmplificationRow { alpha, amplification })
+                .collect(),
             iterations: self.iterations.iter().map(|(number, own)| own.row(*number, choices)).collect(),
             positions: position_rows(&all, &estimates, &without),
             log_ratios: (self.log_ratios.bins(BINS).into_iter())

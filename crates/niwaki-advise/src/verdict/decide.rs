@@ -2,8 +2,8 @@
 
 use super::evidence::{Evidence, FEW, LEAST, MATERIAL, REALISTIC};
 use super::known::{Known, percent, text};
-use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN, further};
-use crate::measure::Measured;
+use super::{Action, CEILING, COLLAPSED, FAINT, INERT, STRONGEST, THIN, WEAKEST, further};
+use crate::measure::{AMPLIFIED, Measured};
 
 /// What was decided, and on which ground.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub(super) enum Ground {
     NoInterval,
     Fresh,
     Stale,
+    Amplified,
     Ceiling,
     NoBias,
     Bias,
@@ -150,21 +151,41 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
     let (least, most) = evidence.ends();
     if evidence.matters() {
         let (rule, floor) = (known("alpha_rule").value, known("alpha_floor").value);
-        let alpha = two_digits(rule.min(floor).min(STRONGEST));
-        because.push(if rule.min(floor) > STRONGEST {
+        let (asked, calm) = (rule.min(floor).min(STRONGEST), known("alpha_gradient").value);
+        if calm < asked && calm < WEAKEST {
+            return amplified(measured, asked, calm, idle, because);
+        }
+        let alpha = if calm < asked { down_to_two_digits(calm) } else { two_digits(asked) };
+        let amplification = measured.amplification(alpha);
+        because.push(if calm < asked {
             format!(
-                "α = {}: drift would allow {} and the ESS floor {}, but credit that is routed back costs a variance that \
-                 weights do not show, and beyond {STRONGEST} it costs more than it repairs.",
+                "α = {}: drift would allow {} and the ESS floor {}, but a stronger correction makes the gradient more than {} times \
+                 as long as PPO's ({} times at α = {}), and learning rates do not forgive that.{}",
                 text(alpha),
                 text(rule),
-                text(floor)
+                text(floor),
+                text(AMPLIFIED),
+                text(measured.amplification(asked)),
+                text(asked),
+                credit(measured)
+            )
+        } else if rule.min(floor) > STRONGEST {
+            format!(
+                "α = {}: drift would allow {} and the ESS floor {}, but credit that is routed back costs a variance that \
+                 weights do not show, and beyond {STRONGEST} it costs more than it repairs. The gradient is {} times as long as \
+                 PPO's there.",
+                text(alpha),
+                text(rule),
+                text(floor),
+                text(amplification)
             )
         } else {
             format!(
-                "α = {}: drift allows {} at most, the ESS floor {}.",
+                "α = {}: drift allows {} at most, the ESS floor {}. The gradient is {} times as long as PPO's there.",
                 text(alpha),
                 text(rule),
-                text(floor)
+                text(floor),
+                text(amplification)
             )
         });
         let there = if least >= MATERIAL {
@@ -186,9 +207,16 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
             "a warmup gains where that bias is what holds the run back, not where it is the update's fit to its own batch"
         };
         return Decision {
-            action: Action::ShortWarmup { alpha },
+            action: Action::ShortWarmup { alpha, amplification },
             ground: Ground::Bias,
-            says: format!("short warmup at α ≈ {}, then plain PPO", text(alpha)),
+            says: if calm < asked {
+                format!(
+                    "short warmup at α ≈ {}, then plain PPO; more would make gradients over twice as long",
+                    text(alpha)
+                )
+            } else {
+                format!("short warmup at α ≈ {}, then plain PPO", text(alpha))
+            },
             sure: format!("{there}; {then}"),
             idle,
             because,
@@ -234,10 +262,55 @@ fn of_bias(measured: &Measured, evidence: &Evidence, idle: String) -> Decision {
     asking(more, Ground::Undecided, idle, because)
 }
 
+/// The answer where the bias matters and every correction that restores some of it makes gradients too long.
+fn amplified(measured: &Measured, asked: f64, calm: f64, idle: String, mut because: Vec<String>) -> Decision {
+    let times = text(measured.amplification(asked));
+    because.insert(
+        0,
+        format!(
+            "A correction of α = {} makes the gradient {times} times as long as PPO's on this dump. Only below α = {} is it at most \
+             {} times as long, and so weak a correction restores next to nothing of the bias.{}",
+            text(asked),
+            text(calm),
+            text(AMPLIFIED),
+            credit(measured)
+        ),
+    );
+    Decision {
+        action: Action::ReduceReuse,
+        ground: Ground::Amplified,
+        says: format!(
+            "reduce reuse: the bias matters, but a correction of α = {} would make gradients {times} times as long",
+            text(asked)
+        ),
+        sure: "sure that the bias is there and that the correction makes gradients so long; less reuse lessens the bias itself"
+            .to_owned(),
+        idle,
+        because,
+    }
+}
+
+/// Why a correction makes gradients longer, where the advantage says why.
+fn credit(measured: &Measured) -> String {
+    if Known::of(measured, "constant_advantage").value > 0.5 {
+        " With one advantage per trajectory each step is credited with every later one, on fresh data too: step i of T counts \
+         1 + α(T − i) times."
+            .to_owned()
+    } else {
+        " Each step is credited with every later one.".to_owned()
+    }
+}
+
 /// A strength as it is advised: in two digits, so that none is advised away.
 fn two_digits(alpha: f64) -> f64 {
     let scale = 10f64.powi(1 - alpha.log10().floor() as i32);
     (alpha * scale).round() / scale
+}
+
+/// The same, and never above what it was.
+fn down_to_two_digits(alpha: f64) -> f64 {
+    let scale = 10f64.powi(1 - alpha.log10().floor() as i32);
+    (alpha * scale).floor() / scale
 }
 
 fn asking(more: u64, ground: Ground, idle: String, because: Vec<String>) -> Decision {
@@ -297,6 +370,7 @@ mod tests {
     #[test]
     fn a_strength_keeps_two_digits_and_never_becomes_none() {
         assert_eq!([0.1, 0.0956, 0.00314, 1.0].map(two_digits), [0.1, 0.096, 0.0031, 1.0]);
+        assert_eq!([0.0299, 0.0956, 0.01].map(down_to_two_digits), [0.029, 0.095, 0.01]);
     }
 
     #[test]

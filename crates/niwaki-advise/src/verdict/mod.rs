@@ -45,6 +45,10 @@ pub const CEILING: f64 = 0.25;
 /// shows. Of 0.05, 0.1, 0.25 and 0.5 it gained most in the calibration study, on the seeds that chose it and on the others.
 pub const STRONGEST: f64 = 0.1;
 
+/// The weakest correction that is advised where a stronger one would make gradients too long: below it, less than a hundredth of
+/// the bias is restored.
+pub const WEAKEST: f64 = 0.01;
+
 /// A mean ratio this far from one shows that the update was fitted to the very steps in the dump.
 pub const FITTED: f64 = 0.005;
 
@@ -61,6 +65,8 @@ pub enum Action {
     ShortWarmup {
         /// The strength.
         alpha: f64,
+        /// How many times as long as PPO's the gradient is there.
+        amplification: f64,
     },
     /// The data is too stale: update less often on each batch.
     ReduceReuse,

@@ -60,7 +60,7 @@ impl Trainer {
     /// The decision in its settings.
     pub(super) fn advise(self, decision: &Decision) -> Advised {
         let what = match (decision.action, decision.ground) {
-            (Action::ShortWarmup { alpha }, _) => self.warmup(alpha),
+            (Action::ShortWarmup { alpha, .. }, _) => self.warmup(alpha),
             (Action::ReduceReuse, _) => self.less().to_owned(),
             (Action::NotEnoughData { .. }, _) => self.gather().to_owned(),
             (Action::NoSignal, _) => self.signal().to_owned(),

@@ -6,6 +6,7 @@ mod convergence;
 mod coverage;
 mod garbage;
 mod layouts;
+mod long;
 mod oracle;
 #[path = "../../examples/regime/mod.rs"]
 mod regime;

@@ -2,7 +2,7 @@
 
 use crate::regime::{Regime, Way};
 use crate::support::number;
-use niwaki_advise::measure::{Measure, Measured, Settings};
+use niwaki_advise::measure::{AMPLIFIED, Measure, Measured, Settings};
 use niwaki_advise::page::page;
 use niwaki_advise::schema::Field;
 use niwaki_advise::trajectory::{Came, Chunk, Record};
@@ -23,9 +23,11 @@ fn consistent(what: &str, measured: &Measured) -> String {
     let settings: Vec<&str> = verdict.set.iter().map(|advised| advised.what.as_str()).collect();
     let all_set = |word: &str| settings.iter().all(|what| what.contains(word));
     let head = match verdict.action {
-        Action::ShortWarmup { alpha } => {
+        Action::ShortWarmup { alpha, amplification } => {
+            assert!(amplification <= AMPLIFIED, "{decides}");
             let licensed = number(measured, "alpha_rule").min(number(measured, "alpha_floor")).min(STRONGEST);
-            assert!(alpha > 0.0 && (alpha - licensed).abs() <= 0.05 * licensed, "{decides}");
+            let licensed = licensed.min(number(measured, "alpha_gradient"));
+            assert!(alpha > 0.0 && (alpha - licensed).abs() <= 0.1 * licensed, "{decides}");
             let written = says.strip_prefix("short warmup at α ≈ ").and_then(|rest| rest.split(',').next());
             let written = written.unwrap();
             assert_eq!(written.parse::<f64>().unwrap(), alpha, "{decides}");
@@ -79,7 +81,7 @@ fn consistent(what: &str, measured: &Measured) -> String {
     }
     // One row of the page's table is marked: the strength nearest to the advice, none (α = 0) where none is advised.
     let html = page("a dump", measured, &verdict, (0.2, 0.2), Made::new("test")).to_html();
-    let advised = if let Action::ShortWarmup { alpha } = verdict.action { alpha } else { 0.0 };
+    let advised = if let Action::ShortWarmup { alpha, .. } = verdict.action { alpha } else { 0.0 };
     let first_cell = |row: &str| -> Option<f64> {
         let cell = row.split("<td").nth(1)?.split("</td").next()?;
         // What stands between tags.

@@ -41,6 +41,16 @@ fn one_batch_is_what_the_correction_crate_says() {
         let full = full.evaluate(&batch.weighted(&weights), &mut one).unwrap().diagnostics;
         let ppo = ppo.evaluate(&batch.weighted(&weights), &mut other).unwrap().diagnostics;
         let came = measure(&chunk, Settings::default());
+        let norm = |name: &str| {
+            let (surrogate, mut work) = (name.parse::<Surrogate>().unwrap(), Workspace::default());
+            let values = surrogate.cotangent(&batch.weighted(&weights), &mut work).unwrap();
+            values.iter().map(|value| value * value).sum::<f64>().sqrt()
+        };
+        for row in &came.amplifications {
+            let expected = norm(&format!("tempered:{}", row.alpha)) / norm("ppo");
+            agree(&format!("amplification at {}", row.alpha), row.amplification, expected, 1e-9);
+        }
+        agree("amplification", number(&came, "amplification"), norm("tempered:0.1") / norm("ppo"), 1e-9);
         for (name, expected) in [
             ("drift", full.drift),
             ("step_variance", full.step_variance),
