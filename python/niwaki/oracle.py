@@ -61,6 +61,16 @@ class Measured:
     clip_low: float | None
     clip_high: float | None
     routing: bool
+    batch: int
+    """Trajectories in the batches whose update is judged."""
+    alignment: float
+    """A(N) of such a batch: the part of its update along the gradient of η, over the update's whole size."""
+    alignment_sem: float
+    batch_cosine: float
+    """Mean cosine of drawn batches with the gradient of η: sampled, and nan where none were drawn."""
+    batch_cosine_sem: float
+    noise_batch: float
+    """Trajectories in a batch whose gradient has as much noise as signal."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,8 @@ class League(Sequence[Measured]):
 
     @property
     def best(self) -> Measured:
-        """The row of least MSE."""
-        return min(self.rows, key=lambda row: row.mse)
+        """The row whose update is aligned best with the gradient of η."""
+        return max(self.rows, key=lambda row: row.alignment)
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Plain values, one object per row, as `niwaki oracle --format json` prints them."""
@@ -94,7 +104,7 @@ class League(Sequence[Measured]):
         return pandas.DataFrame(self.to_dict())
 
     def _repr_html_(self) -> str:
-        shown = ("loss", "reward", "drift", "absolute_bias", "mse", "mse_sem", "cosine", "ess")
+        shown = ("loss", "reward", "drift", "alignment", "absolute_bias", "mse", "mse_sem", "cosine", "ess")
         head = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in shown)
         cell = lambda value: html.escape(value) if isinstance(value, str) else f"{value:.4g}"
         body = "".join(
@@ -121,6 +131,8 @@ class _Question:
     losses: list[Correction]
     clip: tuple[float, float, float | None] | None
     routing: bool
+    batch: int
+    drawn: int
 
 
 def measure(
@@ -134,6 +146,8 @@ def measure(
     logits: tuple[Any, Any] | None = None,
     clip: Clip = None,
     routing: bool = True,
+    batch: int = 256,
+    draws: int = 0,
 ) -> League:
     """Measures every loss exactly on policy pairs that are drawn (`drift`, `seeds`) or given (`logits`).
 
@@ -146,6 +160,8 @@ def measure(
         logits: those of the policy that sampled and of the one being updated.
         clip: as `niwaki.correction.evaluate`'s; unclipped where None, as the paper measures.
         routing: whether gradients flow through the correction factor.
+        batch: trajectories in the batches whose update is judged (`alignment`).
+        draws: batches to draw for each pair and loss, for `batch_cosine`.
 
     Shapes:
         logits: `[prefixes, vocab]` each, prefixes breadth first: (V^T − 1)/(V − 1) rows.
@@ -171,6 +187,9 @@ def measure(
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers:
         raise ValueError("seeds is empty; give at least one pair")
+    for name, count, least in (("batch", batch, 2), ("draws", draws, 0)):
+        if not isinstance(count, int) or not least <= count < 2**32:
+            raise ValueError(f"{name} is {count!r}; it must be a whole number of at least {least}")
     named = [Correction.parse(loss) for loss in (_native.testbed() if losses is None else losses)]
     question = _Question(
         rewards=_rewards(reward, vocab, horizon),
@@ -182,6 +201,8 @@ def measure(
         losses=named,
         clip=clip_range(clip),
         routing=routing,
+        batch=batch,
+        drawn=draws,
     )
     number = lambda name, one: math.nan if one is None and not name.startswith("clip") else one
     found = json.loads(_native.measure(question))

@@ -52,7 +52,12 @@ def test_a_rule_of_ones_own_is_measured_like_the_member_it_equals():
 def test_leagues_are_shown_and_handed_on():
     league = measure(vocab=2, horizon=3, seeds=2, losses=["ppo", "full"])
     assert "<table>" in league._repr_html_() and "ppo" in league._repr_html_()
-    assert league.best.mse == min(row.mse for row in league)
+    assert league.best.alignment == max(row.alignment for row in league)
+    assert league[0].batch == 256 and all(np.isnan(row.batch_cosine) for row in league)
+    small, large = (measure(vocab=2, horizon=3, seeds=2, losses=["full"], batch=n, draws=4)[0] for n in (2, 4096))
+    assert small.alignment < large.alignment <= large.cosine and np.isfinite(small.batch_cosine)
+    with pytest.raises(ValueError, match="batch is 1"):
+        measure(vocab=2, horizon=3, seeds=2, batch=1)
     json.dumps(league.to_dict())
     pandas = pytest.importorskip("pandas", reason="pandas is not installed; python/test-extras.sh runs this")
     assert list(league.to_pandas()["loss"]) == ["ppo", "full"] and isinstance(league.to_pandas(), pandas.DataFrame)

@@ -25,6 +25,8 @@ pub(crate) struct Question<'py> {
     losses: Vec<rule::Given>,
     clip: Option<(f64, f64, Option<f64>)>,
     routing: bool,
+    batch: u64,
+    drawn: usize,
 }
 
 fn refuse(error: impl std::fmt::Display) -> PyErr {
@@ -72,7 +74,16 @@ pub(crate) fn measure(py: Python<'_>, question: Question<'_>) -> PyResult<String
         None => Policies::Drawn { rollout_scale: ROLLOUT_SCALE, seeds: question.seeds.clone() },
     };
     let drifts = question.drifts.clone();
-    let grid = Grid { process, rewards, drifts, policies, losses, memory: Process::MEMORY };
+    let grid = Grid {
+        process,
+        rewards,
+        drifts,
+        policies,
+        losses,
+        batch: question.batch,
+        drawn: question.drawn,
+        memory: Process::MEMORY,
+    };
     let found = waiting::run(py, move |_| oracle(&grid, false, &|_| {}).map(|found| to_json(&found.league)))?;
     found.map_err(refuse)
 }

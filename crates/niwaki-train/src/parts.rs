@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_task_of_ones_own_is_named_trained_and_held_to_its_code() {
         let read = |text: &str| Spec::read("mine", text, &[]);
-        assert!(read("task.kind = 'stairs'").unwrap_err().to_string().contains("'stairs'"));
+        assert!(read("task.kind = 'stairs'").unwrap().check().unwrap_err().to_string().contains("'stairs'"));
         let make = |vocab, horizon| {
             if horizon > 1 { Ok(Stairs(vocab, horizon)) } else { Err("a stair has two steps") }
         };
@@ -165,8 +165,10 @@ mod tests {
         // The name is known to whatever reads a spec, and its keys are those of token tasks.
         let text = recipe.spec.to_commented_toml().unwrap();
         assert!(text.contains(&digest), "{text}");
-        assert!(read("task.kind = 'stair'").unwrap_err().to_string().contains("did you mean 'stairs'?"));
-        assert!(read("task.kind = 'stairs'\ntask.jobs = 3").is_err());
+        let refused = |text: &str| read(text).and_then(|spec| spec.check()).unwrap_err().to_string();
+        assert!(refused("task.kind = 'stair'").contains("did you mean 'stairs'?"));
+        let jobs = refused("task.kind = 'stairs'\ntask.jobs = 3");
+        assert!(jobs.contains("has no key 'jobs'"), "{jobs}");
         let short = read("task.kind = 'stairs'\ntask.horizon = 1").unwrap().check().unwrap_err().to_string();
         assert_eq!(short, "task: 'stairs': a stair has two steps");
         for name in ["stairs", "record", "two-branch", "a b", ""] {

@@ -49,7 +49,7 @@ fn a_killed_run_of_an_own_task_and_loss_resumes_to_the_same_bytes() {
     let _ = killed.kill();
     killed.wait().unwrap();
     run(home.path(), &train("killed"));
-    for file in ["curve.csv", "summary.json", "spec.toml", "index.html"] {
+    for file in ["curve.jsonl", "summary.json", "spec.toml", "index.html"] {
         let bytes = |folder: &str| fs::read(home.path().join(folder).join(file)).unwrap();
         assert!(bytes("whole") == bytes("killed"), "{file}");
     }

@@ -1,6 +1,6 @@
 //! MSE against α, sweeps over drift, channels and the bias witness.
 
-use super::{Row, Summary};
+use super::{Row, Spread, Summary};
 use niwaki_correction::Surrogate;
 use niwaki_page::{Axis, BarChart, Bars, Grid as Panels, Legend, LineChart, Series, Tone};
 
@@ -12,22 +12,31 @@ const ROUNDING: f64 = 1e-14;
 /// Paper: `fig:diag-mse-alpha`
 #[must_use]
 pub fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
-    let mut points: Vec<(f64, f64, f64)> = summaries
+    let chart = LineChart::new("Mean squared error against the tempering coefficient")
+        .y(Axis::log("MSE of the single-trajectory estimate"));
+    against_alpha(chart, summaries, |row| row.mse)
+}
+
+/// Alignment of a batch's update against the tempering coefficient, with PPO's level.
+pub(super) fn alignment_against_alpha(summaries: &[Summary], batch: u64) -> LineChart {
+    let chart = LineChart::new("Alignment against the tempering coefficient")
+        .y(Axis::linear(format!("A({batch})")).include(0.0));
+    against_alpha(chart, summaries, |row| row.alignment)
+}
+
+fn against_alpha(chart: LineChart, summaries: &[Summary], measure: impl Fn(&Summary) -> Spread) -> LineChart {
+    let mut points: Vec<(f64, Spread)> = summaries
         .iter()
         .filter(|row| matches!(row.surrogate.correction.name(), "ppo" | "tempered" | "full"))
-        .map(|row| (row.strength.mean, row.mse.mean, row.mse.sem))
+        .map(|row| (row.strength.mean, measure(row)))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let ppo = points.first().filter(|point| point.0 == 0.0).map(|point| point.1);
-    let series = Series::new("tempered", points.iter().map(|&(alpha, mse, _)| (alpha, mse)))
-        .errors(points.iter().map(|&(alpha, mse, sem)| (alpha, mse - sem, mse + sem)))
+    let series = Series::new("tempered", points.iter().map(|&(alpha, at)| (alpha, at.mean)))
+        .errors(points.iter().map(|&(alpha, at)| (alpha, at.mean - at.sem, at.mean + at.sem)))
         .markers();
-    let chart = LineChart::new("Mean squared error against the tempering coefficient")
-        .x(Axis::linear("α"))
-        .y(Axis::log("MSE of the single-trajectory estimate"))
-        .series(series);
-    match ppo {
-        Some(level) => chart.level(level, "PPO"),
+    let chart = chart.x(Axis::linear("α")).series(series);
+    match points.first().filter(|point| point.0 == 0.0) {
+        Some((_, ppo)) => chart.level(ppo.mean, "PPO"),
         None => chart,
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn to_csv(summaries: &[Summary]) -> String {
     let mut text = format!(
-        "loss,reward,drift,seeds,{},vocab,horizon,clip_low,clip_high,routing\n",
+        "loss,reward,drift,seeds,{},vocab,horizon,clip_low,clip_high,routing,batch\n",
         Summary::COLUMNS.join(",")
     );
     for row in summaries {
@@ -21,7 +21,7 @@ pub fn to_csv(summaries: &[Summary]) -> String {
         }
         let clip = row.surrogate.clip.map_or(",".to_owned(), |clip| format!("{},{}", clip.low, clip.high));
         let (process, routing) = (row.process, row.surrogate.routing);
-        let _ = writeln!(text, ",{},{},{clip},{routing}", process.vocab(), process.horizon());
+        let _ = writeln!(text, ",{},{},{clip},{routing},{}", process.vocab(), process.horizon(), row.batch);
     }
     text
 }
@@ -60,6 +60,7 @@ pub fn to_json(summaries: &[Summary]) -> String {
         object.insert("clip_low".into(), row.surrogate.clip.map(|clip| clip.low).into());
         object.insert("clip_high".into(), row.surrogate.clip.map(|clip| clip.high).into());
         object.insert("routing".into(), row.surrogate.routing.into());
+        object.insert("batch".into(), row.batch.into());
         Value::from(object)
     };
     format!("{:#}\n", Value::from_iter(summaries.iter().map(object)))

@@ -45,9 +45,16 @@ pub struct Grid {
     pub policies: Policies,
     /// The losses.
     pub losses: Vec<Surrogate>,
+    /// Trajectories in the batches whose update is judged; at least two.
+    pub batch: u64,
+    /// Batches to draw for each pair and loss; none where their cosines are not asked for.
+    pub drawn: usize,
     /// Bytes that pairs measured at once may take together; one is always measured.
     pub memory: u64,
 }
+
+/// Trajectories of a batch where nothing else is said: the paper's testbed's.
+pub const BATCH: u64 = 256;
 
 impl Grid {
     /// Number of policy pairs, each with all losses.
@@ -66,6 +73,12 @@ impl Grid {
     #[must_use]
     pub fn with_losses(&self, losses: Vec<Surrogate>) -> Self {
         Self { losses, ..self.clone() }
+    }
+
+    /// The same grid without drawn batches.
+    #[must_use]
+    pub fn without_draws(&self) -> Self {
+        Self { drawn: 0, ..self.clone() }
     }
 
     /// What tells pairs of one reward and drift apart: seeds, or the iterations of a run, from 1.
@@ -150,7 +163,14 @@ impl Grid {
             .iter()
             .map(|surrogate| {
                 let measured = pair.measure(surrogate, workspace)?;
+                let alignment = measured.alignment(self.batch)?;
                 let (reweighting, routing) = pair.channel_totals(surrogate, workspace)?;
+                let batch_cosine = match usize::try_from(self.batch) {
+                    Ok(batch) if self.drawn > 0 => {
+                        pair.batches(surrogate, batch, self.drawn, seed).map(|drawn| drawn.mean_cosine())?
+                    }
+                    _ => f64::NAN,
+                };
                 Ok(Row {
                     process: self.process,
                     reward: reward.to_owned(),
@@ -158,6 +178,9 @@ impl Grid {
                     seed,
                     surrogate: *surrogate,
                     measured,
+                    batch: self.batch,
+                    alignment,
+                    batch_cosine,
                     apart: apart.clone(),
                     conditions: conditions.clone(),
                     reweighting_along: relative(reweighting.along_eta),

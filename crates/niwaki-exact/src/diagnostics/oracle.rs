@@ -1,6 +1,7 @@
 //! A whole question to the oracle: the league of the losses, and what its page shows beside it.
 
-use super::{Grid, Policies, Row, Summary, league_table, page, summarise};
+use super::ranking::leaders_in_words;
+use super::{Grid, Policies, Row, Summary, page, ranking, summarise};
 use crate::Error;
 use niwaki_correction::{Correction, Surrogate};
 use niwaki_page::{Format, Made, Page, Table};
@@ -39,6 +40,8 @@ pub struct Report {
     pub league: Vec<Summary>,
     /// What a page shows beside the league, where it was asked for.
     pub sweeps: Option<Sweeps>,
+    /// Trajectories in the batches whose update is judged.
+    pub batch: u64,
     /// Whether the policies were given, so that no drift was asked for.
     pub given: bool,
     /// Whether they are those of a run: then a row's seed is the iteration that took one to the next.
@@ -73,7 +76,7 @@ pub fn oracle(grid: &Grid, sweeps: bool, watch: &(dyn Fn(Progress) + Sync)) -> R
         let drifts = if along {
             Vec::new()
         } else {
-            let mut few = grid.clone();
+            let mut few = grid.without_draws();
             if let Policies::Drawn { seeds, .. } = &mut few.policies {
                 seeds.truncate(PAIRS);
             }
@@ -85,13 +88,13 @@ pub fn oracle(grid: &Grid, sweeps: bool, watch: &(dyn Fn(Progress) + Sync)) -> R
             Ok(Surrogate { correction, ..grid.losses[0] })
         };
         let family = (0..=ALPHAS).map(tempered).collect::<Result<Vec<_>, Error>>()?;
-        let alphas = summarise(&measure(&grid.with_losses(family), "sweeping alpha")?)?;
+        let alphas = summarise(&measure(&grid.without_draws().with_losses(family), "sweeping alpha")?)?;
         Some(Sweeps { alphas, drifts })
     } else {
         None
     };
     let given = along || matches!(grid.policies, Policies::Given { .. });
-    Ok(Report { rows, league, sweeps, given, along })
+    Ok(Report { rows, league, sweeps, batch: grid.batch, given, along })
 }
 
 impl Report {
@@ -115,9 +118,16 @@ impl Report {
                 digits(first.total_drift.mean),
                 digits(first.dose.mean)
             );
-            league_table(&caption, group)
+            ranking(&caption, self.batch, group)
         };
         self.league.chunk_by(|a, b| a.reward == b.reward).map(table).collect()
+    }
+
+    /// For each of [`Report::tables`], who leads at which batch; empty where no loss is aligned at all.
+    #[must_use]
+    pub fn leaders(&self) -> Vec<String> {
+        let words = |rows: &[Row]| leaders_in_words(rows).unwrap_or_default();
+        self.rows.chunk_by(|a, b| a.reward == b.reward).map(words).collect()
     }
 
     /// The page: for each reward the league table, MSE against α, the sweep over drift (of a run: its iterations), the two
@@ -144,6 +154,8 @@ mod tests {
             drifts: vec![0.5],
             policies: Policies::Drawn { rollout_scale: 0.1, seeds: (0..7).collect() },
             losses: vec![Surrogate::new(Correction::ppo()), Surrogate::new(Correction::full())],
+            batch: 256,
+            drawn: 0,
             memory: u64::MAX,
         };
         let seen = Mutex::new(Vec::new());
@@ -183,6 +195,8 @@ mod tests {
             drifts: vec![1.0],
             policies,
             losses: losses.clone(),
+            batch: 256,
+            drawn: 0,
             memory: u64::MAX,
         };
         let run = oracle(&grid(Policies::Along(tables.clone())), true, &|_| ()).unwrap();

@@ -1,14 +1,16 @@
 //! The page of a question: every loss, how much to correct, how drift moves it, the two channels and the witness.
 
-use super::{Report, Row, Summary, Sweeps, figures, league_table};
+use super::ranking::{against_batch, direction_against_noise, leaders_in_words};
+use super::{Report, Row, Summary, Sweeps, figures, ranking};
 use niwaki_correction::Correction;
-use niwaki_page::{Callout, Figure, Format, Made, Page, Section, Tile};
+use niwaki_page::{Callout, Figure, Format, Grid, Made, Page, Section, Tile};
 
 /// The page of a question: for each reward the league table, MSE against α, the sweep over drift, the two channels
 /// and the witness.
 pub(super) fn page(title: &str, results: &Report, sweeps: &Sweeps, made: Made) -> Page {
     let Some(first) = results.league.first() else { return Page::new(title).made(made) };
-    let lowest = results.league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean)).unwrap_or(first);
+    let best =
+        results.league.iter().max_by(|a, b| a.alignment.mean.total_cmp(&b.alignment.mean)).unwrap_or(first);
     let pairs = match (results.along, first.seeds) {
         (false, 1) => "one pair of policies".to_owned(),
         (false, pairs) => format!("{pairs} pairs of policies"),
@@ -24,9 +26,12 @@ pub(super) fn page(title: &str, results: &Report, sweeps: &Sweeps, made: Made) -
             rewards.join(", ")
         ))
         .lead(
-            "Every number is a finite sum over the tree of sequences: no sampling, no estimate. Bias, variance and \
-             MSE are those of the single-trajectory estimate; the cosine is that between the gradient of its mean \
-             and the gradient of the return.",
+            format!(
+                "Losses are ranked by A({}): the part of a batch's update that points where the return rises, over its \
+                 whole size, with a fresh batch of {} trajectories. Every number but the column \u{201c}drawn\u{201d} is a \
+                 finite sum over the tree of sequences: no sampling, no estimate.",
+                results.batch, results.batch
+            ),
         )
         .tile(Tile::new("mean KL", Format::significant(3).text(first.mean_kl.mean)))
         .tile(Tile::new("drift σ²T", Format::significant(3).text(first.total_drift.mean)));
@@ -38,8 +43,11 @@ pub(super) fn page(title: &str, results: &Report, sweeps: &Sweeps, made: Made) -
                     .note("bias that PPO drops"),
             )
             .tile(
-                Tile::new("lowest MSE", Format::significant(3).text(lowest.mse.mean))
-                    .note(lowest.surrogate.correction.label()),
+                Tile::new(
+                    format!("best A({})", results.batch),
+                    Format::significant(3).text(best.alignment.mean),
+                )
+                .note(best.surrogate.correction.label()),
             );
     }
     for reward in &rewards {
@@ -65,22 +73,24 @@ fn setting(row: &Summary, given: bool) -> String {
     words.join(", ")
 }
 
-/// Which of several losses errs least, and where its gradient points.
-fn conclusion(league: &[Summary]) -> Option<Callout> {
-    let best = league.iter().min_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
-    let worst = league.iter().max_by(|a, b| a.mse.mean.total_cmp(&b.mse.mean))?;
+/// Which of several losses makes the most of a batch, and what that takes.
+fn conclusion(league: &[Summary], batch: u64) -> Option<Callout> {
+    let best = league
+        .iter()
+        .reduce(|best, row| if row.alignment.mean > best.alignment.mean { row } else { best })?;
+    let least = league.iter().min_by(|a, b| a.alignment.mean.total_cmp(&b.alignment.mean))?;
     // PPO is what readers have; where it is not asked for, or is the best itself, the other end of the table.
     let ppo = league.iter().find(|row| row.surrogate.correction == Correction::ppo());
-    let beside = ppo.filter(|row| row.mse.mean > best.mse.mean).unwrap_or(worst);
+    let beside = ppo.filter(|row| row.alignment.mean < best.alignment.mean).unwrap_or(least);
     let number = |value: f64| Format::significant(3).text(value);
     let name = |row: &Summary| row.surrogate.correction.label();
-    (league.len() > 1).then(|| {
+    (league.len() > 1 && best.alignment.mean > 0.0).then(|| {
         Callout::neutral(
-            format!("{} has the smallest error here.", name(best)),
+            format!("With {batch} trajectories in a batch, {} is aligned best.", name(best)),
             format!(
-                "Its mean squared error is {}, against {} for {}; the cosine between its gradient and that of the return is {}.",
-                number(best.mse.mean),
-                number(beside.mse.mean),
+                "Its alignment is {}, against {} for {}. With endless batches its cosine would be {}.",
+                number(best.alignment.mean),
+                number(beside.alignment.mean),
                 name(beside),
                 number(best.cosine.mean)
             ),
@@ -97,13 +107,39 @@ fn reward_sections(page: Page, results: &Report, sweeps: &Sweeps, reward: &str, 
     let rows: Vec<Row> = results.rows.iter().filter(|row| row.reward == reward).cloned().collect();
     let section =
         |heading: &str, id: &str| Section::new(format!("{heading}{name}")).id(format!("{id}-{reward}"));
-    let correct = section("How much to correct", "alpha");
-    let correct = conclusion(&league).into_iter().fold(correct, Section::callout);
-    page.section(correct.figure(
-        Figure::new(&figures::mse_against_alpha(&alphas))
-            .caption("The tempered family on the same pairs; bars are one standard error over pairs."),
-    ))
-        .section(section("League table", "league").table(league_table("Every loss on the same pairs", &league)))
+    let batch = results.batch;
+    let league_section = section("Which loss?", "league");
+    let league_section = conclusion(&league, batch).into_iter().fold(league_section, Section::callout);
+    let crossings =
+        leaders_in_words(&rows).unwrap_or_else(|| "No loss is aligned with this return at all.".to_owned());
+    let first_figures = Grid::new("Direction, noise and what a batch makes of them")
+        .columns(2)
+        .panel(direction_against_noise(&league))
+        .panel(against_batch(&rows, &league, batch));
+    let league_section = league_section
+        .figure(Figure::new(&first_figures).caption(format!(
+            "Left: upper left is best; larger batches help a loss up to its cosine and no further. Right: where lines cross, \
+             two losses change place. {crossings}"
+        )))
+        .table(ranking("Every loss on the same pairs", batch, &league));
+    let league_section = if league.iter().any(|row| !row.batch_cosine.mean.is_nan()) {
+        league_section.prose(format!(
+            "A({batch}) is exact. It is not the mean cosine of batches: that one, \u{201c}drawn\u{201d}, is sampled from batches of \
+             {batch} and carries their noise. Both are of fresh batches; a batch that an update has already reused is fitted \
+             to, and its gradient points elsewhere."
+        ))
+    } else {
+        league_section
+    };
+    let alpha_figures = Grid::new("Tempering")
+        .columns(2)
+        .panel(figures::alignment_against_alpha(&alphas, batch))
+        .panel(figures::mse_against_alpha(&alphas));
+    page.section(league_section)
+        .section(section("How much to correct", "alpha").figure(
+            Figure::new(&alpha_figures)
+                .caption("The tempered family on the same pairs; bars are one standard error over pairs."),
+        ))
         .section(if results.along {
             section("Iteration by iteration", "iterations")
                 .prose(

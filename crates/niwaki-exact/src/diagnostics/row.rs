@@ -19,6 +19,12 @@ pub struct Row {
     pub surrogate: Surrogate,
     /// Bias, variance, direction and ESS.
     pub measured: Measurement,
+    /// Trajectories in the batches whose update is judged.
+    pub batch: u64,
+    /// [`Measurement::alignment`] at that batch.
+    pub alignment: f64,
+    /// Mean cosine between the gradients of drawn batches and that of η; not a number where none were drawn.
+    pub batch_cosine: f64,
     /// How far the two policies are apart.
     pub apart: Drift,
     /// Bias witness and the conditions.
@@ -42,6 +48,15 @@ pub struct Summary {
     pub seeds: usize,
     /// The loss.
     pub surrogate: Surrogate,
+    /// Trajectories in the batches whose update is judged.
+    pub batch: u64,
+    /// Alignment of such an update with the gradient of η.
+    pub alignment: Spread,
+    /// Mean cosine of drawn batches.
+    pub batch_cosine: Spread,
+    /// Trajectories in a batch whose gradient has as much noise as signal, of all pairs together; not a number where no
+    /// pair has a gradient.
+    pub noise_batch: f64,
     /// Signed bias.
     pub bias: Spread,
     /// Mean of |bias|: what one pair suffers, however the signs fall.
@@ -92,6 +107,7 @@ impl Summary {
     #[must_use]
     pub fn get(&self, measure: &str) -> Option<Spread> {
         Some(match measure {
+            "alignment" => self.alignment,
             "bias" => self.bias,
             "bias_of_mean" => Spread { mean: self.bias.mean.abs(), sem: self.bias.sem },
             "absolute_bias" => self.absolute_bias,
@@ -107,7 +123,7 @@ impl Summary {
     }
 
     /// Column names of [`Summary::values`], after those that say what was measured.
-    pub const COLUMNS: [&str; 17] = [
+    pub const COLUMNS: [&str; 22] = [
         "bias",
         "variance",
         "mse",
@@ -125,11 +141,16 @@ impl Summary {
         "reweighting_along_eta",
         "routing_along_eta",
         "strength",
+        "alignment",
+        "alignment_sem",
+        "batch_cosine",
+        "batch_cosine_sem",
+        "noise_batch",
     ];
 
     /// The measured values, in the order of [`Summary::COLUMNS`].
     #[must_use]
-    pub fn values(&self) -> [f64; 17] {
+    pub fn values(&self) -> [f64; 22] {
         [
             self.bias.mean,
             self.variance.mean,
@@ -148,6 +169,11 @@ impl Summary {
             self.reweighting_along.mean,
             self.routing_along.mean,
             self.strength.mean,
+            self.alignment.mean,
+            self.alignment.sem,
+            self.batch_cosine.mean,
+            self.batch_cosine.sem,
+            self.noise_batch,
         ]
     }
 }
@@ -171,12 +197,20 @@ pub fn summarise(rows: &[Row]) -> Result<Vec<Summary>, Error> {
 fn summary(cell: &[&Row]) -> Result<Summary, Error> {
     let spread =
         |value: &dyn Fn(&Row) -> f64| Spread::of(&cell.iter().map(|row| value(row)).collect::<Vec<_>>());
+    let total =
+        |value: &dyn Fn(&Measurement) -> f64| cell.iter().map(|row| value(&row.measured)).sum::<f64>();
+    let signal = total(&|measured| measured.gradient_norm.powi(2));
+    let noise = total(&|measured| measured.gradient_variance);
     Ok(Summary {
         process: cell[0].process,
         reward: cell[0].reward.clone(),
         drift: cell[0].drift,
         seeds: cell.len(),
         surrogate: cell[0].surrogate,
+        batch: cell[0].batch,
+        alignment: spread(&|row| row.alignment)?,
+        batch_cosine: spread(&|row| row.batch_cosine)?,
+        noise_batch: if signal > 0.0 { noise / signal } else { f64::NAN },
         bias: spread(&|row| row.measured.bias)?,
         absolute_bias: spread(&|row| row.measured.bias.abs())?,
         variance: spread(&|row| row.measured.variance)?,

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::shipped::Kind;
 use niwaki_correction::Surrogate;
-use niwaki_exact::diagnostics::{Grid, Policies};
+use niwaki_exact::diagnostics::{BATCH, Grid, Policies};
 use niwaki_exact::{Process, Reward};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -149,6 +149,8 @@ impl Diagnostics {
                 seeds: (0..seeds.unwrap_or(self.seeds)).collect(),
             },
             losses: losses.collect::<Result<_, Error>>()?,
+            batch: BATCH,
+            drawn: 0,
             memory: Process::MEMORY,
         })
     }

@@ -3,7 +3,7 @@
 use crate::terminal;
 use anyhow::{Context, ensure};
 use niwaki_correction::Surrogate;
-use niwaki_exact::diagnostics::{Grid, Policies};
+use niwaki_exact::diagnostics::{BATCH, Grid, Policies};
 use niwaki_exact::{Payoff, Process};
 use niwaki_lm::{Model, enumerate};
 use niwaki_tasks::{Record, Sequence, payoff};
@@ -28,8 +28,9 @@ pub(super) fn along(run: &Path, losses: Vec<Surrogate>, memory: u64) -> anyhow::
     let process = Process::within(task.vocab(), task.horizon(), memory)?;
     let reward = spec.task.reward.clone().unwrap_or_else(|| spec.task.kind.clone());
     let rewards = vec![(reward, payoff(task.as_ref())?)];
+    let batch = spec.rollout.lanes as u64;
     let policies = Policies::Along(kept.into_iter().map(|table| table.logits).collect());
-    Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, memory })
+    Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, batch: batch.max(2), drawn: 0, memory })
 }
 
 /// The spec as far as the oracle needs it: what the model said is kept, so that a run can be asked about where its model is not.
@@ -89,5 +90,5 @@ pub(super) fn grid(
     });
     let rewards = rewards.collect::<anyhow::Result<Vec<_>>>()?;
     ensure!(!rewards.is_empty(), "--task {}: the record has no reward", task.display());
-    Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, memory })
+    Ok(Grid { process, rewards, drifts: vec![1.0], policies, losses, batch: BATCH, drawn: 0, memory })
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
 use niwaki_exact::diagnostics::{
-    Grid, Policies, Progress, Report, iterations_to_csv, oracle, to_csv, to_json,
+    BATCH, Grid, Policies, Progress, Report, iterations_to_csv, oracle, to_csv, to_json,
 };
 use niwaki_exact::{Payoff, Process, Reward};
 use std::fmt::Write as _;
@@ -36,6 +36,10 @@ pub(crate) struct Oracle {
     /// Number of policy pairs.
     #[arg(long, default_value_t = 25, value_name = "N", conflicts_with = "logits_old")]
     seeds: u64,
+    /// Trajectories in the batches whose update is judged: losses are ranked by A(N), the part of such an update that points
+    /// where the return rises, over its whole size [default: 256, or the batch of --run].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    batch: Option<u64>,
     /// Losses to measure, separated by spaces or commas, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4
     /// [default: the paper's twelve].
     #[arg(long, num_args = 1.., value_name = "LOSS")]
@@ -88,6 +92,12 @@ enum Format {
     /// One line per loss, full precision.
     Csv,
 }
+
+/// Trajectories to draw for each pair and loss, in batches.
+const DRAWN: u64 = 4096;
+
+/// Batches above this are not drawn: their gradient is all but the expected one.
+const MOST_DRAWN: u64 = 65_536;
 
 /// What was measured to be the same as a trainer's own code.
 const EQUALITIES: &str = "\
@@ -146,8 +156,9 @@ impl Oracle {
             Format::Json => terminal::give(output::signed(&to_json(&report.league)).trim_end()),
             Format::Csv => terminal::give(to_csv(&report.league).trim_end()),
             Format::Text => {
-                for table in report.tables() {
+                for (table, leaders) in report.tables().iter().zip(report.leaders()) {
                     terminal::say(&table.to_text(terminal::width()));
+                    terminal::say(&format!("{leaders}\n"));
                 }
             }
         }
@@ -178,11 +189,12 @@ impl Oracle {
 
     fn grid(&self) -> anyhow::Result<Grid> {
         if let Some(run) = &self.run {
-            return super::models::along(run, self.losses()?, memory::limit());
+            return Ok(self.judged(super::models::along(run, self.losses()?, memory::limit())?));
         }
         if let Some(task) = &self.task {
             let (priming, losses) = (self.priming.as_deref(), self.losses()?);
-            return super::models::grid(&self.model, task, priming, losses, memory::limit());
+            let grid = super::models::grid(&self.model, task, priming, losses, memory::limit())?;
+            return Ok(self.judged(grid));
         }
         let (process, policies) = match (&self.logits_old, &self.logits_new) {
             (Some(old), Some(new)) => self.given(old, new)?,
@@ -216,7 +228,15 @@ impl Oracle {
         };
         let drift = if self.logits_old.is_some() { 1.0 } else { self.drift };
         let (losses, memory) = (self.losses()?, memory::limit());
-        Ok(Grid { process, rewards, drifts: vec![drift], policies, losses, memory })
+        let drifts = vec![drift];
+        Ok(self.judged(Grid { process, rewards, drifts, policies, losses, batch: BATCH, drawn: 0, memory }))
+    }
+
+    /// The grid at the batch that was asked for, with as many drawn batches as are cheap.
+    fn judged(&self, grid: Grid) -> Grid {
+        let batch = self.batch.unwrap_or(grid.batch);
+        let drawn = if batch > MOST_DRAWN { 0 } else { (DRAWN / batch).clamp(2, 64) as usize };
+        Grid { batch, drawn, ..grid }
     }
 
     /// The process and the two tables of `--logits-old` and `--logits-new`.

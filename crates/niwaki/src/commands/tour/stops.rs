@@ -5,7 +5,6 @@ use crate::commands::Command;
 use crate::commands::{reproduce, solve};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
-use niwaki_exact::diagnostics::league_table;
 use niwaki_page::{Callout, Figure, Page, Section};
 use niwaki_study::runs::{Comparison, Endpoint, Run};
 use std::path::Path;
@@ -68,12 +67,12 @@ pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
         .page("What a policy loss is worth", output::made_by(&command))
         .context("the oracle has no page")?;
     let figure = keep(&home.join("oracle"), &page)?;
-    let table = || league_table("Six losses, measured exactly", &report.league);
+    let table = || report.tables().swap_remove(0);
     let section = Section::new("Which loss?")
         .prose(
             "On a process small enough to enumerate, a policy loss has no secrets: `oracle` sums over every sequence and \
-             gives its bias, its error and whether its gradient points where the return rises (cosine 1 is perfect). \
-             PPO's own loss is the first row.",
+             ranks the losses by how much of a batch's update points where the return rises (1 is perfect), with its bias \
+             and its noise beside it.",
         )
         .command("Name the losses of your trainer; `niwaki oracle --help` lists all of them.", command.clone())
         .table(table());
