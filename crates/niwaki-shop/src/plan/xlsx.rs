@@ -164,7 +164,8 @@ impl<'a> Book<'a> {
                             ..Cell::default()
                         };
                     }
-                    "v" | "t" => cell.open = true,
+                    "v" | "t" => (cell.open, cell.saved) = (true, true),
+                    "f" => cell.formula = true,
                     // Readings of Japanese text are no part of it.
                     "rPh" => cell.reading = true,
                     _ => {}
@@ -174,6 +175,13 @@ impl<'a> Book<'a> {
                 Event::End("v" | "t") => cell.open = false,
                 Event::End("rPh") => cell.reading = false,
                 Event::End("c") => {
+                    if cell.is_unsaved_formula() {
+                        return Err(Error::Instance(format!(
+                            "sheet `{name}`, cell {}{number}: holds a formula without a saved value; open and save the workbook \
+                             in a spreadsheet program, or write the value",
+                            letters_of(column)
+                        )));
+                    }
                     let text = self.shown(&cell).map_err(|what| Error::Cell {
                         table: name.to_owned(),
                         row: number,
@@ -236,6 +244,17 @@ struct Cell {
     text: String,
     open: bool,
     reading: bool,
+    formula: bool,
+    /// Whether it has a value, which may be an empty text.
+    saved: bool,
+}
+
+impl Cell {
+    /// Whether it holds a formula that nothing has computed. A computed text may be empty, a computed number may not.
+    fn is_unsaved_formula(&self) -> bool {
+        let empty_text = self.saved && matches!(self.kind.as_str(), "str" | "s" | "inlineStr");
+        self.formula && self.text.trim().is_empty() && !empty_text
+    }
 }
 
 /// The column of a place such as `BC12`, from 1.
@@ -243,6 +262,17 @@ fn column_of(place: &str) -> Option<usize> {
     let letters = place.bytes().take_while(u8::is_ascii_uppercase);
     let column = letters.take(4).fold(0, |column, letter| 26 * column + usize::from(letter - b'A') + 1);
     (column > 0).then_some(column)
+}
+
+/// The letters of a column, from 1.
+fn letters_of(mut column: usize) -> String {
+    let mut letters = Vec::new();
+    while column > 0 {
+        column -= 1;
+        letters.push(char::from(b'A' + (column % 26) as u8));
+        column /= 26;
+    }
+    letters.into_iter().rev().collect()
 }
 
 /// The texts that cells share, by number.

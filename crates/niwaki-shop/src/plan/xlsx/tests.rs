@@ -76,6 +76,36 @@ fn mistakes_are_one_line() {
 }
 
 #[test]
+fn a_formula_without_a_saved_value_is_no_empty_cell() {
+    let jobs = |cell: &str| {
+        let header = "<row r=\"1\"><c t=\"s\"><v>0</v></c><c t=\"str\"><v>release</v></c></row>";
+        let jobs = format!("{header}<row r=\"2\"><c t=\"s\"><v>3</v></c>{cell}</row>");
+        Plan::read_xlsx(&book(&[("operations", &row("<c r=\"C4\"><v>7</v></c>")), ("jobs", &jobs)]))
+    };
+    // As openpyxl writes it, and others: no value, an empty one, a shared formula, a text that was never computed.
+    for cell in ["<f>100</f>", "<f>100</f><v></v>", "<f>100</f><v/>", "<f t=\"shared\" si=\"0\"/>"] {
+        assert_eq!(
+            jobs(&format!("<c r=\"B2\">{cell}</c>")).unwrap_err().to_string(),
+            "sheet `jobs`, cell B2: holds a formula without a saved value; open and save the workbook in a spreadsheet \
+             program, or write the value"
+        );
+    }
+    assert!(jobs("<c r=\"B2\" t=\"str\"><f>A1</f></c>").is_err());
+    let release = |cell: &str| jobs(cell).unwrap().shop.jobs()[0].release;
+    assert_eq!(release("<c r=\"B2\"><f>50+50</f><v>100</v></c>"), 100);
+    // What a formula has computed to an empty text is empty, like a cell that holds nothing.
+    assert_eq!(release("<c r=\"B2\" t=\"str\"><f>\"\"</f><v></v></c>"), 0);
+    assert_eq!(release("<c r=\"B2\" s=\"0\"/>"), 0);
+}
+
+#[test]
+fn columns_have_letters() {
+    for (column, letters) in [(1, "A"), (26, "Z"), (27, "AA"), (64, "BL"), (16_384, "XFD")] {
+        assert_eq!((letters_of(column).as_str(), column_of(letters)), (letters, Some(column)));
+    }
+}
+
+#[test]
 fn bombs_are_one_line() {
     let refusal = |bytes: &[u8]| {
         assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
