@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `table.rs` | tables with places, from and to CSV and JSON |
+//! | `table.rs`, `csv.rs` | tables with places, from and to JSON and CSV |
 //! | `time.rs`, `date.rs` | lengths and moments as people write them; the calendar |
 //! | `read.rs`, `machines.rs`, `operations.rs` | tables to a shop |
 //! | `settings.rs` | unit, start and objective |
@@ -13,6 +13,7 @@
 //! | `xlsx.rs` | spreadsheets to tables |
 //! | `template.rs` | a file to start from |
 
+mod csv;
 mod date;
 mod machines;
 mod operations;
@@ -20,7 +21,7 @@ mod read;
 mod schedule;
 mod settings;
 mod shifts;
-pub(crate) mod table;
+mod table;
 mod template;
 mod time;
 mod write;

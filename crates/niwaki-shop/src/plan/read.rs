@@ -1,5 +1,6 @@
 //! Tables to a shop: names are resolved, times are read, and every complaint names table, row and column.
 
+use super::csv;
 use super::machines::Machines;
 use super::operations::Drafts;
 use super::settings::{Settings, in_ticks};
@@ -52,7 +53,7 @@ impl Plan {
         let tables = if text.trim_start().starts_with('{') {
             table::read_json(text, &TABLES)?
         } else {
-            table::read_csv(text, &TABLES)?
+            csv::read_csv(text, &TABLES)?
         };
         Self::from_tables(tables)
     }
@@ -60,7 +61,7 @@ impl Plan {
     /// The plan as CSV.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        table::write_csv(&self.tables)
+        csv::write_csv(&self.tables)
     }
 
     /// The plan as JSON.
@@ -83,6 +84,12 @@ impl Plan {
         let objective = std::mem::replace(&mut parts.objective, Objective::only(Measure::Makespan));
         parts.objective = in_ticks(&objective, &clock)?;
         Ok(Self { shop: Shop::told(parts, clock.says())?, clock, objective, tables })
+    }
+
+    /// What was read and is not in the plan, line by line.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.tables.comments().into_iter().collect()
     }
 
     /// A sum of the objective as people read it: in the plan's unit, unless it counts jobs alone.

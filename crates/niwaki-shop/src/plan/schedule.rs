@@ -1,6 +1,7 @@
 //! Schedules with names and dates: CSV, JSON and iCalendar out; CSV and JSON back in.
 
-use super::table::{Row, Table, Tables, line, read_csv, read_json};
+use super::csv::{line, read_csv};
+use super::table::{Row, Table, Tables, read_json};
 use super::{Clock, Plan};
 use crate::{Error, Placed, Result, Schedule};
 use serde_json::{Map, Value};
@@ -147,7 +148,7 @@ impl Plan {
         } else {
             read_csv(text, &["operations"])?
         };
-        let Tables { all } = &tables;
+        let Tables { all, .. } = &tables;
         let Some(table) = all.first() else {
             return Err(Error::Instance("expected a schedule, got nothing".into()));
         };

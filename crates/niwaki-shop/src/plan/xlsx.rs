@@ -9,7 +9,7 @@ mod xml;
 
 use self::styles::{Meaning, meanings, written};
 use self::xml::{Event, Scanner};
-use super::table::{Tables, assemble};
+use super::table::{Marks, Record, Tables, assemble};
 use super::{Plan, TABLES};
 use crate::{Error, Result};
 use std::io::{Cursor, Read};
@@ -25,9 +25,6 @@ const CELLS: usize = 2_000_000;
 /// The most columns of a sheet.
 const COLUMNS: usize = 64;
 
-/// Rows with their numbers.
-type Rows = Vec<(usize, Vec<String>)>;
-
 impl Plan {
     /// Reads a plan from a spreadsheet's bytes.
     ///
@@ -35,13 +32,13 @@ impl Plan {
     /// The first mistake, with its place.
     pub fn read_xlsx(bytes: &[u8]) -> Result<Self> {
         let mut book = Book::open(bytes)?;
-        let mut tables = Vec::new();
-        let mut other: Option<(String, Rows)> = None;
+        let mut tables = Tables::default();
+        let mut other: Option<(String, Vec<Record>)> = None;
         for (name, path) in book.sheets()? {
             let rows = book.rows(&name, &path)?;
             let table = name.trim().to_lowercase();
             if TABLES.contains(&table.as_str()) {
-                assemble(rows, &TABLES, &table, &mut tables)?;
+                assemble(rows, &TABLES, &table, Marks::Nothing, &mut tables)?;
             } else if !rows.is_empty() {
                 if let Some((first, _)) = &other {
                     return Err(Error::Instance(format!(
@@ -53,9 +50,9 @@ impl Plan {
             }
         }
         if let Some((_, rows)) = other {
-            assemble(rows, &TABLES, "operations", &mut tables)?;
+            assemble(rows, &TABLES, "operations", Marks::Headings, &mut tables)?;
         }
-        Self::from_tables(Tables { all: tables })
+        Self::from_tables(tables)
     }
 }
 
@@ -139,9 +136,9 @@ impl<'a> Book<'a> {
     }
 
     /// The rows of a sheet that hold something.
-    fn rows(&mut self, name: &str, path: &str) -> Result<Rows> {
+    fn rows(&mut self, name: &str, path: &str) -> Result<Vec<Record>> {
         let text = self.member(path)?.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
-        let mut rows: Rows = Vec::new();
+        let mut rows: Vec<Record> = Vec::new();
         let (mut number, mut column) = (0_usize, 0);
         let mut cell = Cell::default();
         for event in Scanner::new(&text) {
@@ -153,8 +150,8 @@ impl<'a> Book<'a> {
                             .and_then(|row| row.parse().ok())
                             .unwrap_or(number.saturating_add(1));
                         column = 0;
-                        rows.pop_if(|(_, cells)| cells.is_empty());
-                        rows.push((number, Vec::new()));
+                        rows.pop_if(|row| row.cells.is_empty());
+                        rows.push(Record::at(number));
                     }
                     "c" => {
                         column = element.get("r").and_then(|place| column_of(&place)).unwrap_or(column + 1);
@@ -197,7 +194,8 @@ impl<'a> Book<'a> {
                         );
                         return Err(Error::Instance(what));
                     }
-                    let (Some((_, cells)), Some(place)) = (rows.last_mut(), column.checked_sub(1)) else {
+                    let (Some(Record { cells, .. }), Some(place)) = (rows.last_mut(), column.checked_sub(1))
+                    else {
                         continue;
                     };
                     self.cells += column.saturating_sub(cells.len());
@@ -210,7 +208,7 @@ impl<'a> Book<'a> {
                 Event::End(_) => {}
             }
         }
-        rows.pop_if(|(_, cells)| cells.is_empty());
+        rows.pop_if(|row| row.cells.is_empty());
         Ok(rows)
     }
 

@@ -171,6 +171,35 @@ fn impossible_plans_are_one_line() {
 }
 
 #[test]
+fn names_that_look_like_comments_and_headings_are_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, json_name) = in_folder(&folder, "h.json");
+    let row = |job: &str| format!(r#"{{"job": "{job}", "machine": "m", "time": 2}}"#);
+    let rows = ["#1001", "[jobs]", "=3"].map(row).join(", ");
+    std::fs::write(&json, format!(r#"{{"kind": "shop", "operations": [{rows}]}}"#)).unwrap();
+    let (csv, csv_name) = in_folder(&folder, "h.csv");
+    let (code, out, error) = niwaki(&["convert", &json_name, &csv_name]);
+    assert!(code == 0 && !out.contains("comment"), "{out}{error}");
+    let (schedule, schedule_name) = in_folder(&folder, "schedule.csv");
+    for shop in [&json_name, &csv_name] {
+        let (code, out, error) = niwaki(&["solve", shop, "--out", &schedule_name]);
+        assert!(
+            code == 0 && out.starts_with("h: shop, 3 jobs, 1 machines, 3 operations\nends 6\n"),
+            "{out}{error}"
+        );
+        let (code, out, error) = niwaki(&["verify", shop, &schedule_name]);
+        assert_eq!((code, out.as_str(), error.as_str()), (0, "ok: makespan 6\n", ""));
+    }
+    assert!(std::fs::read_to_string(schedule).unwrap().contains("\n\"[jobs]\",1,m,"));
+    // What is a comment is counted, and where it has a row's shape it is named.
+    let text = std::fs::read_to_string(&csv).unwrap().replace("\"#1001\"", "#1001");
+    std::fs::write(&csv, format!("# a shop\n{text}")).unwrap();
+    let (_, out, error) = niwaki(&["solve", &csv_name, "--rounds", "1"]);
+    let said = "h: shop, 2 jobs, 1 machines, 2 operations\n2 rows were comments, one of them like a row of ";
+    assert!(out.starts_with(said), "{out}{error}");
+}
+
+#[test]
 fn schedules_of_job_shop_lib_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = in_folder(&folder, "shop.json");

@@ -99,6 +99,21 @@ fn a_formula_without_a_saved_value_is_no_empty_cell() {
 }
 
 #[test]
+fn no_cell_of_a_sheet_is_a_comment() {
+    let named = |name: &str, sheet: &str| {
+        let cells = |job: &str| {
+            format!("<c t=\"inlineStr\"><is><t>{job}</t></is></c><c t=\"s\"><v>4</v></c><c><v>7</v></c>")
+        };
+        let rows: String = ["#1001", "[jobs]", name].map(|job| format!("<row>{}</row>", cells(job))).concat();
+        let plan = Plan::read_xlsx(&book(&[(sheet, &format!("{HEADER}{rows}"))])).unwrap();
+        plan.shop.jobs().iter().map(|job| job.name.clone()).collect::<Vec<_>>()
+    };
+    for sheet in ["operations", "Sheet1"] {
+        assert_eq!(named("# 3", sheet), ["#1001", "[jobs]", "# 3"], "{sheet}");
+    }
+}
+
+#[test]
 fn columns_have_letters() {
     for (column, letters) in [(1, "A"), (26, "Z"), (27, "AA"), (64, "BL"), (16_384, "XFD")] {
         assert_eq!((letters_of(column).as_str(), column_of(letters)), (letters, Some(column)));

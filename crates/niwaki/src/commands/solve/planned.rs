@@ -71,6 +71,10 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
         shop.machines().len(),
         shop.operations()
     ));
+    found.lines.extend(plan.notes());
+    if !plan.notes().is_empty() {
+        found.fact("not_read", plan.notes());
+    }
     found.fact("instance", name(&args.file));
     found.fact("kind", "shop");
     found.fact("jobs", shop.jobs().len());
