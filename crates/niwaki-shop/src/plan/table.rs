@@ -99,6 +99,11 @@ impl Cell<'_> {
     pub(super) fn fault(&self, what: impl std::fmt::Display) -> Error {
         self.table.fault(self.row, self.column, what)
     }
+
+    /// Its row, in words.
+    pub(super) fn place(&self) -> String {
+        format!("row {} of {}", self.row.place, self.table.name)
+    }
 }
 
 impl Table {
