@@ -90,7 +90,7 @@ impl Tables {
 pub(super) struct Cell<'a> {
     table: &'a Table,
     row: &'a Row,
-    column: &'a str,
+    pub(super) column: &'a str,
     pub(super) text: &'a str,
 }
 

@@ -42,13 +42,22 @@ fn a_template_is_solved_checked_and_converted() {
     assert_eq!(niwaki(&["verify", &json, &schedule_name]).1, checked);
     let row = rows.lines().find(|line| line.starts_with("housing,paint")).unwrap();
     let cells: Vec<&str> = row.split(',').collect();
-    let early = row.replacen(&format!(",{},{},", cells[3], cells[4]), ",0,60,", 1);
+    let both = format!(",{},{},{},{},", cells[3], cells[4], cells[5], cells[6]);
+    let early = row.replacen(&both, ",0,60,,,", 1);
     std::fs::write(&schedule, rows.replace(row, &early)).unwrap();
     let (code, out, _) = niwaki(&["verify", &shop, &schedule_name]);
     assert!(
         code == 1 && out.starts_with("wrong: job housing, operation paint: starts at 2026-11-16 06:00"),
         "{out}"
     );
+    // Numbers and dates that disagree are a mistake in the file, wherever it is read.
+    let late = row.replacen(cells[5], "2026-11-20 06:00", 1);
+    std::fs::write(&schedule, rows.replace(row, &late)).unwrap();
+    for read in [&["verify", &shop, &schedule_name][..], &["solve", &shop, "--from", &schedule_name]] {
+        let (code, out, error) = niwaki(read);
+        assert!(code == 2 && out.is_empty(), "{out}{error}");
+        assert!(error.contains("column starts: `2026-11-20 06:00` is another time than `"), "{error}");
+    }
 }
 
 #[test]
