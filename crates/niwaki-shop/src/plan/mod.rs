@@ -9,12 +9,14 @@
 //! | `settings.rs` | unit, start and objective |
 //! | `shifts.rs` | shifts and breaks to closed times |
 //! | `write.rs` | a shop to tables |
-//! | `schedule.rs` | schedules with names and dates: CSV, JSON, iCalendar |
+//! | `schedule.rs` | schedules with names and dates: CSV and JSON, out and in |
+//! | `ics.rs` | schedules as iCalendar |
 //! | `xlsx.rs` | spreadsheets to tables |
 //! | `template.rs` | a file to start from |
 
 mod csv;
 mod date;
+mod ics;
 mod machines;
 mod operations;
 mod read;

@@ -1,4 +1,4 @@
-//! Schedules with names and dates: CSV, JSON and iCalendar out; CSV and JSON back in.
+//! Schedules with names and dates: CSV and JSON out and back in.
 
 use super::csv::{line, read_csv};
 use super::table::{Cell, Row, Table, Tables, read_json};
@@ -7,24 +7,23 @@ use crate::general::{Job, Shop};
 use crate::{Error, Placed, Result, Schedule};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::fmt::Write;
 
 const COLUMNS: [&str; 10] =
     ["job", "operation", "machine", "start", "end", "starts", "ends", "setup", "due", "late"];
 
 /// One operation of a schedule, in words.
-struct Entry<'a> {
-    placed: Placed,
-    job: &'a str,
-    operation: &'a str,
-    machine: &'a str,
+pub(super) struct Entry<'a> {
+    pub(super) placed: Placed,
+    pub(super) job: &'a str,
+    pub(super) operation: &'a str,
+    pub(super) machine: &'a str,
     setup: u32,
     due: Option<u32>,
     late: u32,
 }
 
 impl Plan {
-    fn entries(&self, schedule: &Schedule) -> Vec<Entry<'_>> {
+    pub(super) fn entries(&self, schedule: &Schedule) -> Vec<Entry<'_>> {
         let mut placed = schedule.operations.clone();
         placed.sort_by_key(|here| (here.start, here.machine, here.end, here.job));
         let (mut family, mut entries) = (Vec::new(), Vec::with_capacity(placed.len()));
@@ -94,41 +93,6 @@ impl Plan {
             entry.due.map_or(String::new(), |due| self.clock.show(due)),
             some(entry.late),
         ]
-    }
-
-    /// The schedule as iCalendar, one event per operation.
-    ///
-    /// # Errors
-    /// If time 0 has no date.
-    pub fn schedule_ics(&self, schedule: &Schedule) -> Result<String> {
-        let mut text = String::from("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//niwaki//schedule//EN\r\n");
-        for entry in self.entries(schedule) {
-            let (Some(start), Some(end)) =
-                (self.clock.date(entry.placed.start), self.clock.date(entry.placed.end))
-            else {
-                return Err(Error::Choice(
-                    "a calendar needs dates: give the plan a `start` in its settings".into(),
-                ));
-            };
-            let stamp = |date: super::Date| {
-                let ((year, month, day), (hour, minute, second)) = (date.civil(), date.time());
-                format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
-            };
-            // Writing to a string cannot fail.
-            _ = write!(
-                text,
-                "BEGIN:VEVENT\r\nUID:{}-{}@niwaki\r\nDTSTAMP:{}Z\r\nDTSTART:{}\r\nDTEND:{}\r\nSUMMARY:{}\r\nLOCATION:{}\r\nEND:VEVENT\r\n",
-                entry.placed.job,
-                entry.placed.op,
-                stamp(start),
-                stamp(start),
-                stamp(end),
-                escaped(&format!("{} {}", entry.job, entry.operation)),
-                escaped(entry.machine)
-            );
-        }
-        text.push_str("END:VCALENDAR\r\n");
-        Ok(text)
     }
 
     /// A moment as people write it, in ticks.
@@ -236,12 +200,6 @@ impl<'a> Names<'a> {
 fn exact(clock: &Clock, text: &str) -> std::result::Result<u32, String> {
     let fine = clock.moment(text)?;
     clock.whole_ticks(fine).ok_or_else(|| format!("expected a time that the plan can count, got `{text}`"))
-}
-
-/// Text as iCalendar wants it.
-fn escaped(text: &str) -> String {
-    let plain: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    plain.replace('\\', "\\\\").replace(';', "\\;").replace(',', "\\,")
 }
 
 #[cfg(test)]
