@@ -6,6 +6,8 @@
 //! | `table.rs`, `csv.rs` | tables with places, from and to JSON and CSV |
 //! | `time.rs`, `date.rs` | lengths and moments as people write them; the calendar |
 //! | `read.rs`, `machines.rs`, `operations.rs` | tables to a shop |
+//! | `columns.rs` | columns that are not read, and what they may mean |
+//! | `local.rs` | decimal commas and dates of a country to those that the readers know |
 //! | `settings.rs` | unit, start and objective |
 //! | `shifts.rs` | shifts and breaks to closed times |
 //! | `write.rs` | a shop to tables |
@@ -14,9 +16,11 @@
 //! | `xlsx.rs` | spreadsheets to tables |
 //! | `template.rs` | a file to start from |
 
+mod columns;
 mod csv;
 mod date;
 mod ics;
+mod local;
 mod machines;
 mod operations;
 mod read;

@@ -1,6 +1,7 @@
 //! Tables to a shop: names are resolved, times are read, and every complaint names table, row and column.
 
 use super::csv;
+use super::local;
 use super::machines::Machines;
 use super::operations::Drafts;
 use super::settings::{Settings, in_ticks};
@@ -70,7 +71,8 @@ impl Plan {
         table::write_json(&self.tables, KIND)
     }
 
-    pub(super) fn from_tables(tables: Tables) -> Result<Self> {
+    pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
         // Once in thousandths to find the tick, once in ticks.
         let fine = Clock::fine(settings.unit, settings.start);
@@ -359,10 +361,9 @@ mod tests {
             refusal("B,cut", ",cut"),
             "operations, row 4, column job: expected something, got nothing"
         );
-        assert!(
-            refusal("due", "dew")
-                .starts_with("operations, row 1, column dew: expected only the columns job, operation")
-        );
+        assert!(refusal("due", "dew").starts_with(
+            "operations, row 1, column dew: this column is not read; expected only the columns job"
+        ));
         let cyclic = "job,operation,machine,time,after\nA,a,m,1,b\nA,b,m,1,a\n";
         let line = Plan::read(cyclic).unwrap_err().to_string();
         assert!(line.contains("waits for itself"), "{line}");

@@ -1,5 +1,7 @@
 //! Tables: named, with a header and rows of cells that know their place; put together from records, read from JSON and written to it.
 
+use super::columns::unread;
+use super::local::torn_number;
 use crate::formats::json::Node;
 use crate::{Error, Result};
 use serde_json::{Map, Value};
@@ -55,6 +57,8 @@ pub(super) enum Marks {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tables {
     pub(super) all: Vec<Table>,
+    /// Whether numbers come as numbers rather than as people write them.
+    pub(super) typed: bool,
     /// How many rows were comments.
     pub(super) comments: usize,
     /// Those that have as many cells as the table around them: its name, their place, their first cell.
@@ -145,8 +149,7 @@ impl Table {
         };
         for (index, column) in self.columns.iter().enumerate() {
             if !known.contains(&column.as_str()) {
-                let what = format!("expected only the columns {}", known.join(", "));
-                return Err(self.fault(&header, column, what));
+                return Err(self.fault(&header, column, unread(column, known)));
             }
             if self.columns[..index].contains(column) {
                 return Err(self.fault(&header, column, "expected each column once"));
@@ -170,7 +173,10 @@ pub(super) fn assemble(
         if names.contains(&name) && tables.get(name).is_none() {
             return Ok(());
         }
-        let what = format!("expected one of the tables {}, each once, got [{name}]", names.join(", "));
+        let known = names.iter().copied().filter(|known| tables.get(known).is_none());
+        let meant = niwaki_words::nearest(name, known).filter(|_| !names.contains(&name));
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean [{meant}]?"));
+        let what = format!("expected one of the tables {}, each once, got [{name}]{meant}", names.join(", "));
         Err(Error::Parse { line: place, column: 1, what })
     };
     for record in records {
@@ -208,7 +214,9 @@ pub(super) fn assemble(
         if let Some(table) = tables.all.last_mut() {
             let surplus = cells.iter().skip(table.columns.len()).find(|cell| !cell.trim().is_empty());
             if let Some(cell) = surplus {
-                let what = format!("expected {} columns, got more: `{}`", table.columns.len(), cell.trim());
+                let hint = torn_number(&cells);
+                let what =
+                    format!("expected {} columns, got more: `{}`{hint}", table.columns.len(), cell.trim());
                 return Err(Error::Parse { line: place, column: 1, what });
             }
             cells.truncate(table.columns.len());
@@ -243,7 +251,7 @@ pub(super) fn read_json(text: &str, names: &[&str]) -> Result<Tables> {
         }
         all.push(table);
     }
-    Ok(Tables { all, ..Tables::default() })
+    Ok(Tables { all, typed: true, ..Tables::default() })
 }
 
 /// Writes tables as JSON; empty cells are left out.

@@ -32,7 +32,7 @@ impl Plan {
     /// The first mistake, with its place.
     pub fn read_xlsx(bytes: &[u8]) -> Result<Self> {
         let mut book = Book::open(bytes)?;
-        let mut tables = Tables::default();
+        let mut tables = Tables { typed: true, ..Tables::default() };
         let mut other: Option<(String, Vec<Record>)> = None;
         for (name, path) in book.sheets()? {
             let rows = book.rows(&name, &path)?;
