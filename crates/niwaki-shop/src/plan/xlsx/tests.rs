@@ -120,20 +120,61 @@ fn columns_have_letters() {
     }
 }
 
+/// A packed workbook's refusal; it is a small fraction of what it claims to hold.
+fn refused(bytes: &[u8]) -> (usize, String) {
+    assert!(bytes.len() < 1 << 18, "{} bytes", bytes.len());
+    (bytes.len(), Plan::read_xlsx(bytes).unwrap_err().to_string())
+}
+
 #[test]
 fn bombs_are_one_line() {
-    let refusal = |bytes: &[u8]| {
-        assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
-        Plan::read_xlsx(bytes).unwrap_err().to_string()
-    };
-    // 40,000 rows with one cell in the last column each: 2,560,000 cells.
+    // 40,000 rows with one cell in the last column each: 2,560,000 cells of 24 bytes.
     let wide = "<row><c r=\"BL1\"><v>1</v></c></row>".repeat(40_000);
-    let line = refusal(&book(&[("operations", &wide)]));
-    assert!(line.contains("expected at most 2000000 cells up to sheet `operations`, row 31251"), "{line}");
-    let line = refusal(&book_with(&[], &"<si/>".repeat(CELLS + 1)));
-    assert!(line.ends_with("expected at most 2000000 texts that cells share"), "{line}");
-    let line = refusal(&book(&[("notes", &" ".repeat(LARGEST as usize))]));
-    assert!(line.ends_with("it unpacks to more than 64 MB"), "{line}");
+    let (size, line) = refused(&book(&[("operations", &wide)]));
+    let row = (allowed(size as u64) / (64 * PER_CELL + PER_ROW + 1)) + 1;
+    assert_eq!(
+        line,
+        format!(
+            "expected a spreadsheet (.xlsx): cells up to sheet `operations`, row {row} hold more than 4 MB and 128 times its {size} bytes"
+        )
+    );
+    let (size, line) = refused(&book_with(&[], &"<si/>".repeat(CELLS + 1)));
+    assert!(
+        line.ends_with(&format!("it unpacks to more than 4 MB and 128 times its {size} bytes")),
+        "{line}"
+    );
+    let (_, line) = refused(&book(&[("notes", &" ".repeat(LARGEST as usize))]));
+    assert!(line.contains("it unpacks to more than 4 MB and 128 times its "), "{line}");
+    // A file of half a megabyte may unpack to all that any may.
+    assert!(allowed(1 << 19) > LARGEST && allowed(1 << 21) > FULLEST && allowed(0) == FREE);
+}
+
+#[test]
+fn one_text_in_many_cells_is_counted_in_each() {
+    // A text of a megabyte in a thousand cells: less than 4 MB unpacked, a gigabyte of cells.
+    let texts = format!("<si><t>{}</t></si>", "a".repeat(1 << 20));
+    let rows = "<row><c t=\"s\"><v>0</v></c></row>".repeat(1000);
+    let (size, line) = refused(&book_with(&[("operations", &rows)], &texts));
+    let row = allowed(size as u64) / ((1 << 20) + PER_CELL + PER_ROW) + 1;
+    assert!(
+        line.contains(&format!("cells up to sheet `operations`, row {row} hold more than 4 MB")),
+        "{line}"
+    );
+    // Texts that are repeated as tables do are no bomb: twenty thousand rows of three cells.
+    let row = "<row><c t=\"s\"><v>3</v></c><c t=\"s\"><v>4</v></c><c><v>7</v></c></row>";
+    let bytes = book(&[("operations", &format!("{HEADER}{}", row.repeat(20_000)))]);
+    assert_eq!(Plan::read_xlsx(&bytes).unwrap().shop.operations(), 20_000);
+    let (_, line) = refused(&book(&[("operations", &format!("{HEADER}{}", row.repeat(600_000)))]));
+    assert!(line.contains("it unpacks to more than"), "{line}");
+}
+
+#[test]
+fn sheets_are_counted() {
+    let sheets = vec![("notes", ""); SHEETS + 1];
+    let (_, line) = refused(&book(&sheets[..SHEETS]));
+    assert!(line.contains("expected a table of operations"), "{line}");
+    let (_, line) = refused(&book(&sheets));
+    assert_eq!(line, "expected a spreadsheet (.xlsx): expected at most 1000 sheets");
 }
 
 #[test]
