@@ -176,7 +176,7 @@ fn planned(plan: &Plan, scheduled: bool) {
     let checked = general::verify(&plan.shop, &answer.schedule).map(|verdict| verdict.values);
     assert_eq!(checked.ok().as_ref(), Some(&answer.verdict.values));
     // What has no date has no calendar: a refusal is an answer.
-    let _ = plan.schedule_ics(&answer.schedule);
+    let _ = plan.schedule_ics(&answer.schedule, "case");
     drop(planning::chart(plan, &answer.schedule, "case", None));
 }
 

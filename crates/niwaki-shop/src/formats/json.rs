@@ -5,8 +5,10 @@
 
 use crate::instance::HORIZON;
 use crate::{Error, Result};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A value somewhere in a JSON text.
 #[derive(Clone, Copy)]
@@ -86,9 +88,17 @@ impl<'a> Node<'a> {
 
     /// The value as an object.
     pub(crate) fn object(&self, what: &str) -> Result<Fields<'a>> {
-        let fields: BTreeMap<String, &'a RawValue> =
-            serde_json::from_str(self.raw).map_err(|_| self.wrong(what))?;
-        let fields = fields.into_iter().map(|(name, raw)| (name, self.child(raw))).collect();
+        let Pairs(pairs) = serde_json::from_str(self.raw).map_err(|_| self.wrong(what))?;
+        let mut fields = BTreeMap::new();
+        for (name, raw) in pairs {
+            let node = self.child(raw);
+            if fields.contains_key(&name) {
+                return Err(
+                    node.fault(format!("expected each field once, got `{name}` twice; keep one of them"))
+                );
+            }
+            fields.insert(name, node);
+        }
         Ok(Fields { object: *self, fields })
     }
 
@@ -150,6 +160,33 @@ impl<'a> Node<'a> {
     }
 }
 
+/// An object's fields as they stand, a name that comes twice among them.
+struct Pairs<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Pairs<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct All;
+
+        impl<'de> Visitor<'de> for All {
+            type Value = Pairs<'de>;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+
+        from.deserialize_map(All)
+    }
+}
+
 impl<'a> Fields<'a> {
     /// A field that must be there.
     pub(crate) fn need(&self, name: &str) -> Result<Node<'a>> {
@@ -195,6 +232,16 @@ mod tests {
         assert_eq!(list[0].number("a time").unwrap(), 1);
         let line = list[1].number("a time").unwrap_err().to_string();
         assert_eq!(line, "line 2, column 11: expected a time, got -2: it cannot be negative");
+    }
+
+    #[test]
+    fn a_field_that_comes_twice_is_refused() {
+        let line = |text| Node::parse(text).unwrap().object("an object").err().unwrap().to_string();
+        let said = "expected each field once, got `a` twice; keep one of them";
+        assert_eq!(line("{\"a\": [1],\n \"b\": 2, \"a\": [3]}"), format!("line 2, column 15: {said}"));
+        // The same letters written in another way, and two that are equal or nothing.
+        assert_eq!(line(r#"{"a": 1, "\u0061": 1}"#), format!("line 1, column 20: {said}"));
+        assert_eq!(line(r#"{"a": null, "a": null}"#), format!("line 1, column 18: {said}"));
     }
 
     #[test]

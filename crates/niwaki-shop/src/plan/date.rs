@@ -61,7 +61,8 @@ impl fmt::Display for Date {
     }
 }
 
-/// `2026-11-16`, `2026-11-16 06:00`, `2026-11-16T06:00:30`; nothing if the text is no date.
+/// `2026-11-16`, `2026-11-16 06:00`, `2026-11-16T06:00:30`, and with points the day comes first: `16.11.2026`; nothing if
+/// the text is no date.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<Date> {
     let text = text.trim();
@@ -69,12 +70,19 @@ pub fn parse_date(text: &str) -> Option<Date> {
         Some((day, time)) => (day, time.trim()),
         None => (text, "00:00"),
     };
-    let mut parts = day.split('-').map(|part| (part.len(), number(part)));
-    let (Some((4, Some(year))), Some((2, Some(month))), Some((2, Some(day))), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
+    let pointed = day.contains('.');
+    let mark = if pointed { '.' } else { '-' };
+    let mut parts: Vec<(usize, Option<u32>)> =
+        day.split(mark).map(|part| (part.len(), number(part))).collect();
+    if pointed {
+        parts.reverse();
+    }
+    let [(4, Some(year)), (month_digits, Some(month)), (day_digits, Some(day))] = parts[..] else {
         return None;
     };
+    if [month_digits, day_digits].iter().any(|&digits| digits > 2 || digits < 2 && !pointed) {
+        return None;
+    }
     if !(1..=12).contains(&month) || day == 0 || day > days_in(i64::from(year), month) {
         return None;
     }
@@ -145,7 +153,22 @@ mod tests {
             parse_date("2028-02-29T23:59:58").unwrap().plus_seconds(2).to_string(),
             "2028-03-01 00:00"
         );
-        for wrong in ["2026-02-29", "2026-13-01", "2026-1-1", "16.11.2026", "2026-11-16 25:00", "", "12"] {
+        for same in ["16.11.2026 06:30", "16.11.2026T06:30:00"] {
+            assert_eq!(parse_date(same), Some(date), "{same}");
+        }
+        assert_eq!(parse_date("1.2.2026"), parse_date("2026-02-01"));
+        let wrong = [
+            "2026-02-29",
+            "2026-13-01",
+            "2026-1-1",
+            "2026-11-16 25:00",
+            "",
+            "12",
+            "29.2.2026",
+            "16.11.26",
+            "11/16/2026",
+        ];
+        for wrong in wrong.into_iter().chain(["2026.11.16", "1.2", "16.11.2026.", "16-11-2026"]) {
             assert!(parse_date(wrong).is_none(), "{wrong}");
         }
     }

@@ -81,7 +81,13 @@ impl Reader<'_> {
         table.only(&["machine", "from", "to", "time"])?;
         let size = families.len();
         let mut own: Vec<Option<Vec<u32>>> = vec![None; machines.all.len()];
+        let mut given = HashMap::new();
         for row in &table.rows {
+            let text = |column| table.cell(row, column).map_or("*", |cell| cell.text);
+            if let Some(place) = given.insert([text("machine"), text("from"), text("to")], row.place) {
+                let what = format!("row {place} gives this setup as well; keep one of them");
+                return Err(table.fault(row, "time", what));
+            }
             let time = self.length(table.need(row, "time")?)?;
             let side = |column| {
                 let cell = table.need(row, column)?;

@@ -1,5 +1,7 @@
 //! Tables to a shop: names are resolved, times are read, and every complaint names table, row and column.
 
+use super::csv;
+use super::local;
 use super::machines::Machines;
 use super::operations::Drafts;
 use super::settings::{Settings, in_ticks};
@@ -52,7 +54,7 @@ impl Plan {
         let tables = if text.trim_start().starts_with('{') {
             table::read_json(text, &TABLES)?
         } else {
-            table::read_csv(text, &TABLES)?
+            csv::read_csv(text, &TABLES)?
         };
         Self::from_tables(tables)
     }
@@ -60,7 +62,7 @@ impl Plan {
     /// The plan as CSV.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        table::write_csv(&self.tables)
+        csv::write_csv(&self.tables)
     }
 
     /// The plan as JSON.
@@ -69,7 +71,8 @@ impl Plan {
         table::write_json(&self.tables, KIND)
     }
 
-    pub(super) fn from_tables(tables: Tables) -> Result<Self> {
+    pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
         // Once in thousandths to find the tick, once in ticks.
         let fine = Clock::fine(settings.unit, settings.start);
@@ -83,6 +86,12 @@ impl Plan {
         let objective = std::mem::replace(&mut parts.objective, Objective::only(Measure::Makespan));
         parts.objective = in_ticks(&objective, &clock)?;
         Ok(Self { shop: Shop::told(parts, clock.says())?, clock, objective, tables })
+    }
+
+    /// What was read and is not in the plan, line by line.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.tables.comments().into_iter().collect()
     }
 
     /// A sum of the objective as people read it: in the plan's unit, unless it counts jobs alone.
@@ -117,12 +126,15 @@ impl Reader<'_> {
         let mut setups = Setups::default();
         let families = self.families(&mut setups)?;
         let (mut jobs, mut job_of) = (Vec::<Job>::new(), HashMap::new());
+        let mut given: Vec<Said> = Vec::new();
         if let Some(table) = self.tables.get("jobs") {
             table.only(&JOBS)?;
             for row in &table.rows {
                 let name = table.need(row, "job")?;
                 let mut job = Job::new(name.text, Vec::new());
-                self.dates(table, row, &mut job)?;
+                let mut said = Said::default();
+                self.dates(table, row, &mut job, &mut said)?;
+                given.push(said);
                 if job_of.insert(name.text.to_owned(), jobs.len()).is_some() {
                     return Err(name.fault(format!("expected each job once, got {} twice", name.text)));
                 }
@@ -140,11 +152,12 @@ impl Reader<'_> {
                 }
                 None => {
                     jobs.push(Job::new(name.text, Vec::new()));
+                    given.push(Said::default());
                     job_of.insert(name.text.to_owned(), jobs.len() - 1);
                     drafts.add_job()
                 }
             };
-            self.dates(operations, row, &mut jobs[job])?;
+            self.dates(operations, row, &mut jobs[job], &mut given[job])?;
             let modes = self.modes(operations, row, &machines)?;
             let Some(operation) = drafts.begin(job, index, modes)? else { continue };
             let draft = self.draft(operations, index, job, operation, &families)?;
@@ -231,26 +244,19 @@ impl Reader<'_> {
     }
 
     /// Release, due date, deadline and weight of a job, wherever a row gives them; what is given twice must agree.
-    fn dates(&mut self, table: &Table, row: &Row, job: &mut Job) -> Result<()> {
-        let agree = |cell: Cell<'_>, known: Option<u32>, new: u32| match known {
-            Some(known) if known != new => {
-                Err(cell.fault(format!("job {}: another row says something else", job.name)))
-            }
-            _ => Ok(()),
-        };
+    fn dates(&mut self, table: &Table, row: &Row, job: &mut Job, said: &mut Said) -> Result<()> {
         if let Some(cell) = table.cell(row, "release") {
-            let release = self.moment(cell)?;
-            agree(cell, (job.release > 0).then_some(job.release), release)?;
-            job.release = release;
+            job.release = self.moment(cell)?;
+            said.release.agree(cell, &job.name, job.release)?;
         }
         if let Some(cell) = table.cell(row, "due") {
             let due = self.moment(cell)?;
-            agree(cell, job.due, due)?;
+            said.due.agree(cell, &job.name, due)?;
             job.due = Some(due);
         }
         if let Some(cell) = table.cell(row, "deadline") {
             let deadline = self.moment(cell)?;
-            agree(cell, job.deadline, deadline)?;
+            said.deadline.agree(cell, &job.name, deadline)?;
             job.deadline = Some(deadline);
         }
         if let Some(cell) = table.cell(row, "weight") {
@@ -258,6 +264,34 @@ impl Reader<'_> {
             job.weight = weight.ok_or_else(|| {
                 cell.fault(format!("expected a whole number from 1 to 1000000, got `{}`", cell.text))
             })?;
+            said.weight.agree(cell, &job.name, job.weight)?;
+        }
+        Ok(())
+    }
+}
+
+/// What rows have said of a job.
+#[derive(Default)]
+struct Said {
+    release: Once,
+    due: Once,
+    deadline: Once,
+    weight: Once,
+}
+
+/// What a row has said, and where.
+#[derive(Default)]
+struct Once(Option<(u32, String)>);
+
+impl Once {
+    /// Keeps what a row says, unless another one has said something else.
+    fn agree(&mut self, cell: Cell<'_>, job: &str, new: u32) -> Result<()> {
+        match &self.0 {
+            Some((known, place)) if *known != new => {
+                return Err(cell.fault(format!("job {job}: {place} says something else; say it once")));
+            }
+            Some(_) => {}
+            None => self.0 = Some((new, cell.place())),
         }
         Ok(())
     }
@@ -317,7 +351,7 @@ mod tests {
         );
         assert_eq!(
             refusal("A,bend,press,2,", "A,bend,press,2,9"),
-            "operations, row 3, column due: job A: another row says something else"
+            "operations, row 3, column due: job A: row 2 of operations says something else; say it once"
         );
         assert_eq!(
             refusal("saw | mill,3 | 4", "saw | mill,3 | 4 | 5"),
@@ -327,10 +361,9 @@ mod tests {
             refusal("B,cut", ",cut"),
             "operations, row 4, column job: expected something, got nothing"
         );
-        assert!(
-            refusal("due", "dew")
-                .starts_with("operations, row 1, column dew: expected only the columns job, operation")
-        );
+        assert!(refusal("due", "dew").starts_with(
+            "operations, row 1, column dew: this column is not read; expected only the columns job"
+        ));
         let cyclic = "job,operation,machine,time,after\nA,a,m,1,b\nA,b,m,1,a\n";
         let line = Plan::read(cyclic).unwrap_err().to_string();
         assert!(line.contains("waits for itself"), "{line}");
@@ -341,6 +374,27 @@ mod tests {
                 .contains("coarser unit")
         );
         assert!(Plan::read("").is_err() && Plan::read("{}").is_err() && Plan::read("[settings]\n").is_err());
+    }
+
+    #[test]
+    fn what_two_rows_say_differently_is_refused() {
+        let jobs =
+            "[jobs]\njob,release,weight\nA,0,1\n[operations]\njob,machine,time,release,weight\nA,m,1,0,1\n";
+        assert!(Plan::read(jobs).is_ok());
+        for (from, to, column) in [("1,0,1\n", "1,5,1\n", "release"), ("1,0,1\n", "1,0,2\n", "weight")] {
+            assert_eq!(
+                Plan::read(&jobs.replace(from, to)).unwrap_err().to_string(),
+                format!(
+                    "operations, row 6, column {column}: job A: row 3 of jobs says something else; say it once"
+                )
+            );
+        }
+        let setups = "[setups]\nmachine,from,to,time\nm,x,y,5\n,x,y,6\nm,x,y,7\n[operations]\njob,machine,time,family\n\
+                      A,m,1,x\nB,m,1,y\n";
+        assert_eq!(
+            Plan::read(setups).unwrap_err().to_string(),
+            "setups, row 5, column time: row 3 gives this setup as well; keep one of them"
+        );
     }
 
     #[test]

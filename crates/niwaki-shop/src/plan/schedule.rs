@@ -1,27 +1,29 @@
-//! Schedules with names and dates: CSV, JSON and iCalendar out; CSV and JSON back in.
+//! Schedules with names and dates: CSV and JSON out and back in.
 
-use super::table::{Row, Table, Tables, line, read_csv, read_json};
-use super::{Clock, Plan};
+use super::csv::{line, read_csv};
+use super::table::{Cell, Row, Table, Tables, read_json};
+use super::{Clock, Plan, parse_date};
+use crate::general::{Job, Shop};
 use crate::{Error, Placed, Result, Schedule};
 use serde_json::{Map, Value};
-use std::fmt::Write;
+use std::collections::HashMap;
 
 const COLUMNS: [&str; 10] =
     ["job", "operation", "machine", "start", "end", "starts", "ends", "setup", "due", "late"];
 
 /// One operation of a schedule, in words.
-struct Entry<'a> {
-    placed: Placed,
-    job: &'a str,
-    operation: &'a str,
-    machine: &'a str,
+pub(super) struct Entry<'a> {
+    pub(super) placed: Placed,
+    pub(super) job: &'a str,
+    pub(super) operation: &'a str,
+    pub(super) machine: &'a str,
     setup: u32,
     due: Option<u32>,
     late: u32,
 }
 
 impl Plan {
-    fn entries(&self, schedule: &Schedule) -> Vec<Entry<'_>> {
+    pub(super) fn entries(&self, schedule: &Schedule) -> Vec<Entry<'_>> {
         let mut placed = schedule.operations.clone();
         placed.sort_by_key(|here| (here.start, here.machine, here.end, here.job));
         let (mut family, mut entries) = (Vec::new(), Vec::with_capacity(placed.len()));
@@ -93,41 +95,6 @@ impl Plan {
         ]
     }
 
-    /// The schedule as iCalendar, one event per operation.
-    ///
-    /// # Errors
-    /// If time 0 has no date.
-    pub fn schedule_ics(&self, schedule: &Schedule) -> Result<String> {
-        let mut text = String::from("BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//niwaki//schedule//EN\r\n");
-        for entry in self.entries(schedule) {
-            let (Some(start), Some(end)) =
-                (self.clock.date(entry.placed.start), self.clock.date(entry.placed.end))
-            else {
-                return Err(Error::Choice(
-                    "a calendar needs dates: give the plan a `start` in its settings".into(),
-                ));
-            };
-            let stamp = |date: super::Date| {
-                let ((year, month, day), (hour, minute, second)) = (date.civil(), date.time());
-                format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}")
-            };
-            // Writing to a string cannot fail.
-            _ = write!(
-                text,
-                "BEGIN:VEVENT\r\nUID:{}-{}@niwaki\r\nDTSTAMP:{}Z\r\nDTSTART:{}\r\nDTEND:{}\r\nSUMMARY:{}\r\nLOCATION:{}\r\nEND:VEVENT\r\n",
-                entry.placed.job,
-                entry.placed.op,
-                stamp(start),
-                stamp(start),
-                stamp(end),
-                escaped(&format!("{} {}", entry.job, entry.operation)),
-                escaped(entry.machine)
-            );
-        }
-        text.push_str("END:VCALENDAR\r\n");
-        Ok(text)
-    }
-
     /// A moment as people write it, in ticks.
     ///
     /// # Errors
@@ -147,36 +114,85 @@ impl Plan {
         } else {
             read_csv(text, &["operations"])?
         };
-        let Tables { all } = &tables;
+        let Tables { all, .. } = &tables;
         let Some(table) = all.first() else {
             return Err(Error::Instance("expected a schedule, got nothing".into()));
         };
         table.only(&COLUMNS)?;
-        let operations = table.rows.iter().map(|row| self.placed(table, row)).collect::<Result<_>>()?;
+        let names = Names::new(&self.shop);
+        let operations =
+            table.rows.iter().map(|row| self.placed(&names, table, row)).collect::<Result<_>>()?;
         Ok(Schedule { operations })
     }
 
-    fn placed(&self, table: &Table, row: &Row) -> Result<Placed> {
-        let job_cell = table.need(row, "job")?;
-        let jobs = self.shop.jobs();
-        let job = jobs.iter().position(|job| job.name == job_cell.text);
-        let job = job
-            .ok_or_else(|| job_cell.fault(format!("expected a job of the plan, got `{}`", job_cell.text)))?;
+    fn placed(&self, names: &Names<'_>, table: &Table, row: &Row) -> Result<Placed> {
+        let cell = table.need(row, "job")?;
+        let job = names.jobs.get(cell.text).copied();
+        let job =
+            job.ok_or_else(|| cell.fault(format!("expected a job of the plan, got `{}`", cell.text)))?;
         let cell = table.need(row, "operation")?;
-        let op = jobs[job].operations.iter().position(|operation| operation.name == cell.text);
+        let op = names.operations.get(&(job, cell.text)).copied();
         let op = op.ok_or_else(|| {
-            cell.fault(format!("expected an operation of job {}, got `{}`", jobs[job].name, cell.text))
+            let job = &self.shop.jobs()[job as usize].name;
+            cell.fault(format!("expected an operation of job {job}, got `{}`", cell.text))
         })?;
         let cell = table.need(row, "machine")?;
-        let machine = self.shop.machines().iter().position(|machine| machine.name == cell.text);
+        let machine = names.machines.get(cell.text).copied();
         let machine = machine
             .ok_or_else(|| cell.fault(format!("expected a machine of the plan, got `{}`", cell.text)))?;
-        let time = |column| {
-            let cell = table.need(row, column)?;
-            exact(&self.clock, cell.text).map_err(|what| cell.fault(what))
+        let (start, end) = (self.time(table, row, "start", "starts")?, self.time(table, row, "end", "ends")?);
+        Ok(Placed { job, op, machine, start, end })
+    }
+
+    /// A moment that a row gives as a number, as a date or as both, which must then agree.
+    fn time(&self, table: &Table, row: &Row, number: &str, date: &str) -> Result<u32> {
+        let read = |cell: Cell<'_>| exact(&self.clock, cell.text).map_err(|what| cell.fault(what));
+        let time = match (table.cell(row, number), table.cell(row, date)) {
+            (Some(number), None) => return read(number),
+            (None, Some(date)) => return read(date),
+            (None, None) => return table.need(row, number).and_then(read),
+            (Some(number), Some(_)) => read(number)?,
         };
-        let (start, end) = (time("start")?, time("end")?);
-        Ok(Placed { job: job as u32, op: op as u32, machine: machine as u32, start, end })
+        let (number, date) = (table.need(row, number)?, table.need(row, date)?);
+        // A date has whole seconds, a tick may be less.
+        let agree = match parse_date(date.text).filter(|_| self.clock.start.is_some()) {
+            Some(there) => self.clock.date(time) == Some(there),
+            None => read(date)? == time,
+        };
+        if agree {
+            return Ok(time);
+        }
+        Err(date.fault(format!(
+            "`{}` is another time than `{}` in column {}, which is {}; change both, or leave one of them empty",
+            date.text,
+            number.text,
+            number.column,
+            self.clock.show(time)
+        )))
+    }
+}
+
+/// What jobs, operations and machines of a shop are called, with their numbers.
+struct Names<'a> {
+    jobs: HashMap<&'a str, u32>,
+    operations: HashMap<(u32, &'a str), u32>,
+    machines: HashMap<&'a str, u32>,
+}
+
+impl<'a> Names<'a> {
+    fn new(shop: &'a Shop) -> Self {
+        let jobs = || (0..).zip(shop.jobs());
+        let operations = |(job, about): (u32, &'a Job)| {
+            (0..).zip(&about.operations).map(move |(op, operation)| ((job, operation.name.as_str()), op))
+        };
+        Self {
+            jobs: jobs().map(|(job, about)| (about.name.as_str(), job)).collect(),
+            operations: jobs().flat_map(operations).collect(),
+            machines: (0..)
+                .zip(shop.machines())
+                .map(|(machine, about)| (about.name.as_str(), machine))
+                .collect(),
+        }
     }
 }
 
@@ -186,8 +202,60 @@ fn exact(clock: &Clock, text: &str) -> std::result::Result<u32, String> {
     clock.whole_ticks(fine).ok_or_else(|| format!("expected a time that the plan can count, got `{text}`"))
 }
 
-/// Text as iCalendar wants it.
-fn escaped(text: &str) -> String {
-    let plain: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    plain.replace('\\', "\\\\").replace(';', "\\;").replace(',', "\\,")
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+    use crate::{Placed, Schedule};
+
+    fn plan() -> Plan {
+        Plan::read(
+            "[settings]\nsetting,value\nunit,min\nstart,2026-11-16 06:00\n[operations]\njob,operation,machine,time\n\
+             A,cut,saw,2h\nA,mill,mill,30\n",
+        )
+        .unwrap()
+    }
+
+    /// A tick is a minute.
+    fn schedule() -> Schedule {
+        let place = |op, machine, start, end| Placed { job: 0, op, machine, start, end };
+        Schedule { operations: vec![place(0, 0, 0, 120), place(1, 1, 120, 150)] }
+    }
+
+    #[test]
+    fn dates_that_disagree_with_numbers_are_refused() {
+        let plan = plan();
+        let text = plan.schedule_csv(&schedule());
+        assert!(text.contains("A,mill,mill,120,150,2026-11-16 08:00,2026-11-16 08:30"), "{text}");
+        assert_eq!(plan.read_schedule(&text).unwrap(), schedule());
+        let read = |from: &str, to: &str| {
+            assert!(text.contains(from));
+            plan.read_schedule(&text.replace(from, to)).map_err(|error| error.to_string())
+        };
+        let refused = "operations, row 3, column starts: `2026-11-16 09:00` is another time than `120` in column start, which is \
+                       2026-11-16 08:00; change both, or leave one of them empty";
+        assert_eq!(read("120,150,2026-11-16 08:00", "120,150,2026-11-16 09:00").unwrap_err(), refused);
+        assert!(read("2026-11-16 08:30", "2026-11-16 08:31").unwrap_err().contains("row 3, column ends"));
+        assert!(read("120,150", "150,180").unwrap_err().contains("column starts"));
+        assert!(
+            read("2026-11-16 08:30", "soon").unwrap_err().contains("row 3, column ends: expected a time")
+        );
+        // One of them alone is the time; the same in JSON.
+        for (from, to) in [
+            ("120,150", ","),
+            ("2026-11-16 08:00,2026-11-16 08:30", ","),
+            ("120,150,2026-11-16 08:00,", "120,,,"),
+        ] {
+            assert_eq!(read(from, to).unwrap(), schedule(), "{to}");
+        }
+        let moved =
+            read("120,150,2026-11-16 08:00,2026-11-16 08:30", ",,2026-11-16 09:00,2026-11-16 09:30").unwrap();
+        assert_eq!((moved.operations[1].start, moved.operations[1].end), (180, 210));
+        assert!(
+            read("120,150,2026-11-16 08:00,", ",150,,")
+                .unwrap_err()
+                .contains("column start: expected something")
+        );
+        let json = plan.schedule_json(&schedule()).replace("2026-11-16 08:30", "2026-11-16 08:45");
+        assert!(plan.read_schedule(&json).unwrap_err().to_string().contains("schedule, row 2, column ends"));
+    }
 }

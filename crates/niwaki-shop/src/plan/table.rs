@@ -1,5 +1,7 @@
-//! Tables: named, with a header and rows of cells that know their place; read from CSV or JSON, written to both.
+//! Tables: named, with a header and rows of cells that know their place; put together from records, read from JSON and written to it.
 
+use super::columns::unread;
+use super::local::torn_number;
 use crate::formats::json::Node;
 use crate::{Error, Result};
 use serde_json::{Map, Value};
@@ -19,15 +21,71 @@ pub(super) struct Row {
     pub(super) cells: Vec<String>,
 }
 
-/// All tables of a file, and what a row is called there.
+/// A row as a file has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) place: usize,
+    /// Whether its first cell is quoted, and so data whatever it begins with.
+    pub(super) quoted: bool,
+    pub(super) cells: Vec<String>,
+}
+
+impl Record {
+    pub(super) const fn at(place: usize) -> Self {
+        Self { place, quoted: false, cells: Vec::new() }
+    }
+
+    /// The first cell, where nothing stands in the others.
+    fn alone(&self) -> Option<&str> {
+        let (first, others) = self.cells.split_first()?;
+        others.iter().all(|cell| cell.trim().is_empty()).then_some(first.trim())
+    }
+}
+
+/// What of a file's rows is not data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// Everything is data.
+    Nothing,
+    /// A cell `[name]` with nothing beside it begins a table.
+    Headings,
+    /// That, and rows that begin with `#` are comments.
+    CommentsAndHeadings,
+}
+
+/// All tables of a file, and what was read and is not in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tables {
     pub(super) all: Vec<Table>,
+    /// Whether numbers come as numbers rather than as people write them.
+    pub(super) typed: bool,
+    /// How many rows were comments.
+    pub(super) comments: usize,
+    /// Those that have as many cells as the table around them: its name, their place, their first cell.
+    pub(super) like_rows: Vec<(String, usize, String)>,
 }
 
 impl Tables {
     pub(super) fn get(&self, name: &str) -> Option<&Table> {
         self.all.iter().find(|table| table.name == name)
+    }
+
+    /// How many rows were comments, and which of them could have been meant as data.
+    pub(super) fn comments(&self) -> Option<String> {
+        let mut text = match self.comments {
+            0 => return None,
+            1 => "1 row was a comment".to_owned(),
+            many => format!("{many} rows were comments"),
+        };
+        if let Some((table, place, cell)) = self.like_rows.first() {
+            let count = match self.like_rows.len() {
+                1 => "one of them like a row".to_owned(),
+                many => format!("{many} of them like rows"),
+            };
+            text +=
+                &format!(", {count} of {table} (line {place}, `{cell}`): quote its first cell if it counts");
+        }
+        Some(text)
     }
 }
 
@@ -36,7 +94,7 @@ impl Tables {
 pub(super) struct Cell<'a> {
     table: &'a Table,
     row: &'a Row,
-    column: &'a str,
+    pub(super) column: &'a str,
     pub(super) text: &'a str,
 }
 
@@ -44,6 +102,11 @@ impl Cell<'_> {
     /// A complaint at this cell.
     pub(super) fn fault(&self, what: impl std::fmt::Display) -> Error {
         self.table.fault(self.row, self.column, what)
+    }
+
+    /// Its row, in words.
+    pub(super) fn place(&self) -> String {
+        format!("row {} of {}", self.row.place, self.table.name)
     }
 }
 
@@ -86,8 +149,7 @@ impl Table {
         };
         for (index, column) in self.columns.iter().enumerate() {
             if !known.contains(&column.as_str()) {
-                let what = format!("expected only the columns {}", known.join(", "));
-                return Err(self.fault(&header, column, what));
+                return Err(self.fault(&header, column, unread(column, known)));
             }
             if self.columns[..index].contains(column) {
                 return Err(self.fault(&header, column, "expected each column once"));
@@ -97,125 +159,71 @@ impl Table {
     }
 }
 
-/// Reads CSV: tables after lines `[name]`, the first one `operations` unless it is named; each begins with its header.
-/// Fields are separated by commas, semicolons or tabs, whichever the first header has; `"` quotes; lines that begin with
-/// `#` are comments, empty ones say nothing.
-pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
-    let mut all = Vec::new();
-    assemble(records(text, separator(text))?, names, "operations", &mut all)?;
-    Ok(Tables { all })
-}
-
-/// Tables from rows with their places; the first one has this name unless a row `[name]` says otherwise.
+/// Tables from records; the first one has this name unless a heading says otherwise.
 pub(super) fn assemble(
-    rows: Vec<(usize, Vec<String>)>,
+    records: Vec<Record>,
     names: &[&str],
     first: &str,
-    tables: &mut Vec<Table>,
+    marks: Marks,
+    tables: &mut Tables,
 ) -> Result<()> {
     let mut name = first.to_owned();
     let mut has_header = false;
-    let once = |name: &str, tables: &[Table], place| {
-        if names.contains(&name) && tables.iter().all(|table| table.name != name) {
+    let once = |name: &str, tables: &Tables, place| {
+        if names.contains(&name) && tables.get(name).is_none() {
             return Ok(());
         }
-        let what = format!("expected one of the tables {}, each once, got [{name}]", names.join(", "));
+        let known = names.iter().copied().filter(|known| tables.get(known).is_none());
+        let meant = niwaki_words::nearest(name, known).filter(|_| !names.contains(&name));
+        let meant = meant.map_or(String::new(), |meant| format!("; did you mean [{meant}]?"));
+        let what = format!("expected one of the tables {}, each once, got [{name}]{meant}", names.join(", "));
         Err(Error::Parse { line: place, column: 1, what })
     };
-    for (place, cells) in rows {
-        let first = cells[0].trim();
-        if first.starts_with('#') || cells.iter().all(|cell| cell.trim().is_empty()) {
+    for record in records {
+        let place = record.place;
+        if record.cells.iter().all(|cell| cell.trim().is_empty()) {
             continue;
         }
-        if let Some(title) = first.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let first = record.cells[0].trim();
+        if marks == Marks::CommentsAndHeadings && !record.quoted && first.starts_with('#') {
+            tables.comments += 1;
+            let table = tables.all.last().filter(|table| has_header && table.columns.len() > 1);
+            if let Some(table) = table.filter(|table| table.columns.len() == record.cells.len()) {
+                tables.like_rows.push((table.name.clone(), place, first.to_owned()));
+            }
+            continue;
+        }
+        let heading = record.alone().filter(|_| marks != Marks::Nothing && !record.quoted);
+        if let Some(title) = heading.and_then(|cell| cell.strip_prefix('[')?.strip_suffix(']')) {
             title.trim().clone_into(&mut name);
             has_header = false;
             once(&name, tables, place)?;
             continue;
         }
+        let mut cells = record.cells;
         if !has_header {
             once(&name, tables, place)?;
             let mut columns: Vec<String> = cells.iter().map(|cell| cell.trim().to_lowercase()).collect();
             while columns.last().is_some_and(String::is_empty) {
                 columns.pop();
             }
-            tables.push(Table { name: name.clone(), columns, rows: Vec::new() });
+            tables.all.push(Table { name: name.clone(), columns, rows: Vec::new() });
             has_header = true;
             continue;
         }
-        if let Some(table) = tables.last_mut() {
+        if let Some(table) = tables.all.last_mut() {
             let surplus = cells.iter().skip(table.columns.len()).find(|cell| !cell.trim().is_empty());
             if let Some(cell) = surplus {
-                let what = format!("expected {} columns, got more: `{}`", table.columns.len(), cell.trim());
+                let hint = torn_number(&cells);
+                let what =
+                    format!("expected {} columns, got more: `{}`{hint}", table.columns.len(), cell.trim());
                 return Err(Error::Parse { line: place, column: 1, what });
             }
-            let cells = cells.iter().map(|cell| bare(cell)).collect();
+            cells.truncate(table.columns.len());
             table.rows.push(Row { place, cells });
         }
     }
     Ok(())
-}
-
-/// A cell without the apostrophe that disarms a formula.
-fn bare(cell: &str) -> String {
-    match cell.strip_prefix('\'') {
-        Some(rest) if rest.starts_with(['=', '+', '@', '-']) => rest.to_owned(),
-        _ => cell.to_owned(),
-    }
-}
-
-/// What separates fields: what the first line with several of them has most of.
-fn separator(text: &str) -> char {
-    let header = text.lines().find(|line| {
-        let line = line.trim();
-        !line.is_empty() && !line.starts_with(['#', '['])
-    });
-    let count = |mark: char| header.unwrap_or("").matches(mark).count();
-    [',', ';', '\t'].into_iter().max_by_key(|&mark| (count(mark), mark == ',')).unwrap_or(',')
-}
-
-/// Records with the line on which each begins.
-fn records(text: &str, separator: char) -> Result<Vec<(usize, Vec<String>)>> {
-    let mut records = Vec::new();
-    let (mut cells, mut cell) = (Vec::new(), String::new());
-    let (mut line, mut began, mut quoted) = (1, 1, false);
-    let mut quote_line = 1;
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' if quoted && letters.peek() == Some(&'"') => {
-                letters.next();
-                cell.push('"');
-            }
-            '"' if quoted => quoted = false,
-            '"' if cell.trim().is_empty() => {
-                (quoted, quote_line) = (true, line);
-                cell.clear();
-            }
-            '\r' if !quoted && letters.peek() == Some(&'\n') => {}
-            '\n' if !quoted => {
-                cells.push(std::mem::take(&mut cell));
-                records.push((began, std::mem::take(&mut cells)));
-                line += 1;
-                began = line;
-            }
-            '\n' => {
-                cell.push(letter);
-                line += 1;
-            }
-            _ if letter == separator && !quoted => cells.push(std::mem::take(&mut cell)),
-            _ => cell.push(letter),
-        }
-    }
-    if quoted {
-        let what = "expected a closing quote, got the end of the file".to_owned();
-        return Err(Error::Parse { line: quote_line, column: 1, what });
-    }
-    if !cell.is_empty() || !cells.is_empty() {
-        cells.push(cell);
-        records.push((began, cells));
-    }
-    Ok(records)
 }
 
 /// Reads JSON: an object of lists of objects, whose fields are the columns; rows count from 1.
@@ -243,23 +251,7 @@ pub(super) fn read_json(text: &str, names: &[&str]) -> Result<Tables> {
         }
         all.push(table);
     }
-    Ok(Tables { all })
-}
-
-/// Writes tables as CSV.
-pub(super) fn write_csv(tables: &Tables) -> String {
-    let mut text = String::new();
-    for (index, table) in tables.all.iter().enumerate() {
-        if index > 0 {
-            text.push('\n');
-        }
-        text += &format!("[{}]\n{}\n", table.name, line(&table.columns));
-        for row in &table.rows {
-            text += &line(&row.cells);
-            text.push('\n');
-        }
-    }
-    text
+    Ok(Tables { all, typed: true, ..Tables::default() })
 }
 
 /// Writes tables as JSON; empty cells are left out.
@@ -278,59 +270,39 @@ pub(super) fn write_json(tables: &Tables, kind: &str) -> String {
     format!("{{\n{}\n}}\n", parts.join(",\n"))
 }
 
-/// One line of CSV. What a spreadsheet would take for a formula is quoted with an apostrophe before it.
-pub(crate) fn line<S: AsRef<str>>(cells: &[S]) -> String {
-    cells.iter().map(|cell| field(cell.as_ref())).collect::<Vec<_>>().join(",")
-}
-
-fn field(cell: &str) -> String {
-    let formula = cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && cell.parse::<f64>().is_err();
-    let guarded = if formula { format!("'{cell}") } else { cell.to_owned() };
-    if guarded.contains(['"', ',', ';', '\t', '\n', '\r']) || guarded.starts_with('#') {
-        format!("\"{}\"", guarded.replace('"', "\"\""))
-    } else {
-        guarded
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn tables_come_and_go() {
-        let text = "# a shop\njob,Operation,time\nA,\"cut, \"\"fine\"\"\",3\n\n[jobs]\njob,due\nA,9\n";
-        let tables = read_csv(text, &["operations", "jobs"]).unwrap();
-        let operations = tables.get("operations").unwrap();
-        assert_eq!(operations.columns, ["job", "operation", "time"]);
-        let cell = operations.cell(&operations.rows[0], "operation").unwrap();
-        assert_eq!((cell.text, operations.rows[0].place), ("cut, \"fine\"", 3));
-        let again = read_csv(&write_csv(&tables), &["operations", "jobs"]).unwrap();
-        assert_eq!(again.get("jobs").unwrap().rows[0].cells, ["A", "9"]);
-        let json = read_json(&write_json(&tables, "shop"), &["operations", "jobs"]).unwrap();
-        assert_eq!(json.get("operations").unwrap().rows[0].cells.len(), 3);
+    fn tables_come_and_go_as_json() {
+        let text = "{\"operations\": [{\"job\": \"#1\", \"time\": 3}, {\"job\": \"[jobs]\"}]}";
+        let tables = read_json(text, &["operations", "jobs"]).unwrap();
+        let jobs: Vec<&str> = tables.all[0].rows.iter().map(|row| row.cells[0].as_str()).collect();
+        assert_eq!((jobs, tables.comments()), (vec!["#1", "[jobs]"], None));
+        let again = read_json(&write_json(&tables, "shop"), &["operations", "jobs"]).unwrap();
+        assert_eq!(again.get("operations").unwrap().rows[0].cells, ["#1", "3"]);
     }
 
     #[test]
-    fn separators_are_told_apart_and_mistakes_named() {
-        let tables = read_csv("job;time\nA;1,5\n", &["operations"]).unwrap();
-        assert_eq!(tables.all[0].rows[0].cells, ["A", "1,5"]);
-        let refusal = |text: &str| read_csv(text, &["operations"]).unwrap_err().to_string();
-        assert_eq!(
-            refusal("job\n\"A\n"),
-            "line 2, column 1: expected a closing quote, got the end of the file"
-        );
-        assert!(refusal("[shops]\n").contains("got [shops]"));
-        assert!(refusal("job,time\nA,1,2\n").contains("expected 2 columns, got more: `2`"));
-        let fault = tables.all[0].need(&tables.all[0].rows[0], "machine").err().unwrap().to_string();
-        assert_eq!(fault, "operations, row 2, column machine: the table has no such column; add it");
-        let tables = read_csv("job,time\nA,\n", &["operations"]).unwrap();
-        let fault = tables.all[0].need(&tables.all[0].rows[0], "time").err().unwrap().to_string();
-        assert_eq!(fault, "operations, row 2, column time: expected something, got nothing");
-    }
-
-    #[test]
-    fn formulas_are_disarmed() {
-        assert_eq!(line(&["=1+2", "-3", "-x", "a\"b", "plain"]), "'=1+2,-3,'-x,\"a\"\"b\",plain");
+    fn what_is_data_depends_on_where_it_stands() {
+        let read = |marks| {
+            let row = |cells: &[&str]| Record {
+                cells: cells.iter().map(|&cell| cell.to_owned()).collect(),
+                ..Record::default()
+            };
+            let rows = vec![
+                row(&["job", "due"]),
+                row(&["#1", "2"]),
+                row(&["[operations]", ""]),
+                row(&["job", "time"]),
+            ];
+            let mut tables = Tables::default();
+            assemble(rows, &["operations", "jobs"], "jobs", marks, &mut tables).unwrap();
+            (tables.all.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), tables.comments)
+        };
+        assert_eq!(read(Marks::Nothing), (vec![3], 0));
+        assert_eq!(read(Marks::Headings), (vec![1, 0], 0));
+        assert_eq!(read(Marks::CommentsAndHeadings), (vec![0, 0], 1));
     }
 }

@@ -4,6 +4,7 @@
 //! that divides all of it is then the shop's unit, so that no decimal is rounded.
 
 use super::date::{Date, parse_date};
+use super::local::other_way;
 use crate::general::Says;
 
 /// The unit of bare numbers.
@@ -159,6 +160,9 @@ impl Clock {
         if let Some(fine) = decimal(text) {
             return thousandths(fine, self.unit.fine()).ok_or_else(|| too_fine(text));
         }
+        if let Some(way) = other_way(text) {
+            return Err(way);
+        }
         if self.unit == Unit::Bare {
             return Err(format!(
                 "expected a number such as 90 or 1.5 (a time such as 1h30 needs a unit), got `{text}`"
@@ -174,7 +178,7 @@ impl Clock {
     pub(super) fn moment(&self, text: &str) -> Result<u64, String> {
         let Some(date) = parse_date(text) else {
             return self.length(text).map_err(|error| {
-                if self.start.is_some() {
+                if self.start.is_some() && other_way(text).is_none() {
                     format!("{error}, nor a date such as 2026-11-16 06:00")
                 } else {
                     error

@@ -117,7 +117,7 @@ fn tables(shop: &Shop, clock: &Clock) -> Tables {
     for table in &mut all {
         drop_empty(table);
     }
-    Tables { all }
+    Tables { all, ..Tables::default() }
 }
 
 /// Leaves out columns in which nothing stands.

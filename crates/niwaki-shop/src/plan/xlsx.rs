@@ -2,31 +2,42 @@
 //!
 //! A reader of our own over `zip`, which is here for other archives: the public readers lay a sheet out as one rectangle, so
 //! that a single cell in the last corner takes gigabytes, and bring ten crates for old formats. Here a cell costs what it
-//! holds, members are unpacked and cells are counted up to a limit, and formulas count by the values that were saved with them.
+//! holds, what is unpacked and what cells hold is limited by the file's own size, and formulas count by the values that were
+//! saved with them.
 
 mod styles;
 mod xml;
 
 use self::styles::{Meaning, meanings, written};
 use self::xml::{Event, Scanner};
-use super::table::{Tables, assemble};
+use super::table::{Marks, Record, Tables, assemble};
 use super::{Plan, TABLES};
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::io::{Cursor, Read};
 use zip::ZipArchive;
 
-/// The most bytes of all members together, unpacked.
+/// The most bytes of all members together, unpacked; and the most that texts and cells hold, each of them anew.
 const LARGEST: u64 = 64 << 20;
+const FULLEST: u64 = 256 << 20;
+
+/// What both may be beside [`SHARE`] times the file's bytes. A sheet of few different rows packs 50 to 1, a bomb 1000 to 1.
+const FREE: u64 = 4 << 20;
+const SHARE: u64 = 128;
+
+/// What a cell or a shared text, and a row, count beside their letters.
+const PER_CELL: u64 = 24;
+const PER_ROW: u64 = 64;
 
 /// The most cells of all sheets together, those that are empty before others of their row among them, and the most texts that
-/// cells share: a few bytes of an archive could stand for gigabytes of them.
+/// cells share.
 const CELLS: usize = 2_000_000;
+
+/// The most sheets.
+const SHEETS: usize = 1000;
 
 /// The most columns of a sheet.
 const COLUMNS: usize = 64;
-
-/// Rows with their numbers.
-type Rows = Vec<(usize, Vec<String>)>;
 
 impl Plan {
     /// Reads a plan from a spreadsheet's bytes.
@@ -35,13 +46,13 @@ impl Plan {
     /// The first mistake, with its place.
     pub fn read_xlsx(bytes: &[u8]) -> Result<Self> {
         let mut book = Book::open(bytes)?;
-        let mut tables = Vec::new();
-        let mut other: Option<(String, Rows)> = None;
+        let mut tables = Tables { typed: true, ..Tables::default() };
+        let mut other: Option<(String, Vec<Record>)> = None;
         for (name, path) in book.sheets()? {
             let rows = book.rows(&name, &path)?;
             let table = name.trim().to_lowercase();
             if TABLES.contains(&table.as_str()) {
-                assemble(rows, &TABLES, &table, &mut tables)?;
+                assemble(rows, &TABLES, &table, Marks::Nothing, &mut tables)?;
             } else if !rows.is_empty() {
                 if let Some((first, _)) = &other {
                     return Err(Error::Instance(format!(
@@ -53,16 +64,21 @@ impl Plan {
             }
         }
         if let Some((_, rows)) = other {
-            assemble(rows, &TABLES, "operations", &mut tables)?;
+            assemble(rows, &TABLES, "operations", Marks::Headings, &mut tables)?;
         }
-        Self::from_tables(Tables { all: tables })
+        Self::from_tables(tables)
     }
 }
 
 /// An open workbook.
 struct Book<'a> {
     archive: ZipArchive<Cursor<&'a [u8]>>,
+    /// The file's bytes.
+    size: u64,
+    /// Bytes that may still be unpacked.
     left: u64,
+    /// Bytes that texts and cells may still hold.
+    room: u64,
     cells: usize,
     strings: Vec<String>,
     meanings: Vec<Meaning>,
@@ -82,13 +98,16 @@ impl<'a> Book<'a> {
         let archive = ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
         let mut book = Self {
             archive,
-            left: LARGEST,
+            size: bytes.len() as u64,
+            left: allowed(bytes.len() as u64).min(LARGEST),
+            room: allowed(bytes.len() as u64).min(FULLEST),
             cells: 0,
             strings: Vec::new(),
             meanings: Vec::new(),
             from_1904: false,
         };
-        book.strings = strings(&book.member("xl/sharedStrings.xml")?.unwrap_or_default())?;
+        let texts = book.member("xl/sharedStrings.xml")?.unwrap_or_default();
+        book.strings = book.strings(&texts)?;
         book.meanings = meanings(&book.member("xl/styles.xml")?.unwrap_or_default());
         Ok(book)
     }
@@ -99,11 +118,53 @@ impl<'a> Book<'a> {
         let member = self.archive.by_index(index).map_err(broken)?;
         let mut bytes = Vec::new();
         member.take(self.left + 1).read_to_end(&mut bytes).map_err(broken)?;
-        self.left = self
-            .left
-            .checked_sub(bytes.len() as u64)
-            .ok_or_else(|| broken("it unpacks to more than 64 MB"))?;
+        let left = self.left.checked_sub(bytes.len() as u64);
+        self.left = left.ok_or_else(|| broken(format!("it unpacks to more than {}", self.limit(LARGEST))))?;
         String::from_utf8(bytes).map(Some).map_err(|_| broken(format!("{name} is not in UTF-8")))
+    }
+
+    /// A limit in words.
+    fn limit(&self, most: u64) -> String {
+        if allowed(self.size) >= most {
+            return format!("{} MB", most >> 20);
+        }
+        format!("{} MB and {SHARE} times its {} bytes", FREE >> 20, self.size)
+    }
+
+    /// Takes room for what a text or a cell holds.
+    fn take(&mut self, bytes: u64, place: impl FnOnce() -> String) -> Result<()> {
+        let room = self.room.checked_sub(bytes);
+        self.room =
+            room.ok_or_else(|| broken(format!("{} hold more than {}", place(), self.limit(FULLEST))))?;
+        Ok(())
+    }
+
+    /// The texts that cells share, by number.
+    fn strings(&mut self, text: &str) -> Result<Vec<String>> {
+        let (mut strings, mut open, mut reading) = (Vec::<String>::new(), false, false);
+        for event in Scanner::new(text) {
+            match event {
+                Event::Begin(element) => match element.name {
+                    "si" if strings.len() == CELLS => return Err(too_many("texts that cells share")),
+                    "si" => {
+                        self.take(PER_CELL, || "texts that cells share".to_owned())?;
+                        strings.push(String::new());
+                    }
+                    "t" => open = true,
+                    "rPh" => reading = true,
+                    _ => {}
+                },
+                Event::End("t") => open = false,
+                Event::End("rPh") => reading = false,
+                Event::Text(part) if open && !reading => {
+                    if let Some(last) = strings.last_mut() {
+                        *last += &part;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(strings)
     }
 
     /// Names of sheets and where they are.
@@ -114,7 +175,7 @@ impl<'a> Book<'a> {
             Scanner::new(text)
                 .filter_map(|event| if let Event::Begin(element) = event { Some(element) } else { None })
         };
-        let targets: Vec<(String, String)> = elements(&links)
+        let targets: HashMap<String, String> = elements(&links)
             .filter(|element| element.name == "Relationship")
             .filter_map(|element| Some((element.get("Id")?, element.get("Target")?)))
             .collect();
@@ -127,8 +188,11 @@ impl<'a> Book<'a> {
                 "sheet" => {
                     let (name, id) =
                         (element.get("name").unwrap_or_default(), element.get("id").unwrap_or_default());
-                    let target = targets.iter().find(|(known, _)| *known == id).map(|(_, target)| target);
-                    let target = target.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
+                    let target =
+                        targets.get(&id).ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
+                    if sheets.len() == SHEETS {
+                        return Err(broken(format!("expected at most {SHEETS} sheets")));
+                    }
                     let path = target.strip_prefix('/').map_or_else(|| format!("xl/{target}"), str::to_owned);
                     sheets.push((name, path));
                 }
@@ -139,9 +203,9 @@ impl<'a> Book<'a> {
     }
 
     /// The rows of a sheet that hold something.
-    fn rows(&mut self, name: &str, path: &str) -> Result<Rows> {
+    fn rows(&mut self, name: &str, path: &str) -> Result<Vec<Record>> {
         let text = self.member(path)?.ok_or_else(|| broken(format!("sheet `{name}` is missing")))?;
-        let mut rows: Rows = Vec::new();
+        let mut rows: Vec<Record> = Vec::new();
         let (mut number, mut column) = (0_usize, 0);
         let mut cell = Cell::default();
         for event in Scanner::new(&text) {
@@ -153,8 +217,8 @@ impl<'a> Book<'a> {
                             .and_then(|row| row.parse().ok())
                             .unwrap_or(number.saturating_add(1));
                         column = 0;
-                        rows.pop_if(|(_, cells)| cells.is_empty());
-                        rows.push((number, Vec::new()));
+                        rows.pop_if(|row| row.cells.is_empty());
+                        rows.push(Record::at(number));
                     }
                     "c" => {
                         column = element.get("r").and_then(|place| column_of(&place)).unwrap_or(column + 1);
@@ -164,7 +228,8 @@ impl<'a> Book<'a> {
                             ..Cell::default()
                         };
                     }
-                    "v" | "t" => cell.open = true,
+                    "v" | "t" => (cell.open, cell.saved) = (true, true),
+                    "f" => cell.formula = true,
                     // Readings of Japanese text are no part of it.
                     "rPh" => cell.reading = true,
                     _ => {}
@@ -174,6 +239,13 @@ impl<'a> Book<'a> {
                 Event::End("v" | "t") => cell.open = false,
                 Event::End("rPh") => cell.reading = false,
                 Event::End("c") => {
+                    if cell.is_unsaved_formula() {
+                        return Err(Error::Instance(format!(
+                            "sheet `{name}`, cell {}{number}: holds a formula without a saved value; open and save the workbook \
+                             in a spreadsheet program, or write the value",
+                            letters_of(column)
+                        )));
+                    }
                     let text = self.shown(&cell).map_err(|what| Error::Cell {
                         table: name.to_owned(),
                         row: number,
@@ -189,20 +261,25 @@ impl<'a> Book<'a> {
                         );
                         return Err(Error::Instance(what));
                     }
-                    let (Some((_, cells)), Some(place)) = (rows.last_mut(), column.checked_sub(1)) else {
+                    let (Some(Record { cells, .. }), Some(place)) = (rows.last_mut(), column.checked_sub(1))
+                    else {
                         continue;
                     };
-                    self.cells += column.saturating_sub(cells.len());
+                    let added = column.saturating_sub(cells.len());
+                    self.cells += added;
                     if self.cells > CELLS {
                         return Err(too_many(&format!("cells up to sheet `{name}`, row {number}")));
                     }
+                    let row = if cells.is_empty() { PER_ROW } else { 0 };
+                    let held = row + text.len() as u64 + PER_CELL * added as u64;
+                    self.take(held, || format!("cells up to sheet `{name}`, row {number}"))?;
                     cells.resize(cells.len().max(column), String::new());
                     cells[place] = text;
                 }
                 Event::End(_) => {}
             }
         }
-        rows.pop_if(|(_, cells)| cells.is_empty());
+        rows.pop_if(|row| row.cells.is_empty());
         Ok(rows)
     }
 
@@ -236,6 +313,17 @@ struct Cell {
     text: String,
     open: bool,
     reading: bool,
+    formula: bool,
+    /// Whether it has a value, which may be an empty text.
+    saved: bool,
+}
+
+impl Cell {
+    /// Whether it holds a formula that nothing has computed. A computed text may be empty, a computed number may not.
+    fn is_unsaved_formula(&self) -> bool {
+        let empty_text = self.saved && matches!(self.kind.as_str(), "str" | "s" | "inlineStr");
+        self.formula && self.text.trim().is_empty() && !empty_text
+    }
 }
 
 /// The column of a place such as `BC12`, from 1.
@@ -245,29 +333,20 @@ fn column_of(place: &str) -> Option<usize> {
     (column > 0).then_some(column)
 }
 
-/// The texts that cells share, by number.
-fn strings(text: &str) -> Result<Vec<String>> {
-    let (mut strings, mut open, mut reading) = (Vec::<String>::new(), false, false);
-    for event in Scanner::new(text) {
-        match event {
-            Event::Begin(element) => match element.name {
-                "si" if strings.len() == CELLS => return Err(too_many("texts that cells share")),
-                "si" => strings.push(String::new()),
-                "t" => open = true,
-                "rPh" => reading = true,
-                _ => {}
-            },
-            Event::End("t") => open = false,
-            Event::End("rPh") => reading = false,
-            Event::Text(part) if open && !reading => {
-                if let Some(last) = strings.last_mut() {
-                    *last += &part;
-                }
-            }
-            _ => {}
-        }
+/// The letters of a column, from 1.
+fn letters_of(mut column: usize) -> String {
+    let mut letters = Vec::new();
+    while column > 0 {
+        column -= 1;
+        letters.push(char::from(b'A' + (column % 26) as u8));
+        column /= 26;
     }
-    Ok(strings)
+    letters.into_iter().rev().collect()
+}
+
+/// What a file of so many bytes may unpack to and hold.
+const fn allowed(bytes: u64) -> u64 {
+    FREE.saturating_add(SHARE.saturating_mul(bytes))
 }
 
 #[cfg(test)]

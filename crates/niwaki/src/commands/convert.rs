@@ -5,7 +5,7 @@ use crate::output::{self, has_ending};
 use crate::terminal;
 use anyhow::Context;
 use niwaki_shop::formats::Format;
-use niwaki_shop::planning::{self, Layout};
+use niwaki_shop::planning::{self, Layout, Problem};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,6 +42,9 @@ impl Args {
             self.to.display(),
             to.name()
         ));
+        if let Problem::Plan(plan) = &opened.problem {
+            plan.notes().iter().for_each(|note| terminal::say(note));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -33,6 +33,7 @@ impl Args {
         let instance = match opened.problem {
             Problem::Special(instance) => instance,
             Problem::Plan(plan) => {
+                plan.notes().iter().for_each(|note| terminal::remark(note));
                 return answer(general::verify(&plan.shop, &schedule).map(|verdict| {
                     let values: Vec<String> = (0..verdict.values.len())
                         .map(|sum| {

@@ -42,13 +42,22 @@ fn a_template_is_solved_checked_and_converted() {
     assert_eq!(niwaki(&["verify", &json, &schedule_name]).1, checked);
     let row = rows.lines().find(|line| line.starts_with("housing,paint")).unwrap();
     let cells: Vec<&str> = row.split(',').collect();
-    let early = row.replacen(&format!(",{},{},", cells[3], cells[4]), ",0,60,", 1);
+    let both = format!(",{},{},{},{},", cells[3], cells[4], cells[5], cells[6]);
+    let early = row.replacen(&both, ",0,60,,,", 1);
     std::fs::write(&schedule, rows.replace(row, &early)).unwrap();
     let (code, out, _) = niwaki(&["verify", &shop, &schedule_name]);
     assert!(
         code == 1 && out.starts_with("wrong: job housing, operation paint: starts at 2026-11-16 06:00"),
         "{out}"
     );
+    // Numbers and dates that disagree are a mistake in the file, wherever it is read.
+    let late = row.replacen(cells[5], "2026-11-20 06:00", 1);
+    std::fs::write(&schedule, rows.replace(row, &late)).unwrap();
+    for read in [&["verify", &shop, &schedule_name][..], &["solve", &shop, "--from", &schedule_name]] {
+        let (code, out, error) = niwaki(read);
+        assert!(code == 2 && out.is_empty(), "{out}{error}");
+        assert!(error.contains("column starts: `2026-11-20 06:00` is another time than `"), "{error}");
+    }
 }
 
 #[test]
@@ -168,6 +177,35 @@ fn impossible_plans_are_one_line() {
         assert_eq!((code, out.as_str(), error.lines().count()), (2, "", 1), "{text}: {error}");
         assert!(error.contains(expected), "{text}: {error}");
     }
+}
+
+#[test]
+fn names_that_look_like_comments_and_headings_are_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, json_name) = in_folder(&folder, "h.json");
+    let row = |job: &str| format!(r#"{{"job": "{job}", "machine": "m", "time": 2}}"#);
+    let rows = ["#1001", "[jobs]", "=3"].map(row).join(", ");
+    std::fs::write(&json, format!(r#"{{"kind": "shop", "operations": [{rows}]}}"#)).unwrap();
+    let (csv, csv_name) = in_folder(&folder, "h.csv");
+    let (code, out, error) = niwaki(&["convert", &json_name, &csv_name]);
+    assert!(code == 0 && !out.contains("comment"), "{out}{error}");
+    let (schedule, schedule_name) = in_folder(&folder, "schedule.csv");
+    for shop in [&json_name, &csv_name] {
+        let (code, out, error) = niwaki(&["solve", shop, "--out", &schedule_name]);
+        assert!(
+            code == 0 && out.starts_with("h: shop, 3 jobs, 1 machines, 3 operations\nends 6\n"),
+            "{out}{error}"
+        );
+        let (code, out, error) = niwaki(&["verify", shop, &schedule_name]);
+        assert_eq!((code, out.as_str(), error.as_str()), (0, "ok: makespan 6\n", ""));
+    }
+    assert!(std::fs::read_to_string(schedule).unwrap().contains("\n\"[jobs]\",1,m,"));
+    // What is a comment is counted, and where it has a row's shape it is named.
+    let text = std::fs::read_to_string(&csv).unwrap().replace("\"#1001\"", "#1001");
+    std::fs::write(&csv, format!("# a shop\n{text}")).unwrap();
+    let (_, out, error) = niwaki(&["solve", &csv_name, "--rounds", "1"]);
+    let said = "h: shop, 2 jobs, 1 machines, 2 operations\n2 rows were comments, one of them like a row of ";
+    assert!(out.starts_with(said), "{out}{error}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::xml::{Event, Scanner};
 use crate::plan::{Date, parse_date};
+use std::collections::HashMap;
 
 /// What a cell's number means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,20 +17,22 @@ pub(super) enum Meaning {
 
 /// The meaning of each style of cells, by its number.
 pub(super) fn meanings(styles: &str) -> Vec<Meaning> {
-    let mut formats: Vec<(u32, String)> = Vec::new();
+    // The first of two with one number counts.
+    let mut formats: HashMap<u32, Meaning> = HashMap::new();
     let (mut meanings, mut inside) = (Vec::new(), false);
     for event in Scanner::new(styles) {
         match event {
             Event::Begin(element) if element.name == "numFmt" => {
                 let number = element.get("numFmtId").and_then(|number| number.parse().ok());
-                formats.extend(number.zip(element.get("formatCode")));
+                if let (Some(number), Some(code)) = (number, element.get("formatCode")) {
+                    formats.entry(number).or_insert_with(|| meaning(number, Some(&code)));
+                }
             }
             Event::Begin(element) if element.name == "cellXfs" => inside = true,
             Event::End("cellXfs") => inside = false,
             Event::Begin(element) if inside && element.name == "xf" => {
                 let number = element.get("numFmtId").and_then(|number| number.parse().ok()).unwrap_or(0);
-                let own = formats.iter().find(|(known, _)| *known == number).map(|(_, code)| code.as_str());
-                meanings.push(meaning(number, own));
+                meanings.push(formats.get(&number).copied().unwrap_or_else(|| meaning(number, None)));
             }
             _ => {}
         }
@@ -115,6 +118,24 @@ mod tests {
             (of("[h]:mm"), meaning(46, None), meaning(22, None)),
             (Meaning::Length, Meaning::Length, Meaning::Moment)
         );
+    }
+
+    #[test]
+    fn as_many_formats_as_there_are_styles() {
+        // Each style finds its own format without a look at the others: 4 × 10¹⁰ looks would be noticed.
+        let count = 200_000;
+        let format = |number: u32| {
+            let code = if number % 2 == 0 { "0.0" } else { "yyyy" };
+            format!(
+                "<numFmt numFmtId=\"{number}\" formatCode=\"{code}\"/><numFmt numFmtId=\"{number}\" formatCode=\"[h]\"/>"
+            )
+        };
+        let formats: String = (1000..1000 + count).map(format).collect();
+        let styles: String =
+            (1000..1000 + count).rev().map(|number| format!("<xf numFmtId=\"{number}\"/>")).collect();
+        let all = meanings(&format!("<s><numFmts>{formats}</numFmts><cellXfs>{styles}<xf/></cellXfs></s>"));
+        assert_eq!((all.len(), all[0], all[1]), (200_001, Meaning::Moment, Meaning::Number));
+        assert_eq!(all[200_000], Meaning::Number);
     }
 
     #[test]

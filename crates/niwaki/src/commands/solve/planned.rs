@@ -62,7 +62,8 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
     found.files.push(Piece::new("schedule.csv", plan.schedule_csv(&answer.schedule)));
     found.files.push(Piece::json("schedule.json", &plan.schedule_json(&answer.schedule)));
     if plan.clock.start.is_some() {
-        found.files.push(Piece::new("schedule.ics", plan.schedule_ics(&answer.schedule)?));
+        let calendar = plan.schedule_ics(&answer.schedule, &name(&args.file))?;
+        found.files.push(Piece::new("schedule.ics", calendar));
     }
     found.lines.push(format!(
         "{}: shop, {} jobs, {} machines, {} operations",
@@ -71,6 +72,10 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
         shop.machines().len(),
         shop.operations()
     ));
+    found.lines.extend(plan.notes());
+    if !plan.notes().is_empty() {
+        found.fact("not_read", plan.notes());
+    }
     found.fact("instance", name(&args.file));
     found.fact("kind", "shop");
     found.fact("jobs", shop.jobs().len());

@@ -1,0 +1,247 @@
+//! CSV: text to records and back. What a quoted first cell says is data, whatever it begins with.
+
+use super::table::{Marks, Record, Tables, assemble};
+use crate::{Error, Result};
+
+/// Reads CSV: tables after lines `[name]`, the first one `operations` unless it is named; each begins with its header.
+/// Fields are separated by commas, semicolons or tabs, whichever the first header has; `"` quotes; lines that begin with
+/// `#` are comments, which are counted; empty ones say nothing.
+pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
+    let mut tables = Tables::default();
+    let records = records(text, separator(text))?;
+    assemble(records, names, "operations", Marks::CommentsAndHeadings, &mut tables)?;
+    for cell in tables.all.iter_mut().flat_map(|table| &mut table.rows).flat_map(|row| &mut row.cells) {
+        if is_guarded(cell) {
+            cell.remove(0);
+        }
+    }
+    Ok(tables)
+}
+
+/// What separates fields: what the first line with several of them has most of.
+fn separator(text: &str) -> char {
+    let header = text.lines().find(|line| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with(['#', '['])
+    });
+    let count = |mark: char| header.unwrap_or("").matches(mark).count();
+    [',', ';', '\t'].into_iter().max_by_key(|&mark| (count(mark), mark == ',')).unwrap_or(',')
+}
+
+/// Records with the line on which each begins.
+fn records(text: &str, separator: char) -> Result<Vec<Record>> {
+    let mut reader = Reader { separator, line: 1, records: Vec::new(), record: Record::at(1) };
+    let mut rest = text;
+    while !rest.is_empty() {
+        rest = reader.cell(rest)?;
+    }
+    // A last line without an end, or one that ends in a separator.
+    if !reader.record.cells.is_empty() {
+        reader
+            .record
+            .cells
+            .resize_with(reader.record.cells.len() + usize::from(text.ends_with(separator)), String::new);
+        reader.records.push(reader.record);
+    }
+    Ok(reader.records)
+}
+
+struct Reader {
+    separator: char,
+    line: usize,
+    records: Vec<Record>,
+    /// The record that is not whole yet.
+    record: Record,
+}
+
+impl Reader {
+    /// Reads one cell, or a whole comment, and what ends it; returns the rest.
+    fn cell<'a>(&mut self, text: &'a str) -> Result<&'a str> {
+        let bare = text.trim_start_matches(|letter: char| {
+            letter != '\n' && letter != self.separator && letter.is_whitespace()
+        });
+        let is_first = self.record.cells.is_empty();
+        if is_first && bare.starts_with('#') {
+            // Quotes mean nothing in a comment, and its commas only tell how it would look as a row.
+            let line = &text[..text.find('\n').unwrap_or(text.len())];
+            self.record.cells.extend(line.trim_end_matches('\r').split(self.separator).map(str::to_owned));
+            return Ok(self.ended(&text[line.len()..]));
+        }
+        let Some(quoted) = bare.strip_prefix('"') else {
+            let end = text.find(['\n', self.separator]).unwrap_or(text.len());
+            let cell =
+                if text[end..].starts_with('\n') { text[..end].trim_end_matches('\r') } else { &text[..end] };
+            self.record.cells.push(cell.to_owned());
+            return Ok(self.ended(&text[end..]));
+        };
+        self.record.quoted |= is_first;
+        let began = self.line;
+        let (mut cell, mut rest) = (String::new(), quoted);
+        loop {
+            let Some((inside, after)) = rest.split_once('"') else {
+                let what = "expected a closing quote, got the end of the file".to_owned();
+                return Err(Error::Parse { line: began, column: 1, what });
+            };
+            cell += inside;
+            self.line += inside.bytes().filter(|&byte| byte == b'\n').count();
+            rest = after;
+            let Some(after) = rest.strip_prefix('"') else { break };
+            cell.push('"');
+            rest = after;
+        }
+        self.record.cells.push(cell);
+        let end = rest.find(['\n', self.separator]).unwrap_or(rest.len());
+        if !rest[..end].trim().is_empty() {
+            let what = format!(
+                "expected the end of the cell after its closing quote, got `{}`; double quotes within quotes",
+                rest[..end].trim().chars().take(24).collect::<String>()
+            );
+            return Err(Error::Parse { line: self.line, column: 1, what });
+        }
+        Ok(self.ended(&rest[end..]))
+    }
+
+    /// Goes over what ends a cell: a separator, a line's end, or the text's.
+    fn ended<'a>(&mut self, rest: &'a str) -> &'a str {
+        let Some(rest) = rest.strip_prefix('\n') else {
+            return rest.strip_prefix(self.separator).unwrap_or(rest);
+        };
+        self.line += 1;
+        self.records.push(std::mem::replace(&mut self.record, Record::at(self.line)));
+        rest
+    }
+}
+
+/// Writes tables as CSV.
+pub(super) fn write_csv(tables: &Tables) -> String {
+    let mut text = String::new();
+    for (index, table) in tables.all.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text += &format!("[{}]\n{}\n", table.name, line(&table.columns));
+        for row in &table.rows {
+            text += &line(&row.cells);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// One line of CSV. What a spreadsheet would take for a formula has an apostrophe before it; what reads as a comment or as a
+/// table's name is quoted.
+pub(super) fn line<S: AsRef<str>>(cells: &[S]) -> String {
+    cells.iter().map(|cell| field(cell.as_ref())).collect::<Vec<_>>().join(",")
+}
+
+fn field(cell: &str) -> String {
+    let formula = cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && cell.parse::<f64>().is_err();
+    let guarded = if formula || is_guarded(cell) { format!("'{cell}") } else { cell.to_owned() };
+    if guarded.contains(['"', ',', ';', '\t', '\n', '\r']) || guarded.starts_with(['#', '[']) {
+        format!("\"{}\"", guarded.replace('"', "\"\""))
+    } else {
+        guarded
+    }
+}
+
+/// Whether an apostrophe disarms a formula here.
+fn is_guarded(cell: &str) -> bool {
+    let rest = cell.trim_start_matches('\'');
+    rest.len() < cell.len() && rest.starts_with(['=', '+', '@', '-'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_come_and_go() {
+        let text = "# a shop\njob,Operation,time\nA,\"cut, \"\"fine\"\"\",3\n\n[jobs]\njob,due\nA,9\n";
+        let tables = read_csv(text, &["operations", "jobs"]).unwrap();
+        let operations = tables.get("operations").unwrap();
+        assert_eq!(operations.columns, ["job", "operation", "time"]);
+        let cell = operations.cell(&operations.rows[0], "operation").unwrap();
+        assert_eq!((cell.text, operations.rows[0].place), ("cut, \"fine\"", 3));
+        let again = read_csv(&write_csv(&tables), &["operations", "jobs"]).unwrap();
+        assert_eq!(again.get("jobs").unwrap().rows[0].cells, ["A", "9"]);
+    }
+
+    #[test]
+    fn records_by_hand() {
+        let of = |text: &str| -> Vec<(usize, bool, Vec<String>)> {
+            let whole = |record: Record| (record.place, record.quoted, record.cells);
+            records(text, ',').unwrap().into_iter().map(whole).collect()
+        };
+        let row = |place, quoted, cells: &[&str]| {
+            (place, quoted, cells.iter().map(|&cell| cell.to_owned()).collect())
+        };
+        assert_eq!(
+            of("a,b\r\n\"c\nd\" ,\n\n,e"),
+            [
+                row(1, false, &["a", "b"]),
+                row(2, true, &["c\nd", ""]),
+                row(4, false, &[""]),
+                row(5, false, &["", "e"])
+            ]
+        );
+        assert_eq!(of("a,"), [row(1, false, &["a", ""])]);
+        assert_eq!(of("a,\"\"\n"), [row(1, false, &["a", ""])]);
+        // A quote in a comment opens nothing, and the line after it counts.
+        assert_eq!(of(" # 5 in, \"b\nc"), [row(1, false, &[" # 5 in", " \"b"]), row(2, false, &["c"])]);
+        assert_eq!(of("a \"b\",c"), [row(1, false, &["a \"b\"", "c"])]);
+        assert!(of("").is_empty());
+    }
+
+    #[test]
+    fn separators_are_told_apart_and_mistakes_named() {
+        let tables = read_csv("job;time\nA;1,5\n", &["operations"]).unwrap();
+        assert_eq!(tables.all[0].rows[0].cells, ["A", "1,5"]);
+        let refusal = |text: &str| read_csv(text, &["operations"]).unwrap_err().to_string();
+        assert_eq!(
+            refusal("job\n\"A\n"),
+            "line 2, column 1: expected a closing quote, got the end of the file"
+        );
+        // Two quotes for inches would swallow the rows between them.
+        assert_eq!(
+            refusal("job,operation,time\nA,\"saw,1\nB,\"mill,2\n"),
+            "line 3, column 1: expected the end of the cell after its closing quote, got `mill`; double quotes within quotes"
+        );
+        assert!(refusal("[shops]\n").contains("got [shops]"));
+        assert!(refusal("job,time\nA,1,2\n").contains("expected 2 columns, got more: `2`"));
+        let fault = tables.all[0].need(&tables.all[0].rows[0], "machine").err().unwrap().to_string();
+        assert_eq!(fault, "operations, row 2, column machine: the table has no such column; add it");
+        let tables = read_csv("job,time\nA,\n", &["operations"]).unwrap();
+        let fault = tables.all[0].need(&tables.all[0].rows[0], "time").err().unwrap().to_string();
+        assert_eq!(fault, "operations, row 2, column time: expected something, got nothing");
+    }
+
+    #[test]
+    fn comments_are_counted_and_quoted_cells_are_data() {
+        let text = "# two,rows\njob,time\n#1001,3\n\"#1002\",4\n\"[jobs]\",5\n[jobs],6\n# end\n";
+        let tables = read_csv(text, &["operations", "jobs"]).unwrap();
+        let jobs: Vec<&str> = tables.all[0].rows.iter().map(|row| row.cells[0].as_str()).collect();
+        assert_eq!((tables.all.len(), jobs), (1, vec!["#1002", "[jobs]", "[jobs]"]));
+        assert_eq!(
+            tables.comments(),
+            Some(
+                "3 rows were comments, one of them like a row of operations (line 3, `#1001`): quote its first cell if it counts"
+                    .into()
+            )
+        );
+        let again = read_csv(&write_csv(&tables), &["operations", "jobs"]).unwrap();
+        assert_eq!((again.all[0].rows.len(), again.comments()), (3, None));
+        assert_eq!(
+            read_csv("# a\njob,time\n", &["operations"]).unwrap().comments().unwrap(),
+            "1 row was a comment"
+        );
+    }
+
+    #[test]
+    fn formulas_are_disarmed_and_what_looks_disarmed_comes_back() {
+        assert_eq!(line(&["=1+2", "-3", "-x", "a\"b", "plain"]), "'=1+2,-3,'-x,\"a\"\"b\",plain");
+        for name in ["=1+2", "'=1+2", "''=1", "-x", "-3", "'tis", "#1", "[jobs]", "@"] {
+            let text = format!("job,time\n{}\n", line(&[name, "1"]));
+            assert_eq!(read_csv(&text, &["operations"]).unwrap().all[0].rows[0].cells, [name, "1"], "{text}");
+        }
+    }
+}
