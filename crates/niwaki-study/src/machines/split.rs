@@ -159,6 +159,15 @@ impl Split {
         if Digest::of(split.to_json()?).to_string() != id {
             return Err(refuse("it is not as it was written; make it again".to_owned()));
         }
+        let sound = |number: usize, unit: &Unit| {
+            let before = unit.before();
+            unit.study < split.studies.len() && before.start <= before.end && before.end <= number
+        };
+        let mut units = split.units.iter().enumerate();
+        if let Some((number, _)) = units.find(|(number, unit)| !sound(*number, unit)) {
+            let mend = format!("unit {number} is of no study, or comes after one behind it; make it again");
+            return Err(refuse(mend));
+        }
         split.id = id;
         Ok(split)
     }

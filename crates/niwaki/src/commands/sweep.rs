@@ -5,6 +5,7 @@ use super::reproduce::Reproduce;
 use crate::device::DeviceArgs;
 use crate::{output, places, terminal};
 use anyhow::Context;
+use niwaki_study::machines::launch::{flag, shell};
 use niwaki_study::machines::{Split, Splitting};
 use niwaki_study::sweep::Sweep;
 use std::collections::BTreeMap;
@@ -116,15 +117,18 @@ impl Args {
         let plan =
             PlanArgs { plan: file.with_extension("json"), out: self.out.display().to_string(), attempts: 3 };
         output::write_whole(&plan.plan, &split.to_json()?)?;
-        let here = format!("--plan {} --out {}", plan.plan.display(), self.out.display());
+        // What is printed can be typed.
+        let typed = |name: &str, path: &Path| {
+            let words = flag(name, &path.to_string_lossy()).into_iter().map(|word| shell(&word));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let out = typed("--out", &self.out);
+        let here = format!("{} {out}", typed("--plan", &plan.plan));
         if self.write_only {
             terminal::say(&format!("plan: {} units in {}", split.units.len(), plan.plan.display()));
             terminal::say(&format!("run it: niwaki launch slurm {here} (or local, kubernetes, ray)"));
-            terminal::say(&format!(
-                "report it: niwaki reproduce {} --report-only --out {}",
-                file.display(),
-                self.out.display()
-            ));
+            let study = shell(&file.to_string_lossy());
+            terminal::say(&format!("report it: niwaki reproduce {study} --report-only {out}"));
             return Ok(ExitCode::SUCCESS);
         }
         let local = Local { plan, workers: self.workers, lease: 60, dry_run: false };

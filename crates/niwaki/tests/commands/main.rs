@@ -4,6 +4,8 @@
 
 mod advise;
 mod engine;
+#[cfg(unix)]
+mod launch;
 mod machines;
 mod oracle;
 mod output;

@@ -1,6 +1,7 @@
 //! A manifest with an Indexed Job for Kubernetes.
 
 use super::Launch;
+use super::encode::{container, flag, printable, string};
 use crate::Error;
 use crate::machines::Split;
 use std::fmt::Write as _;
@@ -26,7 +27,8 @@ pub struct Pods<'a> {
 /// Where the plan is too large for a ConfigMap, or a word cannot stand in a manifest.
 pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result<String, Error> {
     let refuse = |mend: String| Error::Plan { name: format!("plan {}", split.id), mend };
-    let document = split.to_json()?;
+    // What a string of the plan holds must not end a line of the manifest.
+    let document = printable(&split.to_json()?);
     if document.len() > LARGEST {
         let mend = format!(
             "its {} bytes do not fit into a ConfigMap of 1 MB; give more runs to each unit",
@@ -39,7 +41,11 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
     if let Some(word) = words.into_iter().find(|word| word.chars().any(char::is_control)) {
         return Err(refuse(format!("'{}' holds a control character", word.escape_debug())));
     }
-    let [program, out, image] = [launch.program, launch.out, pods.image].map(text);
+    let [program, image] = [container(launch.program), string(pods.image)];
+    let results = match flag("--out", launch.out).as_slice() {
+        [flag, out] => format!("{flag}, {}", container(out)),
+        words => words.iter().map(|word| container(word)).collect(),
+    };
     let (id, units) = (&split.id, split.units.len());
     let at_once = launch.at_once.unwrap_or(units).min(units).max(1);
     let mut manifest =
@@ -68,19 +74,20 @@ spec:
       containers:
         - name: niwaki
           image: {image}
-          command: [{program}, work, --plan, /etc/niwaki/plan.json, --out, {out}, --unit, $(JOB_COMPLETION_INDEX), --wait]
+          command: [{program}, work, --plan, /etc/niwaki/plan.json, {results}, --unit, $(JOB_COMPLETION_INDEX), --wait]
 "#
     );
     if split.units.iter().any(|unit| unit.device != "cpu") {
         manifest += "          resources:\n            limits:\n              nvidia.com/gpu: 1\n";
     }
     if let Some(secret) = pods.secret {
-        let name = text(secret);
+        let name = string(secret);
         let _ =
             writeln!(manifest, "          envFrom:\n            - secretRef:\n                name: {name}");
     }
     manifest += "          volumeMounts:\n            - name: plan\n              mountPath: /etc/niwaki\n";
     if pods.volume.is_some() {
+        let out = string(launch.out);
         let _ = writeln!(manifest, "            - name: results\n              mountPath: {out}");
     }
     let _ = write!(
@@ -88,16 +95,11 @@ spec:
         "      volumes:\n        - name: plan\n          configMap:\n            name: niwaki-{id}\n"
     );
     if let Some(volume) = pods.volume {
-        let claim = text(volume);
+        let claim = string(volume);
         let _ = writeln!(
             manifest,
             "        - name: results\n          persistentVolumeClaim:\n            claimName: {claim}"
         );
     }
     Ok(manifest)
-}
-
-/// A word as YAML takes it: JSON's strings are YAML's.
-fn text(word: &str) -> String {
-    serde_json::Value::from(word).to_string()
 }

@@ -1,18 +1,22 @@
 //! Launchers that only translate: a plan into what the schedulers that people have take.
 //!
 //! Each returns a text and runs nothing. Every one of them comes down to `niwaki work --unit N`, so that what a scheduler
-//! repeats, moves or duplicates is no matter.
+//! repeats, moves or duplicates is no matter. Paths and names travel as arguments of what is run, or encoded by the one
+//! function of `encode.rs` that is lawful for the format.
 //!
 //! | module | what belongs there |
 //! |---|---|
+//! | `encode.rs` | words of the caller's as shells, YAML and Python take them |
 //! | `slurm.rs` | a script that submits job arrays |
 //! | `kubernetes.rs` | a manifest with an Indexed Job |
 //! | `ray.rs` | a Python program for Ray |
 
+mod encode;
 mod kubernetes;
 mod ray;
 mod slurm;
 
+pub use encode::{flag, shell};
 pub use kubernetes::{Pods, kubernetes};
 pub use ray::ray;
 pub use slurm::slurm;
@@ -66,15 +70,5 @@ impl Split {
             }
         }
         blocks
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=%+,@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }

@@ -1,8 +1,8 @@
 //! A Python program for Ray: the one of the Python package, with what it is to do at its end.
 
 use super::Launch;
+use super::encode::string;
 use crate::machines::Split;
-use serde_json::Value;
 
 /// The program as the Python package has it.
 const PROGRAM: &str = include_str!("../../../../../python/niwaki/ray.py");
@@ -16,8 +16,7 @@ pub fn ray(split: &Split, launch: &Launch<'_>) -> String {
         units.push(format!("({}, {}, {gpu})", unit.before().start, unit.before().end));
     }
     // JSON's strings are Python's.
-    let [program, plan, out] =
-        [launch.program, launch.plan, launch.out].map(|word| Value::from(word).to_string());
+    let [program, plan, out] = [launch.program, launch.plan, launch.out].map(string);
     let (attempts, at_once) =
         (launch.attempts, launch.at_once.map_or("None".to_owned(), |limit| limit.to_string()));
     format!(

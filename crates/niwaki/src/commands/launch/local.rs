@@ -4,7 +4,9 @@ use super::PlanArgs;
 use crate::commands::{status, work};
 use crate::terminal;
 use anyhow::{Context, bail, ensure};
+use niwaki_study::machines::launch::{flag, shell};
 use niwaki_study::machines::{Standing, leases};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,8 +106,11 @@ impl Local {
 
     fn command(&self, post: &Post) -> anyhow::Result<Command> {
         let mut command = Command::new(super::this_program()?);
-        command.args(["work", "--claim", "--quiet", "--plan"]).arg(&self.plan.plan);
-        command.args(["--out", &self.plan.out, "--lease", &self.lease.to_string()]);
+        // A name that begins like a flag is still that of a file.
+        let dashed = self.plan.plan.to_string_lossy().starts_with('-');
+        let plan = if dashed { Path::new(".").join(&self.plan.plan) } else { self.plan.plan.clone() };
+        command.args(["work", "--claim", "--quiet", "--plan"]).arg(plan);
+        command.args(flag("--out", &self.plan.out)).args(["--lease", &self.lease.to_string()]);
         command.args(["--attempts", &self.plan.attempts.to_string()]);
         command.env("RAYON_NUM_THREADS", post.threads.to_string());
         if let Some(gpu) = &post.gpu {
@@ -124,11 +129,11 @@ impl Local {
     fn line(&self, post: &Post) -> anyhow::Result<String> {
         let command = self.command(post)?;
         let set = command.get_envs().filter_map(|(name, value)| {
-            Some(format!("{}={}", name.to_string_lossy(), value?.to_string_lossy()))
+            Some(format!("{}={}", name.to_string_lossy(), shell(&value?.to_string_lossy())))
         });
         let words = std::iter::once(command.get_program())
             .chain(command.get_args())
-            .map(|word| word.to_string_lossy().into_owned());
+            .map(|word| shell(&word.to_string_lossy()));
         Ok(set.chain(words).collect::<Vec<_>>().join(" "))
     }
 }

@@ -171,7 +171,7 @@ impl Elsewhere {
             None if whole => this_program()?,
             None => "niwaki".to_owned(),
         };
-        let (plan, out) = (self.plan.plan.display().to_string(), self.plan.out.clone());
+        let (plan, out) = (text_of(&self.plan.plan)?, self.plan.out.clone());
         let (plan, out) = if whole { (absolute(&plan)?, absolute(&out)?) } else { (plan, out) };
         let launch = Launch {
             program: &program,
@@ -210,7 +210,13 @@ impl Elsewhere {
 /// Where this program is.
 fn this_program() -> anyhow::Result<String> {
     let program = std::env::current_exe().context("cannot tell where this program is; give --program")?;
-    Ok(program.display().to_string())
+    text_of(&program)
+}
+
+/// A path as text: other characters in place of its own would name another file.
+fn text_of(path: &Path) -> anyhow::Result<String> {
+    let text = path.to_str().with_context(|| format!("{} is not UTF-8 text; rename it", path.display()))?;
+    Ok(text.to_owned())
 }
 
 /// A path as other processes find it; a bucket is found by its own name.
@@ -220,5 +226,5 @@ fn absolute(path: &str) -> anyhow::Result<String> {
     }
     let whole =
         std::path::absolute(Path::new(path)).with_context(|| format!("cannot tell where {path} is"))?;
-    Ok(whole.display().to_string())
+    text_of(&whole)
 }
