@@ -17,6 +17,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -282,6 +283,19 @@ def _checked(clip: Any, ess_floor: Any, batch: Any, against: Any, rollout_is: An
     return _Settings((float(low), float(high)), float(ess_floor), size, rollout_is, float(threshold), against == "behaviour")
 
 
+def _key(key: Any) -> str | int | float:
+    """A group's name. Whole numbers stay exact; a float that large does not tell them apart."""
+    if isinstance(key, str):
+        return key
+    try:
+        return operator.index(key)
+    except TypeError:
+        number = float(key)
+    if abs(number) >= 2**53:
+        raise ValueError(f"group holds {number!r}, which a float does not tell from its neighbours; pass ints or texts")
+    return number
+
+
 def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: Any, weights: Any) -> _Trajectories:
     first = values["logprobs"]
     if ragged(first):
@@ -323,7 +337,7 @@ def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: A
         advantage=flat["advantages"],
         reward=each["rewards"],
         mask=flat["mask"],
-        group=None if group is None else [key if isinstance(key, str) else float(key) for key in group],
+        group=None if group is None else [_key(key) for key in group],
         iteration=numbers,
         weight=each["weights"],
     )

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -145,3 +146,32 @@ def test_a_refused_batch_changes_nothing():
     with pytest.raises(ValueError):
         advisor.update(good + 2, good, np.ones(4))
     assert advisor.advice().to_dict() == before
+
+
+def test_groups_beyond_floats_stay_apart():
+    old = np.full((8, 2), -1.0)
+    new = old - np.linspace(0.1, 0.3, 16).reshape(8, 2)
+    advantages = [1.0, -1.0] * 4
+    names = [2**53 + lane // 2 for lane in range(8)]
+    for groups in (names, np.array(names), [str(name) for name in names]):
+        advisor = Advisor()
+        advisor.update(new, old, advantages, group=groups)
+        assert advisor.advice().facts["groups"] == 4
+    with pytest.raises(ValueError, match="group holds"):
+        Advisor().update(new, old, advantages, group=[float(name) for name in names])
+
+
+def test_one_advisor_serves_many_threads():
+    old = np.full((64, 16), -1.0)
+    advisor = Advisor()
+
+    def add():
+        for _ in range(8):
+            advisor.update(old - 0.1, old, [1.0, -1.0] * 32)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert advisor.advice().facts["trajectories"] == 4 * 8 * 64

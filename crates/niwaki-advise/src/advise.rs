@@ -56,14 +56,15 @@ pub fn advise(
     watch(bytes, 0);
     let mut measure = Measure::new(settings);
     dump.prepare(|done| watch(bytes, done))?;
-    dump.each(|chunk, done| {
+    let unread = dump.each(|chunk, done| {
         measure.add(chunk);
         watch(bytes, done);
     })?;
     if measure.is_empty() {
         return Err(Error::Empty { files: names });
     }
-    let measured = measure.finish();
+    let mut measured = measure.finish();
+    measured.facts.unread = unread;
     let verdict = Verdict::new(&measured).in_the_words_of(trainer);
     Ok(Advice { files: files.to_vec(), settings, measured, verdict })
 }

@@ -114,6 +114,14 @@ pub enum Fault {
         /// A name in the record that looks like it.
         near: Option<String>,
     },
+    /// A field that was probably meant for another.
+    #[error("{name} is not read; it looks like {field}")]
+    Misnamed {
+        /// The field.
+        field: Field,
+        /// Its name in the record.
+        name: String,
+    },
     /// Neither of the two fields that can give an advantage.
     #[error("neither advantage nor reward; one of them must be there")]
     NoAdvantage,

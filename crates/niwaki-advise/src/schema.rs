@@ -152,6 +152,16 @@ impl Naming {
             .find_map(|field| field.names().iter().position(|&known| known == name).map(|at| (field, at)))
     }
 
+    /// The optional field that an unread name was probably meant for: it differs in case, a dash or a plural only. Without it
+    /// every number would come out otherwise, and nobody would notice.
+    #[must_use]
+    pub fn meant(&self, name: &str) -> Option<Field> {
+        let plain = |name: &str| name.to_ascii_lowercase().replace('-', "_").trim_end_matches('s').to_owned();
+        let optional = [Field::Mask, Field::ToolMask, Field::Weight, Field::BehaviourLogProb];
+        let name = plain(name);
+        optional.into_iter().find(|&field| self.names(field).into_iter().any(|known| plain(known) == name))
+    }
+
     /// The names a field is looked for under.
     #[must_use]
     pub fn names(&self, field: Field) -> Vec<&str> {
@@ -194,6 +204,13 @@ mod tests {
         assert_eq!(naming.field("lp"), Some((Field::NewLogProb, 0)));
         assert_eq!(naming.field("log_probs"), None);
         assert_eq!(naming.field("uid"), Some((Field::Group, 2)));
+    }
+
+    #[test]
+    fn a_plural_of_an_optional_field_is_recognised() {
+        let naming = Naming::default();
+        let meant = ["masks", "Weights", "response-mask", "steps", "prompt"].map(|name| naming.meant(name));
+        assert_eq!(meant, [Some(Field::Mask), Some(Field::Weight), Some(Field::Mask), None, None]);
     }
 
     #[test]

@@ -169,6 +169,9 @@ pub fn facts(measured: &Measured) -> String {
         let _ =
             write!(aside, "; {} steps that the sampling engine did not score left out", facts.unscored_steps);
     }
+    if !facts.unread.is_empty() {
+        let _ = write!(aside, "; not read: {}", facts.unread.join(", "));
+    }
     format!(
         "{} trajectories of {} steps on average (longest {}), {} {}{groups}; N = {} per batch{aside}",
         facts.trajectories,

@@ -62,6 +62,19 @@ impl Record {
         (self.group, self.iteration, self.age, self.weight) = (None, None, None, None);
     }
 
+    /// Whether the row has a field.
+    #[must_use]
+    pub fn has(&self, field: Field) -> bool {
+        match field {
+            Field::Group => self.group.is_some(),
+            Field::Iteration => self.iteration.is_some(),
+            Field::Age => self.age.is_some(),
+            Field::Weight => self.weight.is_some(),
+            Field::Length | Field::Offsets => false,
+            _ => self.came(field) != Came::Absent,
+        }
+    }
+
     /// The buffer of a field of numbers, emptied and marked.
     ///
     /// # Panics
@@ -156,6 +169,25 @@ pub fn key_of_text(text: &[u8]) -> u64 {
 #[must_use]
 pub fn key_of_number(number: f64) -> u64 {
     key_of_text(&number.to_bits().to_le_bytes())
+}
+
+/// The key of a group that is a whole number. Floats tell whole numbers apart up to 2⁵³; beyond, the digits are the name.
+#[must_use]
+pub fn key_of_whole(number: i128) -> u64 {
+    if number.unsigned_abs() <= u128::from(EXACT) {
+        key_of_number(number as f64)
+    } else {
+        key_of_text(number.to_string().as_bytes())
+    }
+}
+
+/// The largest whole number below which floats tell all of them apart.
+const EXACT: u64 = 1 << 53;
+
+/// Whether a number that came as a float may stand for another whole number beside it.
+#[must_use]
+pub fn is_blurred(number: f64) -> bool {
+    number.abs() >= EXACT as f64
 }
 
 /// Mean rewards, the baseline where a dump has rewards and no advantages.

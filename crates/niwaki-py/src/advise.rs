@@ -3,7 +3,9 @@
 use crate::waiting;
 use niwaki_advise::measure::{Measure, Measured, Settings};
 use niwaki_advise::schema::{Field, Naming};
-use niwaki_advise::trajectory::{Against, Baselines, Came, Chunk, Record, key_of_number, key_of_text};
+use niwaki_advise::trajectory::{
+    Against, Baselines, Came, Chunk, Record, key_of_number, key_of_text, key_of_whole,
+};
 use niwaki_advise::verdict::Verdict;
 use niwaki_advise::{Error, Question, advise, text, verl};
 use niwaki_correction::Clip;
@@ -11,6 +13,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Columns of a summary in plain text.
 const WIDTH: usize = 100;
@@ -65,6 +68,7 @@ struct Trajectories<'py> {
 /// What trajectories of one group share.
 #[derive(FromPyObject)]
 enum Key {
+    Whole(i128),
     Number(f64),
     Text(String),
 }
@@ -72,7 +76,8 @@ enum Key {
 /// Running sums over batches, and what they say.
 #[pyclass]
 pub(crate) struct Advisor {
-    measure: Measure,
+    /// Threads that add at the same time wait for each other.
+    measure: Mutex<Measure>,
     against: Against,
 }
 
@@ -80,30 +85,35 @@ pub(crate) struct Advisor {
 impl Advisor {
     #[new]
     fn new(given: Given) -> PyResult<Self> {
-        Ok(Self { measure: Measure::new(given.settings()?), against: given.against() })
+        Ok(Self { measure: Mutex::new(Measure::new(given.settings()?)), against: given.against() })
     }
 
     /// Adds a batch; a fault leaves what was measured before as it was.
-    fn add(&mut self, py: Python<'_>, batch: Trajectories<'_>) -> PyResult<()> {
+    fn add(&self, py: Python<'_>, batch: Trajectories<'_>) -> PyResult<()> {
         let chunk = batch.chunk(self.against)?;
-        let measure = &mut self.measure;
-        py.detach(|| measure.add(&chunk));
+        py.detach(|| self.sums().add(&chunk));
         Ok(())
     }
 
     /// Whether nothing was added yet.
     fn is_empty(&self) -> bool {
-        self.measure.is_empty()
+        self.sums().is_empty()
     }
 
     /// Verdict and numbers as JSON, and the summary as text.
     fn report(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        let measure = &self.measure;
         py.detach(|| {
-            let measured = measure.finish();
+            let measured = self.sums().finish();
             told(&measured, &Verdict::new(&measured))
         })
         .map_err(PyValueError::new_err::<String>)
+    }
+}
+
+impl Advisor {
+    /// The sums. A thread that panicked while it added left them as they were before its batch, or with a part of it.
+    fn sums(&self) -> MutexGuard<'_, Measure> {
+        self.measure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -177,6 +187,7 @@ impl Trajectories<'_> {
                 record.fill(Field::Reward, Came::One).push(reward[lane]);
             }
             record.group = self.group.as_ref().map(|group| match &group[lane] {
+                Key::Whole(number) => key_of_whole(*number),
                 Key::Number(number) => key_of_number(*number),
                 Key::Text(text) => key_of_text(text.as_bytes()),
             });

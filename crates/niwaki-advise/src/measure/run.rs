@@ -94,6 +94,8 @@ pub struct Facts {
     pub batch: f64,
     /// Folds behind the intervals.
     pub folds: usize,
+    /// Fields that the dump has and that were not read.
+    pub unread: Vec<String>,
     /// Which log-probs the verl metrics compare.
     pub verl_pair: &'static str,
 }
@@ -344,6 +346,7 @@ impl Measure {
                 longest: all.positions.longest(),
                 batch,
                 folds: used.len(),
+                unread: Vec::new(),
                 verl_pair: if self.engines { "old against behaviour" } else { "new against old" },
             },
             numbers,

@@ -1,6 +1,6 @@
 //! Several files as one run.
 
-use super::records::{Pass, Records, shown};
+use super::records::{Pass, Records, Unread, shown};
 use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
@@ -29,6 +29,8 @@ pub struct Dump {
     spoken: Vec<String>,
     current: Option<Box<dyn Records>>,
     next_file: usize,
+    /// Names that files behind the current one had and that were not read.
+    unread: Unread,
     /// Bytes of the passes and files before the current one.
     behind: u64,
     record: Record,
@@ -55,6 +57,7 @@ impl Dump {
             spoken: Vec::new(),
             current: None,
             next_file: 0,
+            unread: Unread::default(),
             behind: 0,
             record: Record::default(),
         };
@@ -140,11 +143,11 @@ impl Dump {
     }
 
     /// Calls `visit` with every chunk in order and the bytes done; the next ones are read meanwhile, in a thread of
-    /// their own.
+    /// their own. Gives the names that were there and not read.
     ///
     /// # Errors
     /// As [`Dump::next`].
-    pub fn each(mut self, mut visit: impl FnMut(&Chunk, u64)) -> Result<(), Error> {
+    pub fn each(mut self, mut visit: impl FnMut(&Chunk, u64)) -> Result<Vec<String>, Error> {
         let (give, filled) = sync_channel::<Result<(Chunk, u64), Error>>(CHUNKS);
         let (hand_back, empty) = channel::<Chunk>();
         for _ in 0..=CHUNKS {
@@ -152,7 +155,7 @@ impl Dump {
             let _ = hand_back.send(self.chunk());
         }
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let reader = scope.spawn(move || {
                 for mut chunk in empty {
                     let message = match self.next(&mut chunk) {
                         Ok(true) => Ok((chunk, self.done())),
@@ -164,13 +167,15 @@ impl Dump {
                         break;
                     }
                 }
+                self.unread.names.into_iter().collect()
             });
             for message in filled {
                 let (chunk, done) = message?;
                 visit(&chunk, done);
                 let _ = hand_back.send(chunk);
             }
-            Ok(())
+            // A reader that panicked panics here.
+            Ok(reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     }
 
@@ -222,7 +227,19 @@ impl Dump {
         loop {
             if let Some(current) = &mut self.current {
                 record.clear();
-                if current.next(record)? {
+                let more = current.next(record)?;
+                if pass == Pass::Whole {
+                    for name in std::mem::take(&mut current.unread().fresh) {
+                        if let Some(field) = self.naming.meant(&name).filter(|&field| !record.has(field)) {
+                            return Err(Error::Row {
+                                place: current.place(),
+                                fault: Fault::Misnamed { field, name },
+                            });
+                        }
+                        self.unread.add(&name);
+                    }
+                }
+                if more {
                     return Ok(true);
                 }
                 self.behind += self.files[self.next_file - 1].1;

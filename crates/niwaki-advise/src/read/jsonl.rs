@@ -3,10 +3,10 @@
 //! Numbers go straight into the record's buffers; what the schema does not name is skipped unread.
 
 use super::limits::LONGEST_LINE;
-use super::records::{Pass, Records, shown};
+use super::records::{Pass, Records, Unread, shown};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{FIELDS, Field, Naming};
-use crate::trajectory::{Came, Record, key_of_number, key_of_text};
+use crate::trajectory::{Came, Record, is_blurred, key_of_number, key_of_text, key_of_whole};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::fs::File;
@@ -27,6 +27,7 @@ pub(super) struct Lines {
     growing: bool,
     /// Whether some line had numbers that JSON has no word for.
     python: bool,
+    unread: Unread,
     number: u64,
     done: u64,
 }
@@ -42,6 +43,7 @@ impl Lines {
             line: Vec::new(),
             growing,
             python: false,
+            unread: Unread::default(),
             number: 0,
             done: 0,
         })
@@ -100,6 +102,10 @@ impl Records for Lines {
         keys.unwrap_or_default().into_iter().map(|(key, _)| key).collect()
     }
 
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
+    }
+
     fn done(&self) -> u64 {
         self.done
     }
@@ -107,8 +113,9 @@ impl Records for Lines {
 
 impl Lines {
     /// Reads the line into the record.
-    fn parse(&self, record: &mut Record) -> Result<(), Fault> {
-        let mut state = State { record, naming: &self.naming, pass: self.pass, now: None, fault: None };
+    fn parse(&mut self, record: &mut Record) -> Result<(), Fault> {
+        let Self { naming, pass, unread, .. } = self;
+        let mut state = State { record, naming, pass: *pass, unread, now: None, fault: None };
         let mut parser = serde_json::Deserializer::from_slice(self.line.trim_ascii_end());
         let parsed = Object { state: &mut state, ranks: [usize::MAX; FIELDS.len()] }.deserialize(&mut parser);
         parsed.and_then(|()| parser.end()).map_err(|error| {
@@ -182,6 +189,7 @@ struct State<'a> {
     record: &'a mut Record,
     naming: &'a Naming,
     pass: Pass,
+    unread: &'a mut Unread,
     now: Option<Field>,
     fault: Option<Fault>,
 }
@@ -209,15 +217,23 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
             let known = self.state.naming.field(&key);
-            let wanted = known
-                .filter(|&(field, rank)| self.state.pass.wants(field) && rank < self.ranks[field.index()]);
-            let Some((field, rank)) = wanted else {
+            let known = known.filter(|&(field, rank)| rank < self.ranks[field.index()]);
+            let Some((field, rank)) = known else {
+                self.state.unread.add(&key);
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            if !self.state.pass.wants(field) {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             self.state.now = Some(field);
             if map.next_value_seed(Value { field, state: self.state })? {
-                self.ranks[field.index()] = rank;
+                let before = std::mem::replace(&mut self.ranks[field.index()], rank);
+                // A better name than one that has been read already.
+                if let Some(name) = self.state.naming.names(field).get(before) {
+                    self.state.unread.add(name);
+                }
             }
             self.state.now = None;
         }
@@ -265,6 +281,11 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<bool, E> {
+        if matches!(self.field, Field::Group | Field::Iteration | Field::Age) && is_blurred(number) {
+            let came =
+                format!("{number:e}, which a float does not tell from its neighbours; write it as text");
+            return Err(self.wrong(&came));
+        }
         let record = &mut *self.state.record;
         match self.field {
             Field::Group => record.group = Some(key_of_number(number)),
@@ -279,11 +300,19 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<bool, E> {
-        self.visit_f64(number as f64)
+        if self.field != Field::Group {
+            return self.visit_f64(number as f64);
+        }
+        self.state.record.group = Some(key_of_whole(number.into()));
+        Ok(true)
     }
 
     fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<bool, E> {
-        self.visit_f64(number as f64)
+        if self.field != Field::Group {
+            return self.visit_f64(number as f64);
+        }
+        self.state.record.group = Some(key_of_whole(number.into()));
+        Ok(true)
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<bool, E> {

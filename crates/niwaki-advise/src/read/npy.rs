@@ -4,7 +4,7 @@ use super::header::Header;
 use super::limits::BLOCK;
 use super::records::shown;
 use crate::error::Error;
-use crate::trajectory::key_of_text;
+use crate::trajectory::{is_blurred, key_of_number, key_of_text, key_of_whole};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -141,12 +141,25 @@ impl Array {
         Ok(())
     }
 
-    /// The key of the next text.
-    pub(super) fn text_key(&mut self) -> io::Result<u64> {
+    /// The key of the next group: a text, or a number. None for a float that does not tell whole numbers apart.
+    pub(super) fn key(&mut self) -> io::Result<Option<u64>> {
+        let whole = matches!(self.kind, Kind::Signed(8) | Kind::Unsigned(8));
+        if !whole && !matches!(self.kind, Kind::Text(_)) {
+            let mut one = Vec::with_capacity(1);
+            self.numbers(1, &mut one)?;
+            return Ok((!is_blurred(one[0])).then(|| key_of_number(one[0])));
+        }
         self.bytes.resize(self.size(), 0);
         self.reader.read_exact(&mut self.bytes)?;
+        if whole {
+            let word = self.bytes.first_chunk().copied().unwrap_or_default();
+            let signed = self.kind == Kind::Signed(8);
+            let number =
+                if signed { i64::from_le_bytes(word).into() } else { u64::from_le_bytes(word).into() };
+            return Ok(Some(key_of_whole(number)));
+        }
         let end = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        Ok(key_of_text(&self.bytes[..end]))
+        Ok(Some(key_of_text(&self.bytes[..end])))
     }
 }
 

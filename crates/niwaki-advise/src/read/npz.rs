@@ -5,10 +5,10 @@
 use super::extents::{Extents, Trouble};
 use super::limits::{DEFLATE, LONGEST};
 use super::npy::{Array, Kind};
-use super::records::{Pass, Records, shown};
+use super::records::{Pass, Records, Unread, shown};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
-use crate::trajectory::{Came, Record, key_of_number};
+use crate::trajectory::{Came, Record, is_blurred};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -40,6 +40,7 @@ pub(super) struct Arrays {
     lanes: usize,
     row: usize,
     names: Vec<String>,
+    unread: Unread,
 }
 
 impl Arrays {
@@ -127,7 +128,20 @@ impl Arrays {
             return Err(refuse(Fault::Length { field, came, against: lead, expected: lanes }));
         }
         let steps = flat.then(|| shape[0]);
-        Ok(Self { file: file.to_path_buf(), size, arrays: rows, extents, steps, lanes, row: 0, names })
+        let mut unread = Unread::default();
+        let read = |index: usize| found.values().any(|&(_, read)| read == index);
+        names.iter().enumerate().filter(|&(index, _)| !read(index)).for_each(|(_, name)| unread.add(name));
+        Ok(Self {
+            file: file.to_path_buf(),
+            size,
+            arrays: rows,
+            extents,
+            steps,
+            lanes,
+            row: 0,
+            names,
+            unread,
+        })
     }
 
     /// Steps of the next trajectory, where the archive says; those of all of them fill the flat arrays.
@@ -170,21 +184,29 @@ impl Records for Arrays {
                 why: format!("{field}: {error}"),
             };
             let field = *field;
-            if matches!(array.kind, Kind::Text(_)) {
-                record.group = Some(array.text_key().map_err(broken)?);
+            if field == Field::Group {
+                record.group = array.key().map_err(broken)?;
+                if record.group.is_none() {
+                    let expected = "whole numbers below 2^53, or texts";
+                    let came = "a float that does not tell large ones apart".to_owned();
+                    return Err(Error::Row { place, fault: Fault::Kind { field, expected, came } });
+                }
                 continue;
             }
-            if matches!(field, Field::Group | Field::Iteration | Field::Age | Field::Weight) {
+            if matches!(field, Field::Iteration | Field::Age | Field::Weight) {
                 let mut one = Vec::with_capacity(1);
                 array.numbers(1, &mut one).map_err(broken)?;
                 match field {
-                    Field::Group => record.group = Some(key_of_number(one[0])),
                     Field::Weight => record.weight = Some(one[0]),
-                    Field::Age if one[0].fract() == 0.0 => record.age = Some(one[0] as i64),
-                    Field::Iteration if one[0].fract() == 0.0 => record.iteration = Some(one[0] as i64),
+                    Field::Age if one[0].fract() == 0.0 && !is_blurred(one[0]) => {
+                        record.age = Some(one[0] as i64)
+                    }
+                    Field::Iteration if one[0].fract() == 0.0 && !is_blurred(one[0]) => {
+                        record.iteration = Some(one[0] as i64)
+                    }
                     _ => {
                         let came = one[0].to_string();
-                        let fault = Fault::Kind { field, expected: "a whole number", came };
+                        let fault = Fault::Kind { field, expected: "a whole number below 2^53", came };
                         return Err(Error::Row { place, fault });
                     }
                 }
@@ -215,6 +237,10 @@ impl Records for Arrays {
 
     fn names(&self) -> Vec<String> {
         self.names.clone()
+    }
+
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
     }
 
     fn done(&self) -> u64 {

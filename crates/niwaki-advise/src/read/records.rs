@@ -3,6 +3,7 @@
 use crate::error::{Error, Place};
 use crate::schema::Field;
 use crate::trajectory::Record;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// One layout's rows, in order.
@@ -13,8 +14,33 @@ pub(super) trait Records: Send {
     fn place(&self) -> Place;
     /// The names of the file, or of the row last read, those that the schema does not know included.
     fn names(&self) -> Vec<String>;
+    /// The names that were there and not read.
+    fn unread(&mut self) -> &mut Unread;
     /// About how many bytes of the file are done.
     fn done(&self) -> u64;
+}
+
+/// Names that a reader saw and did not read, because the schema does not know them or another name of the field was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unread {
+    pub(super) names: BTreeSet<String>,
+    /// Those that nobody has looked at yet.
+    pub(super) fresh: Vec<String>,
+}
+
+/// The line's own digest, which our dumps carry.
+const CHECK: &str = "check";
+
+/// Names that are kept; what has more of them has names that are data.
+const NAMES: usize = 64;
+
+impl Unread {
+    pub(super) fn add(&mut self, name: &str) {
+        if name != CHECK && self.names.len() < NAMES && !self.names.contains(name) {
+            self.names.insert(name.to_owned());
+            self.fresh.push(name.to_owned());
+        }
+    }
 }
 
 /// What a pass needs of a row.

@@ -86,3 +86,88 @@ fn one_value_per_trajectory_may_stand_in_a_column() {
     assert_eq!((facts.trajectories, facts.steps, facts.iterations, facts.groups), (6, 15, 2, 4));
     assert!((number(&came, "kl_k1") - 0.1).abs() < 1e-12);
 }
+
+/// Lines of a dump with a field more.
+fn with_field(lines: usize, field: impl Fn(usize) -> String) -> String {
+    let line = |at: usize| {
+        format!(
+            "{{\"old_log_prob\":[-0.5,-1.5],\"new_log_prob\":[-0.6,-1.2],\"advantage\":{},{}}}\n",
+            if at % 2 == 0 { 1 } else { -1 },
+            field(at)
+        )
+    };
+    (0..lines).map(line).collect()
+}
+
+fn asked(text: &str) -> Result<niwaki_advise::Advice, niwaki_advise::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dump.jsonl");
+    fs::write(&file, text).unwrap();
+    niwaki_advise::advise(&[file], niwaki_advise::Question::default(), &mut |_, _| {})
+}
+
+#[test]
+fn groups_beyond_two_to_the_53_stay_apart() {
+    let base = 9_007_199_254_740_992_u64;
+    let few = asked(&with_field(40, |at| format!("\"group\":{}", base + at as u64 / 4))).unwrap();
+    assert_eq!(few.measured.facts.groups, 10);
+    let negative = asked(&with_field(40, |at| format!("\"group\":-{}", base + at as u64 / 4))).unwrap();
+    assert_eq!(negative.measured.facts.groups, 10);
+    // A number of more digits than 64 bits hold comes as a float, which has lost them.
+    let long = asked(&with_field(4, |_| "\"group\":36893488147419103233".to_owned())).unwrap_err();
+    assert!(
+        long.to_string().contains("line 1: group") && long.to_string().contains("write it as text"),
+        "{long}"
+    );
+    assert!(asked(&with_field(4, |_| "\"iteration\":9007199254740993".to_owned())).is_err());
+}
+
+#[test]
+fn what_is_not_read_is_told() {
+    let told = asked(&with_field(8, |_| "\"prompt\":\"a\",\"advantages\":5,\"steps\":2".to_owned())).unwrap();
+    assert_eq!(told.measured.facts.unread, ["advantages", "prompt", "steps"]);
+    assert!(told.text(100).contains("not read: advantages, prompt, steps"));
+    let slip = asked(&with_field(8, |_| "\"masks\":[1,0]".to_owned())).unwrap_err().to_string();
+    assert!(slip.contains("line 1: masks is not read; it looks like mask"), "{slip}");
+    assert!(asked(&with_field(8, |_| "\"mask\":[1,1],\"masks\":[1,0]".to_owned())).is_ok());
+}
+
+#[test]
+fn whole_numbers_of_eight_bytes_name_groups_in_archives() {
+    fn npy(kind: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+        let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({shape}), }}");
+        while (header.len() + 11) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+        [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), values].concat()
+    }
+    let floats = |count: usize, value: &dyn Fn(usize) -> f64| {
+        (0..count).flat_map(|at| value(at).to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let asked = |kind: &str, groups: &[u8]| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("dump.npz");
+        let mut archive = zip::ZipWriter::new(fs::File::create(&file).unwrap());
+        let stored = zip::write::SimpleFileOptions::default();
+        let sign = |at: usize| if at.is_multiple_of(2) { 1.0 } else { -1.0 };
+        for (name, array) in [
+            ("old_log_prob", npy("<f8", "40, 2", &floats(80, &|_| -1.0))),
+            ("new_log_prob", npy("<f8", "40, 2", &floats(80, &|at| -1.0 - at as f64 / 100.0))),
+            ("advantage", npy("<f8", "40,", &floats(40, &sign))),
+            ("group", npy(kind, "40,", groups)),
+        ] {
+            archive.start_file(name, stored).unwrap();
+            std::io::Write::write_all(&mut archive, &array).unwrap();
+        }
+        archive.finish().unwrap();
+        niwaki_advise::advise(&[file], niwaki_advise::Question::default(), &mut |_, _| {})
+    };
+    let whole: Vec<u8> = (0..40).flat_map(|at| (u64::MAX - at / 4).to_le_bytes()).collect();
+    for kind in ["<u8", "<i8"] {
+        assert_eq!(asked(kind, &whole).unwrap().measured.facts.groups, 10, "{kind}");
+    }
+    let blurred = asked("<f8", &floats(40, &|at| 1e17 + at as f64)).unwrap_err().to_string();
+    assert!(blurred.contains("group") && blurred.contains("2^53"), "{blurred}");
+}

@@ -230,7 +230,9 @@ impl Values {
                 Self::Indices(Runs::new((at + 1).min(bytes.len()), bytes.len(), u32::from(bits))?)
             }
             (3, Physical::Boolean) => Self::Truths(Runs::new(at + 4, bytes.len(), 1)?),
-            (5, Physical::Int32 | Physical::Int64) => Self::Whole(Differences::new(bytes, at)?),
+            (5, Physical::Int32 | Physical::Int64 | Physical::Key) => {
+                Self::Whole(Differences::new(bytes, at)?)
+            }
             (6, Physical::Text) => {
                 let lengths = Differences::new(bytes, at)?;
                 if lengths.left > most {
@@ -241,9 +243,15 @@ impl Values {
                 all.take(bytes, all.left, |_| {})?;
                 Self::Texts(lengths, all.at)
             }
-            (9, Physical::Float | Physical::Double | Physical::Int32 | Physical::Int64 | Physical::Half) => {
-                Self::Split(at, bytes.len().saturating_sub(at) / physical.size(), 0)
-            }
+            (
+                9,
+                Physical::Float
+                | Physical::Double
+                | Physical::Int32
+                | Physical::Int64
+                | Physical::Key
+                | Physical::Half,
+            ) => Self::Split(at, bytes.len().saturating_sub(at) / physical.size(), 0),
             (other, _) => {
                 return Err(format!(
                     "has encoding {other}, which is not read; write it plain or by dictionary"
@@ -275,7 +283,9 @@ impl Values {
                 runs.take(bytes, count, &mut set)?;
                 into.extend(set.into_iter().map(f64::from));
             }
-            Self::Whole(whole) => whole.take(bytes, count, |value| into.push(value as f64))?,
+            Self::Whole(whole) => {
+                whole.take(bytes, count, |value| into.push(number_of_whole(value, physical)))?
+            }
             Self::Texts(lengths, at) => {
                 let mut taken = Vec::with_capacity(count);
                 lengths.take(bytes, count, |length| taken.push(length))?;
@@ -324,7 +334,9 @@ pub(super) fn plain(
         Physical::Float => into.extend(words(bytes).map(|word| f64::from(f32::from_le_bytes(word)))),
         Physical::Double => into.extend(words(bytes).map(f64::from_le_bytes)),
         Physical::Int32 => into.extend(words(bytes).map(|word| f64::from(i32::from_le_bytes(word)))),
-        Physical::Int64 => into.extend(words(bytes).map(|word| i64::from_le_bytes(word) as f64)),
+        Physical::Int64 | Physical::Key => {
+            into.extend(words(bytes).map(|word| number_of_whole(i64::from_le_bytes(word), physical)));
+        }
         _ => into.extend(words(bytes).map(|word| half(u16::from_le_bytes(word)))),
     }
     Ok(end)
@@ -345,6 +357,14 @@ fn texts(bytes: &[u8], mut at: usize, count: usize, into: &mut Vec<f64>) -> Done
     Ok(at)
 }
 
+/// A whole number; one that names a group and that a float cannot hold becomes one below 2⁵³ that stands for it.
+fn number_of_whole(value: i64, physical: Physical) -> f64 {
+    if physical == Physical::Key && value.unsigned_abs() >= 1 << 53 {
+        return number_of_text(value.to_string().as_bytes());
+    }
+    value as f64
+}
+
 fn number_of_text(text: &[u8]) -> f64 {
     (key_of_text(text) >> 11) as f64
 }
@@ -357,6 +377,20 @@ mod tests {
         let (mut runs, mut came) = (Runs::new(0, bytes.len(), width)?, Vec::new());
         parts.iter().try_for_each(|&count| runs.take(bytes, count, &mut came))?;
         Ok(came)
+    }
+
+    #[test]
+    fn large_names_of_groups_stay_apart() {
+        let bytes: Vec<u8> =
+            [5_i64, -5, 1 << 53, (1 << 53) + 1].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let read = |physical| {
+            let mut into = Vec::new();
+            plain(&bytes, 0, physical, 4, &mut into).unwrap();
+            into
+        };
+        let (keys, numbers) = (read(Physical::Key), read(Physical::Int64));
+        assert!(keys[..2] == numbers[..2] && numbers[2] == numbers[3]);
+        assert!(keys[2] != keys[3] && keys.iter().all(|key| key.abs() < (1_u64 << 53) as f64));
     }
 
     #[test]

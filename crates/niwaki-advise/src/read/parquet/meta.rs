@@ -13,6 +13,8 @@ pub(super) enum Physical {
     Boolean,
     Int32,
     Int64,
+    /// A whole number of eight bytes that names a group.
+    Key,
     Float,
     Double,
     Text,
@@ -27,7 +29,7 @@ impl Physical {
         match self {
             Self::Half => 2,
             Self::Int32 | Self::Float => 4,
-            Self::Int64 | Self::Double => 8,
+            Self::Int64 | Self::Key | Self::Double => 8,
             Self::Boolean | Self::Text | Self::Other => 1,
         }
     }

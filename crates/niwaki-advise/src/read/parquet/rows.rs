@@ -4,9 +4,9 @@ use super::column::Column;
 use super::meta::{Leaf, Meta, Physical};
 use crate::error::{Error, Fault, Place};
 use crate::read::limits::{PER_BYTE, RUN};
-use crate::read::records::{Pass, Records, shown};
+use crate::read::records::{Pass, Records, Unread, shown};
 use crate::schema::{Field, Naming};
-use crate::trajectory::{Came, Record, key_of_number};
+use crate::trajectory::{Came, Record, is_blurred, key_of_number};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ pub(crate) struct Table {
     size: u64,
     columns: Vec<(Field, Column)>,
     names: Vec<String>,
+    unread: Unread,
     row: u64,
     total: u64,
 }
@@ -28,7 +29,7 @@ impl Table {
         let broken = |why: String| Error::Broken { file: shown(file), layout: "parquet", why };
         let meta = Meta::read(&mut handle, size).map_err(broken)?;
         let mut found: BTreeMap<Field, (usize, Leaf)> = BTreeMap::new();
-        let names = meta.leaves.iter().map(|leaf| leaf.name.clone()).collect();
+        let names: Vec<String> = meta.leaves.iter().map(|leaf| leaf.name.clone()).collect();
         for leaf in meta.leaves {
             match naming.field(&leaf.name) {
                 Some((field, rank)) if found.get(&field).is_none_or(|(known, _)| rank < *known) => {
@@ -37,8 +38,11 @@ impl Table {
                 _ => {}
             }
         }
+        let mut unread = Unread::default();
+        let read = |name: &String| found.values().any(|(_, leaf)| leaf.name == *name);
+        names.iter().filter(|name| !read(name)).for_each(|name| unread.add(name));
         let mut columns = Vec::new();
-        for (field, (_, leaf)) in found {
+        for (field, (_, mut leaf)) in found {
             if !pass.wants(field) || matches!(field, Field::Length | Field::Offsets) {
                 continue;
             }
@@ -53,9 +57,12 @@ impl Table {
             if claimed > size.saturating_mul(PER_BYTE).saturating_add(RUN) {
                 return Err(broken(format!("{claimed} values of {field} in a file of {size} bytes")));
             }
+            if (field, leaf.physical) == (Field::Group, Physical::Int64) {
+                leaf.physical = Physical::Key;
+            }
             columns.push((field, Column::open(file, size, leaf).map_err(io)?));
         }
-        Ok(Self { file: file.to_path_buf(), size, columns, names, row: 0, total: meta.rows })
+        Ok(Self { file: file.to_path_buf(), size, columns, names, unread, row: 0, total: meta.rows })
     }
 }
 
@@ -87,15 +94,19 @@ impl Records for Table {
             let row = row.ok_or_else(|| broken("the column ends before its file does".to_owned()))?;
             let Some(values) = row else { continue };
             match (field, values) {
-                (Field::Group, [number]) => record.group = Some(key_of_number(*number)),
+                (Field::Group, [number]) if !is_blurred(*number) => {
+                    record.group = Some(key_of_number(*number))
+                }
                 (Field::Weight, [weight]) => record.weight = Some(*weight),
-                (Field::Iteration, [number]) if number.fract() == 0.0 => {
+                (Field::Iteration, [number]) if number.fract() == 0.0 && !is_blurred(*number) => {
                     record.iteration = Some(*number as i64)
                 }
-                (Field::Age, [number]) if number.fract() == 0.0 => record.age = Some(*number as i64),
+                (Field::Age, [number]) if number.fract() == 0.0 && !is_blurred(*number) => {
+                    record.age = Some(*number as i64)
+                }
                 (Field::Group | Field::Iteration | Field::Age | Field::Weight, _) => {
                     let came = format!("{values:?}");
-                    let fault = Fault::Kind { field, expected: "one whole number", came };
+                    let fault = Fault::Kind { field, expected: "one whole number below 2^53", came };
                     return Err(Error::Row { place: place(), fault });
                 }
                 _ => {
@@ -113,6 +124,10 @@ impl Records for Table {
 
     fn names(&self) -> Vec<String> {
         self.names.clone()
+    }
+
+    fn unread(&mut self) -> &mut Unread {
+        &mut self.unread
     }
 
     fn done(&self) -> u64 {

@@ -226,6 +226,9 @@ fn named(error: Error) -> anyhow::Error {
         Error::Row { fault: Fault::Missing { field, near: None }, .. } if field.names().len() > 1 => {
             anyhow!("{error}; give --map {field}=NAME to read it under another name")
         }
+        Error::Row { fault: Fault::Misnamed { field, name }, .. } => {
+            anyhow!("{error}: give --map {field}={name}, or rename it")
+        }
         _ => error.into(),
     }
 }
