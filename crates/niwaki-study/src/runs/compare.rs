@@ -1,25 +1,30 @@
-//! Runs side by side: groups that differ in their settings, paired by seed.
+//! Runs side by side: groups that differ in their settings, matched by setting and paired by seed.
 
-use super::{Judged, Run};
+use super::{Found, Judged, Run};
 use crate::Error;
 use crate::ahead::LEVEL;
 use niwaki_stats::{Decision, Paired, SignTest};
 use niwaki_train::Spec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// Runs that differ in their seed alone.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// What sets it apart from the other groups.
     pub name: String,
+    /// Keys in which groups differ, each with its value here.
+    pub settings: BTreeMap<String, String>,
+    /// The group that it is compared with; none for a baseline, and where no group has the same other settings.
+    pub baseline: Option<usize>,
     /// One run per seed, by seed.
     pub runs: Vec<Run>,
 }
 
-/// One endpoint of a group against the first group's, seed by seed.
+/// One endpoint of a group against its baseline's, seed by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// The verdict on this group's value less the first's, over the seeds that both have.
+    /// The verdict on this group's value less the baseline's, over the seeds that both have.
     pub decision: Decision,
     /// Seeds on which either is ahead, with the exact sign test.
     pub signs: SignTest,
@@ -30,16 +35,25 @@ pub struct Difference {
 pub struct Comparison {
     /// What all are judged by.
     pub judged: Judged,
-    /// In the order in which they were given; the others are compared with the first.
+    /// In the order in which they were given.
     pub groups: Vec<Group>,
+    /// What they are compared with, in words; empty for a single group.
+    pub against: String,
+    /// Folders of runs that are not finished, and so in no group.
+    pub unfinished: Vec<PathBuf>,
 }
 
 impl Comparison {
     /// Groups runs by everything but their seed. A run that is given twice counts once.
     ///
+    /// A group's baseline has the same settings but for what is `against`: a loss (`ppo`) or a key with its value
+    /// (`optimiser.rate=0.1`). Without it, where losses or warmups differ, that is PPO's arm, or the first run's; else all
+    /// are compared with the first group.
+    ///
     /// # Errors
-    /// Where there is no run, or they are judged by different things.
-    pub fn of(runs: Vec<Run>) -> Result<Self, Error> {
+    /// Where there is no run, they are judged by different things, or no run has what is `against`.
+    pub fn of(found: Found, against: Option<&str>) -> Result<Self, Error> {
+        let Found { runs, unfinished } = found;
         let Some(first) = runs.first() else {
             return Err(Error::Incomparable { reason: "there is no run".to_owned() });
         };
@@ -66,14 +80,19 @@ impl Comparison {
         let mut groups: Vec<Group> = order
             .iter()
             .filter_map(|hash| groups.remove(hash))
-            .map(|runs| Group { name: String::new(), runs: runs.into_values().collect() })
+            .map(|runs| Group {
+                name: String::new(),
+                settings: BTreeMap::new(),
+                baseline: None,
+                runs: runs.into_values().collect(),
+            })
             .collect();
-        let names = names(&groups);
-        groups.iter_mut().zip(names).for_each(|(group, name)| group.name = name);
-        Ok(Self { judged, groups })
+        describe(&mut groups)?;
+        let against = match_settings(&mut groups, against)?;
+        Ok(Self { judged, groups, against, unfinished })
     }
 
-    /// A group against the first one: the mean over the curve, or the value at its end.
+    /// A group against its baseline: the mean over the curve, or the value at its end.
     ///
     /// # Errors
     /// Where a value is not finite.
@@ -81,7 +100,8 @@ impl Comparison {
         let values = |runs: &[Run]| -> BTreeMap<u64, f64> {
             runs.iter().map(|run| (run.spec.seed, endpoint.of(run, self.judged))).collect()
         };
-        let (ours, theirs) = (values(&self.groups[group].runs), values(&self.groups[0].runs));
+        let Some(baseline) = self.groups[group].baseline else { return Ok(None) };
+        let (ours, theirs) = (values(&self.groups[group].runs), values(&self.groups[baseline].runs));
         let pairs: (Vec<f64>, Vec<f64>) =
             ours.iter().filter_map(|(seed, ours)| theirs.get(seed).map(|theirs| (*ours, *theirs))).unzip();
         if pairs.0.is_empty() {
@@ -146,29 +166,102 @@ fn flatten(prefix: &str, table: &toml::Table, found: &mut Vec<(String, String)>)
     }
 }
 
-/// Names groups by the settings in which they differ; the correction stands for itself.
-fn names(groups: &[Group]) -> Vec<String> {
-    let said = |group: &Group| {
-        group.runs.first().map_or_else(BTreeMap::new, |run| {
-            let mut all: BTreeMap<String, String> = settings(&run.spec).into_iter().collect();
-            all.insert("update.correction".to_owned(), run.spec.update.correction.clone());
-            all
-        })
-    };
-    let all: Vec<BTreeMap<String, String>> = groups.iter().map(said).collect();
-    let differs = |key: &str| all.iter().any(|other| other.get(key) != all[0].get(key));
-    let name = |group: &BTreeMap<String, String>| {
+/// The loss of a run.
+const LOSS: &str = "update.correction";
+
+/// Whether a key is part of what an arm of a sweep usually is: its loss, and its warmup.
+fn is_arm(key: &str) -> bool {
+    key == LOSS || key.starts_with("warmup.")
+}
+
+/// Finds the keys in which groups differ, and names the groups by them; the loss stands for itself.
+fn describe(groups: &mut [Group]) -> Result<(), Error> {
+    let mut all: Vec<BTreeMap<String, String>> = Vec::with_capacity(groups.len());
+    for group in &*groups {
+        let mut found = Vec::new();
+        if let Some(run) = group.runs.first() {
+            flatten("", &run.spec.to_table()?, &mut found);
+        }
+        found.retain(|(key, _)| key != "seed");
+        all.push(found.into_iter().collect());
+    }
+    let keys: BTreeSet<String> = all.iter().flat_map(BTreeMap::keys).cloned().collect();
+    let differing: Vec<&String> =
+        keys.iter().filter(|key| all.iter().any(|other| other.get(*key) != all[0].get(*key))).collect();
+    for (group, said) in groups.iter_mut().zip(&all) {
         let mut words: Vec<String> = Vec::new();
-        let keys: std::collections::BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
-        for key in keys.into_iter().filter(|key| differs(key)) {
-            let value = group.get(key).map_or("default", String::as_str);
-            if key == "update.correction" {
+        for &key in &differing {
+            let value = said.get(key).map_or("none", String::as_str);
+            group.settings.insert(key.clone(), value.to_owned());
+            if key == LOSS {
                 words.insert(0, value.to_owned());
             } else {
                 words.push(format!("{key} = {value}"));
             }
         }
-        if words.is_empty() { group["update.correction"].clone() } else { words.join(", ") }
+        group.name =
+            if words.is_empty() { said.get(LOSS).cloned().unwrap_or_default() } else { words.join(", ") };
+    }
+    Ok(())
+}
+
+/// Gives every group its baseline; returns what that is, in words.
+fn match_settings(groups: &mut [Group], against: Option<&str>) -> Result<String, Error> {
+    if groups.len() < 2 {
+        return Ok(String::new());
+    }
+    let keys: Vec<String> = groups[0].settings.keys().cloned().collect();
+    let plain = |group: &Group| {
+        group
+            .runs
+            .first()
+            .is_some_and(|run| run.spec.update.correction == "ppo" && run.spec.warmup.iterations == 0)
     };
-    all.iter().map(name).collect()
+    let (swapped, words): (BTreeMap<String, String>, String) = match against {
+        Some(asked) => {
+            let (key, value) = asked.split_once('=').unwrap_or((LOSS, asked));
+            let (key, value) = (key.trim(), value.trim());
+            let refuse =
+                |reason: String| Error::Incomparable { reason: format!("--against {asked}: {reason}") };
+            if !keys.iter().any(|known| known == key) {
+                return Err(refuse(format!(
+                    "the runs do not differ in {key}; they differ in {}",
+                    keys.join(", ")
+                )));
+            }
+            let there: BTreeSet<&str> = groups.iter().map(|group| group.settings[key].as_str()).collect();
+            if !there.contains(value) {
+                let there = there.into_iter().collect::<Vec<_>>().join(", ");
+                return Err(refuse(format!("no run has {key} = {value}; there are {there}")));
+            }
+            let words = if key == LOSS { value.to_owned() } else { format!("{key} = {value}") };
+            (BTreeMap::from([(key.to_owned(), value.to_owned())]), words)
+        }
+        None if keys.iter().any(|key| is_arm(key)) => {
+            let base = groups.iter().position(plain).unwrap_or(0);
+            let arm = groups[base].settings.iter().filter(|(key, _)| is_arm(key));
+            let arm: BTreeMap<String, String> =
+                arm.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let said = |(key, value): (&String, &String)| match key.as_str() {
+                LOSS => value.clone(),
+                _ => format!("{key} = {value}"),
+            };
+            let words = arm.iter().map(said).collect::<Vec<_>>().join(", ");
+            (arm, words)
+        }
+        None => {
+            groups.iter_mut().skip(1).for_each(|group| group.baseline = Some(0));
+            return Ok(groups[0].name.clone());
+        }
+    };
+    let all: Vec<BTreeMap<String, String>> = groups.iter().map(|group| group.settings.clone()).collect();
+    for group in groups {
+        let mut wanted = group.settings.clone();
+        wanted.extend(swapped.clone());
+        if wanted != group.settings {
+            group.baseline = all.iter().position(|other| *other == wanted);
+        }
+    }
+    let alone = keys.iter().all(|key| swapped.contains_key(key));
+    Ok(if alone { words } else { format!("{words} with the same other settings") })
 }

@@ -14,4 +14,4 @@ mod report;
 
 pub use compare::{Comparison, Difference, Endpoint, Group};
 pub use page::run_page;
-pub use read::{Judged, Run};
+pub use read::{Found, Judged, Run};

@@ -38,6 +38,15 @@ impl Judged {
     }
 }
 
+/// What some folders hold.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Finished runs, by path.
+    pub runs: Vec<Run>,
+    /// Folders of runs that have begun and not ended, by path.
+    pub unfinished: Vec<PathBuf>,
+}
+
 /// A finished run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -67,23 +76,29 @@ impl Run {
         Ok(Self { folder: folder.to_owned(), spec, finished })
     }
 
-    /// The run of a folder, or all finished runs below it, by path.
+    /// The run of a folder, or all finished runs below it, and which others have begun there.
     ///
     /// # Errors
     /// Where there is none, or a file is not as it was written.
-    pub fn below(folder: &Path) -> Result<Vec<Self>, Error> {
+    pub fn below(folder: &Path) -> Result<Found, Error> {
         if folder.join(SPEC).is_file() {
-            return Ok(vec![Self::read(folder)?]);
+            return Ok(Found { runs: vec![Self::read(folder)?], unfinished: Vec::new() });
         }
-        let mut homes = Vec::new();
-        collect(folder, &mut homes)
+        let (mut homes, mut unfinished) = (Vec::new(), Vec::new());
+        collect(folder, &mut homes, &mut unfinished)
             .map_err(|source| Error::NoRun { folder: folder.to_owned(), reason: source.to_string() })?;
         homes.sort();
+        unfinished.sort();
         if homes.is_empty() {
-            let reason = "no finished run is in it or below it".to_owned();
+            let reason = match unfinished.len() {
+                0 => "no finished run is in it or below it".to_owned(),
+                1 => "its one run is not finished".to_owned(),
+                begun => format!("none of its {begun} runs is finished"),
+            };
             return Err(Error::NoRun { folder: folder.to_owned(), reason });
         }
-        homes.iter().map(|home| Self::read(home)).collect()
+        let runs = homes.iter().map(|home| Self::read(home)).collect::<Result<_, _>>()?;
+        Ok(Found { runs, unfinished })
     }
 
     /// What it is judged by.
@@ -101,14 +116,14 @@ impl Run {
     }
 }
 
-/// Folders of finished runs.
-fn collect(folder: &Path, homes: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// Folders of finished runs, and of those that are not.
+fn collect(folder: &Path, homes: &mut Vec<PathBuf>, unfinished: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.join(SUMMARY).is_file() && path.join(SPEC).is_file() {
-            homes.push(path);
+        if path.join(SPEC).is_file() {
+            if path.join(SUMMARY).is_file() { homes.push(path) } else { unfinished.push(path) }
         } else if path.is_dir() {
-            collect(&path, homes)?;
+            collect(&path, homes, unfinished)?;
         }
     }
     Ok(())

@@ -4,11 +4,14 @@ use super::compare::{Comparison, Endpoint, Group};
 use crate::Error;
 use crate::ahead::{RULE, callout, interval_words};
 use niwaki_page::{
-    Axis, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section, Series, Table,
-    Tone,
+    Axis, Callout, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section,
+    Series, Table, Tone,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// Verdicts that a page shows one by one.
+const FEW: usize = 4;
 
 impl Comparison {
     /// Every group: its runs, and where they end.
@@ -35,13 +38,12 @@ impl Comparison {
         table
     }
 
-    /// Every other group against the first, seed by seed; the verdict comes first.
+    /// Every group against its baseline, seed by seed; the verdict comes first.
     ///
     /// # Errors
     /// As [`Comparison::difference`].
     pub fn differences_table(&self) -> Result<Table, Error> {
-        let first = self.groups.first().map_or("", |group| group.name.as_str());
-        let mut table = Table::new(format!("Against {first}, paired by seed"))
+        let mut table = Table::new(format!("Against {}, paired by seed", self.against))
             .column(Column::text("verdict"))
             .column(Column::text("group"))
             .column(Column::text("endpoint"))
@@ -49,7 +51,7 @@ impl Comparison {
             .column(Column::text("95% interval"))
             .column(Column::text("seeds ahead"))
             .column(Column::number("p").format(Format::significant(2)));
-        for (at, group) in self.groups.iter().enumerate().skip(1) {
+        for (at, group) in self.compared() {
             for endpoint in Endpoint::ALL {
                 let cells = match self.difference(at, endpoint)? {
                     None => vec![
@@ -70,7 +72,28 @@ impl Comparison {
                 table.push(cells);
             }
         }
-        Ok(table.note(format!("{RULE} Positive means ahead of the first group.")))
+        Ok(table.note(format!("{RULE} Positive means ahead of the baseline.")))
+    }
+
+    /// Groups that have a baseline, with their places; without a match a group stands in the table of all groups alone.
+    fn compared(&self) -> impl Iterator<Item = (usize, &Group)> {
+        self.groups.iter().enumerate().filter(|(_, group)| group.baseline.is_some())
+    }
+
+    /// The name of a group's baseline.
+    fn baseline(&self, group: &Group) -> &str {
+        group.baseline.map_or("", |at| self.groups[at].name.as_str())
+    }
+
+    /// Which runs are not finished, in a line; none where all are.
+    #[must_use]
+    pub fn unfinished_words(&self) -> Option<String> {
+        let [first, rest @ ..] = &self.unfinished[..] else { return None };
+        let first = first.display();
+        Some(match rest.len() {
+            0 => format!("1 run is not finished and not counted: {first}"),
+            more => format!("{} runs are not finished and not counted: {first} and {more} more", more + 1),
+        })
     }
 
     /// All numbers, for programs.
@@ -89,12 +112,12 @@ impl Comparison {
         };
         let group = |group: &Group| json!({ "name": group.name, "runs": group.runs.iter().map(run).collect::<Vec<_>>() });
         let mut differences: Vec<Value> = Vec::new();
-        for (at, group) in self.groups.iter().enumerate().skip(1) {
+        for (at, group) in self.compared() {
             for (name, endpoint) in [("auc", Endpoint::Auc), ("final", Endpoint::Final)] {
                 if let Some(found) = self.difference(at, endpoint)? {
                     differences.push(json!({
                         "group": group.name,
-                        "against": self.groups[0].name,
+                        "against": self.baseline(group),
                         "endpoint": name,
                         "verdict": found.decision.verdict.words(),
                         "pairs": found.decision.pairs,
@@ -113,7 +136,9 @@ impl Comparison {
         let document = json!({
             "judged_by": self.judged.words(),
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
+            "against": self.against,
             "differences": differences,
+            "unfinished": self.unfinished.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>(),
         });
         Ok(format!("{document:#}"))
     }
@@ -149,23 +174,39 @@ impl Comparison {
     /// As [`Comparison::difference`].
     pub fn page(&self, made: Made) -> Result<Page, Error> {
         let mut section = Section::new("Who is ahead");
-        let mut forest = ForestChart::new("Difference from the first group")
+        if let Some(unfinished) = self.unfinished_words() {
+            section = section.callout(Callout::neutral("Not all runs are finished.", unfinished));
+        }
+        let many = self.compared().count() > FEW;
+        let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut forest = ForestChart::new(format!("Difference from {}", self.against))
             .x(Axis::linear(Endpoint::Auc.words()).include(0.0));
         let mut drawn = false;
-        for (at, group) in self.groups.iter().enumerate().skip(1) {
+        for (at, group) in self.compared() {
             let Some(found) = self.difference(at, Endpoint::Auc)? else { continue };
-            section = section.callout(callout(
-                &found.decision,
-                found.signs,
-                &group.name,
-                &self.groups[0].name,
-                Endpoint::Auc.words(),
-            ));
+            *verdicts.entry(found.decision.verdict.words()).or_default() += 1;
+            if !many {
+                section = section.callout(callout(
+                    &found.decision,
+                    found.signs,
+                    &group.name,
+                    self.baseline(group),
+                    Endpoint::Auc.words(),
+                ));
+            }
             if let Some(interval) = found.decision.interval {
                 let mean = found.decision.mean;
                 forest = forest.line(Interval::new(group.name.clone(), mean, interval.low, interval.high));
                 drawn = true;
             }
+        }
+        if many {
+            let counts: Vec<String> =
+                verdicts.iter().map(|(words, count)| format!("{words}: {count}")).collect();
+            section = section.callout(Callout::neutral(
+                format!("Each against {}: {}.", self.against, counts.join(", ")),
+                format!("Verdicts on {}; each alone is wrong at most once in twenty.", Endpoint::Auc.words()),
+            ));
         }
         let runs: usize = self.groups.iter().map(|group| group.runs.len()).sum();
         section = section.figure(

@@ -2,7 +2,7 @@
 
 use crate::output::{self, FormatArgs, Out, Piece};
 use crate::terminal;
-use niwaki_study::runs::{Comparison, Run};
+use niwaki_study::runs::{Comparison, Found, Run};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,9 +10,13 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folders that `niwaki train` or a study has written, or folders above them. Runs that differ in their seed alone are
-    /// one group; the other groups are compared with the first, seed by seed.
+    /// one group; each group is compared, seed by seed, with the one that has the same settings and the baseline's loss.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// What groups are compared with: a loss, or a key with its value, e.g. ppo or optimiser.rate=0.1 [default: ppo where
+    /// losses differ and one is ppo, else the first run's].
+    #[arg(long, value_name = "SETTING")]
+    against: Option<String>,
     #[command(flatten)]
     format: FormatArgs,
     /// Where to write a page with the curves, and all numbers as JSON: a folder for both, or one file that ends in .html or
@@ -24,11 +28,16 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let place = self.out.as_deref().map(|path| Out::new(path, &["html", "json"])).transpose()?;
-        let mut runs = Vec::new();
+        let mut found = Found::default();
         for folder in &self.runs {
-            runs.extend(Run::below(folder)?);
+            let below = Run::below(folder)?;
+            found.runs.extend(below.runs);
+            found.unfinished.extend(below.unfinished);
         }
-        let comparison = Comparison::of(runs)?;
+        let comparison = Comparison::of(found, self.against.as_deref())?;
+        if let Some(unfinished) = comparison.unfinished_words() {
+            terminal::warn(&unfinished);
+        }
         let json = comparison.json()?;
         if self.format.is_json() {
             terminal::give(&output::signed(&json));

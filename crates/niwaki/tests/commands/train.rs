@@ -413,4 +413,67 @@ fn runs_are_compared_seed_by_seed() {
     assert_eq!(auc["wins"].as_u64(), Some(wins as u64));
     let refused = niwaki(&["compare", "nowhere"], folder.path());
     assert_eq!(refused.status.code(), Some(2));
+    // What is not finished is told, and counted nowhere.
+    fs::remove_file(folder.path().join("runs/ppo/0/summary.json")).unwrap();
+    let told = niwaki(&["compare", "runs", "--json"], folder.path());
+    let json: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert_eq!(json["unfinished"], serde_json::json!(["runs/ppo/0"]));
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(said.contains("1 run is not finished and not counted: runs/ppo/0"), "{said}");
+}
+
+#[test]
+fn a_grid_is_compared_at_the_same_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    for loss in ["full", "ppo"] {
+        for rate in ["0.1", "0.3"] {
+            for seed in ["1", "2"] {
+                let out = format!("runs/{loss}/{rate}/{seed}");
+                let set = [
+                    format!("update.correction={loss}"),
+                    format!("optimiser.rate={rate}"),
+                    format!("seed={seed}"),
+                ];
+                let small = ["--set", "iterations=3", "--set", "task.horizon=3", "--quiet", "--out", &out];
+                let set = set.iter().flat_map(|set| ["--set", set.as_str()]);
+                stdout(&niwaki(
+                    &["train"].into_iter().chain(set).chain(small).collect::<Vec<_>>(),
+                    folder.path(),
+                ));
+            }
+        }
+    }
+    let compared = |more: &[&str]| {
+        let told = stdout(&niwaki(&[&["compare", "runs", "--json"], more].concat(), folder.path()));
+        let json: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let pairs = json["differences"].as_array().unwrap().iter();
+        let pair = |one: &serde_json::Value| {
+            format!("{} / {}", one["group"].as_str().unwrap(), one["against"].as_str().unwrap())
+        };
+        let mut pairs: Vec<String> = pairs.map(pair).collect();
+        pairs.dedup();
+        pairs
+    };
+    // PPO is the baseline although 'full' comes first, at each rate; 0.3 is the default and says so.
+    let by_loss = [
+        "full, optimiser.rate = 0.1 / ppo, optimiser.rate = 0.1",
+        "full, optimiser.rate = 0.3 / ppo, optimiser.rate = 0.3",
+    ];
+    assert_eq!(compared(&[]), by_loss);
+    assert_eq!(compared(&["--against", "ppo"]), by_loss);
+    let by_rate = [
+        "full, optimiser.rate = 0.1 / full, optimiser.rate = 0.3",
+        "ppo, optimiser.rate = 0.1 / ppo, optimiser.rate = 0.3",
+    ];
+    assert_eq!(compared(&["--against", "optimiser.rate=0.3"]), by_rate);
+    for (asked, says) in [
+        ("gspo", "no run has update.correction = gspo; there are full, ppo"),
+        ("optimiser.rate=7", "no run has optimiser.rate = 7; there are 0.1, 0.3"),
+        ("task.horizon=3", "the runs do not differ in task.horizon; they differ in optimiser.rate"),
+    ] {
+        let refused = niwaki(&["compare", "runs", "--against", asked], folder.path());
+        assert_eq!(refused.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains(says), "{said}");
+    }
 }

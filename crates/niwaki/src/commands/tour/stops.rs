@@ -106,7 +106,7 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
     let command = line.typed();
     let Command::Sweep(args) = line.parsed()? else { bail!("{command} is no sweep") };
     let folder = reproduce::Reproduce::study(&args.write()?, &home.join("training"))?;
-    let comparison = Comparison::of(Run::below(&folder)?)?;
+    let comparison = Comparison::of(Run::below(&folder)?, None)?;
     let page = comparison.page(output::made_by(&command))?;
     let figure = keep(&home.join("training").join("compare"), &page)?;
     let section = Section::new("Train with the correction")
