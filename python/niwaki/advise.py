@@ -29,7 +29,7 @@ import numpy as np
 from . import _native
 from ._arrays import flags, floats, ragged
 
-__all__ = ["Advice", "Advisor", "Number", "advise"]
+__all__ = ["Advice", "Advisor", "Monitor", "Number", "advise"]
 
 # Arguments under the names of the fields that the measurements speak of.
 _ARGUMENTS = {
@@ -224,6 +224,76 @@ class Advisor:
         if self.empty:
             raise ValueError("nothing was added yet; call update with a batch first")
         return _advice(*self._native.report())
+
+
+class Monitor:
+    """A live run: the batch in hand beside the whole run, in a dozen numbers for the logs.
+
+    `Advisor` alone adds up everything since the start, so that a drift of long ago stays in its numbers. Here numbers are
+    those of the newest iteration, each with its interval; the verdict is the whole run's.
+
+    >>> monitor = Monitor()
+    >>> monitor.update([[-1.1], [-0.9]], [[-1.0], [-1.0]], [1.0, -1.0], iteration=0)
+    >>> sorted(monitor.to_log())[:3]
+    ['niwaki/bias_to_noise', 'niwaki/clip_fraction', 'niwaki/drift']
+    """
+
+    _SHOWN = ("drift", "ess", "kl_k3", "clip_fraction", "bias_to_noise")
+    _WITH_INTERVAL = ("drift", "ess", "bias_to_noise")
+    _SMOOTHING = 0.2
+    """Weight of the newest iteration in `drift_smooth`."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = settings
+        self._whole = Advisor(**settings)
+        self._newest = Advisor(**settings)
+        self._iteration: int | None = None
+        self._smooth: float | None = None
+        self._told: str | None = None
+
+    def update(self, *arrays: Any, iteration: int = 0, **more: Any) -> None:
+        """Adds a part of an iteration's batch; arguments as `Advisor.update`'s. Parts of one iteration come together."""
+        if iteration != self._iteration and self._iteration is not None:
+            self._smooth = self._smoothed()
+        newest = self._newest if iteration == self._iteration else Advisor(**self._settings)
+        newest.update(*arrays, iteration=iteration, **more)
+        self._whole.update(*arrays, iteration=iteration, **more)
+        self._newest, self._iteration = newest, iteration
+
+    @property
+    def advice(self) -> Advice:
+        """What the whole run says; ValueError before anything was added."""
+        return self._whole.advice()
+
+    @property
+    def newest(self) -> Advice:
+        """What the newest iteration says; ValueError before anything was added."""
+        return self._newest.advice()
+
+    def to_log(self, prefix: str = "niwaki/") -> dict[str, float]:
+        """At most a dozen names and values of the newest iteration; finite ones only, and nothing before the first."""
+        if self._iteration is None:
+            return {}
+        numbers = self.newest.numbers
+        found = {name: numbers[name].value for name in self._SHOWN}
+        for name in self._WITH_INTERVAL:
+            low, high = numbers[name].low, numbers[name].high
+            found |= {} if low is None or high is None else {f"{name}_low": low, f"{name}_high": high}
+        found["drift_smooth"] = self._smoothed()
+        return {f"{prefix}{name}": value for name, value in found.items() if math.isfinite(value)}
+
+    def changed(self) -> str | None:
+        """The run's verdict where it is another than at the last call; None where it stands."""
+        if self._iteration is None:
+            return None
+        says, before = self.advice.says, self._told
+        self._told = says
+        return None if says == before else says
+
+    def _smoothed(self) -> float:
+        """The drift, averaged over iterations with weights that fall by a fifth each."""
+        drift = self.newest["drift"]
+        return drift if self._smooth is None else self._smooth + self._SMOOTHING * (drift - self._smooth)
 
 
 def advise(data: Any, *, names: Mapping[str, str] | None = None, **settings: Any) -> Advice:

@@ -14,6 +14,7 @@ entropy and metrics stay TRL's.
 from __future__ import annotations
 
 import json
+import logging
 import warnings
 import zlib
 from pathlib import Path
@@ -35,7 +36,7 @@ from trl.trainer.utils import RepeatSampler  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
 from ._course import Course, Epochs, Repeated  # noqa: E402
-from .advise import Advice, Advisor  # noqa: E402
+from .advise import Advice, Monitor  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, watch_amplification  # noqa: E402
 
@@ -220,9 +221,12 @@ class GRPOTrainer(trl.GRPOTrainer):
 class AdviseCallback(TrainerCallback):
     """Measures the last pass over each batch of a `niwaki.trl.GRPOTrainer`, and adds the numbers to its logs.
 
+    Logged are a dozen numbers of the newest generation, with intervals (`niwaki.advise.Monitor`); the run's verdict goes to
+    the logger `niwaki` when it changes, and `advice` has it whole.
+
     Args:
         folder: where `dump.jsonl` goes, for `niwaki advise`; nothing is written where None.
-        settings: of `niwaki.advise.Advisor`; the clip is the trainer's own unless given.
+        settings: of `niwaki.advise.Monitor`; the clip is the trainer's own unless given.
 
     Of several processes the main one measures its share of each batch.
     """
@@ -230,18 +234,22 @@ class AdviseCallback(TrainerCallback):
     def __init__(self, folder: str | Path | None = None, **settings: Any) -> None:
         self.path = None if folder is None else Path(folder) / "dump.jsonl"
         self._settings = settings
-        self._advisor: Advisor | None = None
+        self._monitor: Monitor | None = None
 
     @property
     def advice(self) -> Advice:
         """What the run says so far; ValueError before the first batch has had its last pass."""
-        if self._advisor is None:
+        if self._monitor is None:
             raise ValueError("no batch has had its last pass yet")
-        return self._advisor.advice()
+        return self._monitor.advice
 
     def to_log(self) -> dict[str, float]:
-        """Names and values for the logs."""
-        return {} if self._advisor is None else self.advice.to_log()
+        """Names and values for the logs; tells the verdict where it has changed."""
+        if self._monitor is None:
+            return {}
+        if (verdict := self._monitor.changed()) is not None:
+            logging.getLogger("niwaki").warning("verdict on the run so far: %s", verdict)
+        return self._monitor.to_log()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Makes the dump; a run that is taken up again goes on with its own."""
@@ -252,7 +260,7 @@ class AdviseCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Says so where nothing was measured."""
-        if self._advisor is None and state.is_world_process_zero:
+        if self._monitor is None and state.is_world_process_zero:
             warnings.warn("AdviseCallback saw no batch; add it to a niwaki.trl.GRPOTrainer", stacklevel=2)
 
     def see(
@@ -262,9 +270,9 @@ class AdviseCallback(TrainerCallback):
         the log-probs of the engine that sampled, where there was one."""
         if not trainer.accelerator.is_main_process:
             return
-        if self._advisor is None:
+        if self._monitor is None:
             clip = {"clip": (trainer.epsilon_low, trainer.epsilon_high)}
-            self._advisor = Advisor(**clip | self._settings)
+            self._monitor = Monitor(**clip | self._settings)
         own = mask.bool()
         rows = lambda values: [row[kept].double().cpu().numpy() for row, kept in zip(values, own)]
         olds, news = rows(old), rows(new)
@@ -274,7 +282,7 @@ class AdviseCallback(TrainerCallback):
         advantages = inputs["advantages"]
         each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
         worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
-        self._advisor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
+        self._monitor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
         if self.path is None:
             return
         with self.path.open("a") as file:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from niwaki.advise import Advisor, advise
+from niwaki.advise import Advisor, Monitor, advise
 
 ROOT = Path(__file__).resolve().parents[2]
 WIN = ROOT / "examples" / "advise" / "win.jsonl"
@@ -175,3 +175,24 @@ def test_one_advisor_serves_many_threads():
     for thread in threads:
         thread.join()
     assert advisor.advice().facts["trajectories"] == 4 * 8 * 64
+
+
+def test_a_monitor_shows_the_newest_iteration_and_not_the_mean_of_all():
+    rng = np.random.default_rng(3)
+    monitor, alone = Monitor(), {}
+    assert monitor.to_log() == {} and monitor.changed() is None
+    for iteration, scale in enumerate([0.5, 0.2, 0.05]):
+        old = -rng.exponential(size=(64, 8)) - 0.5
+        new = np.minimum(old + rng.normal(scale=scale, size=old.shape), 0.0)
+        worth = rng.normal(size=64)
+        # A batch comes in two parts.
+        for part in (slice(0, 32), slice(32, 64)):
+            monitor.update(new[part], old[part], worth[part], iteration=iteration)
+        single = Advisor()
+        single.update(new, old, worth, iteration=iteration)
+        alone[iteration] = single.advice()["drift"]
+        logged = monitor.to_log()
+        assert len(logged) <= 12 and logged["niwaki/drift"] == pytest.approx(alone[iteration], rel=1e-9)
+        assert logged["niwaki/drift_low"] <= logged["niwaki/drift"] <= logged["niwaki/drift_high"]
+    assert alone[2] < monitor.to_log()["niwaki/drift_smooth"] < alone[0] and monitor.advice["drift"] > 2 * alone[2]
+    assert monitor.changed() == monitor.advice.says and monitor.changed() is None

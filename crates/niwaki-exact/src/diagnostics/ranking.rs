@@ -14,7 +14,7 @@ const LARGEST: u64 = 1 << 24;
 #[must_use]
 pub fn ranking(caption: &str, batch: u64, group: &[Summary]) -> Table {
     let mut ranked: Vec<&Summary> = group.iter().collect();
-    ranked.sort_by(|a, b| b.alignment.mean.total_cmp(&a.alignment.mean));
+    ranked.sort_by(|a, b| level(b.alignment.mean).total_cmp(&level(a.alignment.mean)));
     let drawn = ranked.iter().any(|row| !row.batch_cosine.mean.is_nan());
     let mut table = Table::new(caption)
         .column(Column::text("loss"))
@@ -29,14 +29,14 @@ pub fn ranking(caption: &str, batch: u64, group: &[Summary]) -> Table {
         Column::number("cosine").format(Format::fixed(3)),
         Column::number("ESS").format(Format::fixed(3)),
     ]);
-    let best = ranked.first().map_or(f64::NAN, |row| row.alignment.mean);
+    let best = ranked.first().map_or(f64::NAN, |row| level(row.alignment.mean));
     for row in ranked {
         let aligned = Cell::from(row.alignment.mean);
         let aligned = if row.seeds > 1 { aligned.error(row.alignment.sem) } else { aligned };
         let mut cells = vec![
             Cell::from(row.surrogate.correction.label()).hint(row.surrogate.correction.summary()),
             // A loss that points nowhere leads nothing.
-            if row.alignment.mean == best && best > 0.0 { aligned.best() } else { aligned },
+            if level(row.alignment.mean) == best && best > 0.0 { aligned.best() } else { aligned },
         ];
         if drawn {
             cells.push(Cell::from(row.batch_cosine.mean));
@@ -51,6 +51,11 @@ pub fn ranking(caption: &str, batch: u64, group: &[Summary]) -> Table {
         table.push(cells);
     }
     table
+}
+
+/// An alignment without the rounding in which losses that are the same differ.
+fn level(aligned: f64) -> f64 {
+    (aligned * 1e10).round()
 }
 
 /// The losses of one reward and drift with their measured pairs, in the order of their first rows.
@@ -78,7 +83,7 @@ pub fn leaders(rows: &[Row]) -> Vec<(u64, Surrogate)> {
     let losses = by_loss(rows);
     let leader = |batch: u64| {
         let best = losses.iter().map(|(loss, rows)| (*loss, aligned(rows, batch)));
-        let best = best.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        let best = best.reduce(|best, next| if level(next.1) > level(best.1) { next } else { best });
         best.filter(|(_, aligned)| *aligned > 0.0).map(|(loss, _)| loss)
     };
     let mut found: Vec<(u64, Surrogate)> = leader(2).map(|loss| (2, loss)).into_iter().collect();
@@ -119,7 +124,7 @@ pub(super) fn leaders_in_words(rows: &[Row]) -> Option<String> {
 /// The losses that have a colour of their own: the best aligned ones, and PPO, which is what readers have.
 fn coloured(group: &[Summary]) -> Vec<Surrogate> {
     let mut ranked: Vec<&Summary> = group.iter().collect();
-    ranked.sort_by(|a, b| b.alignment.mean.total_cmp(&a.alignment.mean));
+    ranked.sort_by(|a, b| level(b.alignment.mean).total_cmp(&level(a.alignment.mean)));
     let mut losses: Vec<Surrogate> = ranked.iter().map(|row| row.surrogate).collect();
     if let Some(ppo) = losses.iter().position(|loss| loss.correction.to_string() == "ppo")
         && ppo >= COLOURS
