@@ -37,7 +37,9 @@ pub(crate) struct Args {
 impl Args {
     /// Reads and checks the spec, trains, and says what came of it.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let recipe = self.read()?.check()?;
+        let spec = self.read()?;
+        spec.check_alone()?;
+        let recipe = spec.check()?;
         // What a folder of instances says is part of the spec by now.
         let spec = recipe.spec.clone();
         if self.print_spec {
