@@ -175,7 +175,7 @@ struct Raw {
     eos_token_id: Option<Value>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct RawRope {
     rope_type: Option<String>,
     /// What `rope_type` was called before.
@@ -193,6 +193,10 @@ impl RawRope {
             value.ok_or_else(|| Error::key(path, &format!("rope_scaling.{key}"), "is missing"))
         };
         match self.rope_type.as_deref().or(self.r#type.as_deref()).unwrap_or("default") {
+            "default" if self.factor.is_some_and(|factor| factor != 1.0) => {
+                let reason = "a factor that no rope_type reads; name one, linear or llama3";
+                Err(Error::key(path, "rope_scaling.factor", reason))
+            }
             "default" => Ok(Rotary::plain(base)),
             "linear" => Ok(Rotary::linear(base, need("factor", self.factor)?)),
             "llama3" => Ok(Rotary {
@@ -207,6 +211,30 @@ impl RawRope {
                 Err(Error::key(path, "rope_scaling.rope_type", reason))
             }
         }
+    }
+}
+
+impl Raw {
+    /// What `rope_parameters` says, or the older `rope_scaling` and `rope_theta`; where both stand they must agree.
+    fn rotary(&self, path: &Path) -> Result<Rotary> {
+        const BASE: f64 = 10_000.0;
+        let said = |rope: Option<&RawRope>| {
+            let Some(rope) = rope else { return Ok(None) };
+            let base = rope.rope_theta.or(self.rope_theta).unwrap_or(BASE);
+            rope.rotary(path, base).map(Some)
+        };
+        let (newer, older) = (said(self.rope_parameters.as_ref())?, said(self.rope_scaling.as_ref())?);
+        let Some(rotary) = newer.or(older) else { return Ok(Rotary::plain(self.rope_theta.unwrap_or(BASE))) };
+        let other = |key: &str| {
+            Error::key(path, key, "'rope_parameters' stands beside it and says otherwise; keep the true one")
+        };
+        if newer.is_some() && older.is_some_and(|older| older != rotary) {
+            return Err(other("rope_scaling"));
+        }
+        if newer.is_some() && self.rope_theta.is_some_and(|base| base != rotary.base) {
+            return Err(other("rope_theta"));
+        }
+        Ok(rotary)
     }
 }
 
@@ -240,9 +268,7 @@ impl Config {
         if raw.use_sliding_window == Some(true) {
             return refuse("use_sliding_window", "attention that forgets is not known");
         }
-        let rope = raw.rope_parameters.as_ref().or(raw.rope_scaling.as_ref());
-        let base = rope.and_then(|rope| rope.rope_theta).or(raw.rope_theta).unwrap_or(10_000.0);
-        let rotary = rope.unwrap_or(&RawRope::default()).rotary(path, base)?;
+        let rotary = raw.rotary(path)?;
         let biased = raw.attention_bias.unwrap_or(false);
         let config = Self {
             architecture,

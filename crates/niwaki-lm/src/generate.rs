@@ -18,12 +18,18 @@ pub struct Generation {
 /// Writes on from a prompt, on the CPU.
 ///
 /// # Errors
-/// If the prompt has no token, or the engine refuses.
+/// If the prompt has no token, the text would be longer than the model's positions, or the engine refuses.
 pub fn generate(model: &Model, prompt: &str, how: Generation) -> Result<String> {
     let mut tokens = model.text().encode(prompt)?;
-    let (first, rows) = (tokens.len(), tokens.len() + how.tokens);
+    let (first, rows) = (tokens.len(), tokens.len().saturating_add(how.tokens));
     if first == 0 {
         return Err(crate::Error::Text("the prompt has no token".to_owned()));
+    }
+    let most = model.config().positions;
+    if rows > most {
+        let reason =
+            format!("{first} tokens of the prompt and {} more; the model has {most} positions", how.tokens);
+        return Err(crate::Error::Text(reason));
     }
     let vocabulary = Vocabulary::whole(model.config());
     let mut graph = Graph::new();

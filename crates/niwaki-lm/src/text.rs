@@ -34,6 +34,27 @@ fn guarded<T>(run: impl FnOnce() -> tokenizers::Result<T>) -> std::result::Resul
     }
 }
 
+/// How many times as long its replacements may make a text.
+const MOST_GROWTH: u128 = 64;
+
+/// How many times as long the replacements of one part of a description, with those within it, may make a text.
+fn growth(part: &Value) -> u128 {
+    let length = |value: Option<&Value>| value.and_then(Value::as_str).map_or(0, |text| text.len() as u128);
+    let within =
+        ["normalizers", "pretokenizers", "decoders"].into_iter().filter_map(|name| part[name].as_array());
+    let within = within.flatten().map(growth).fold(1, u128::saturating_mul);
+    if part["type"] != "Replace" {
+        return within;
+    }
+    let (pattern, content) = (&part["pattern"], length(part.get("content")));
+    let times = match length(pattern.get("String")) {
+        // An expression may match between any two bytes, and the bytes stay.
+        0 => content + 1,
+        replaced => content.div_ceil(replaced),
+    };
+    within.saturating_mul(times.max(1))
+}
+
 /// A model's tokenizer and its description.
 #[derive(Clone, Debug)]
 pub struct Text {
@@ -49,6 +70,16 @@ impl Text {
     pub fn new(path: &Path, description: Vec<u8>) -> Result<Self> {
         let mut tokenizer = guarded(|| Tokenizer::from_bytes(&description))
             .map_err(|error| Error::file(path, format!("no tokenizer: {error}")))?;
+        let parts: Value = serde_json::from_slice(&description).unwrap_or_default();
+        for key in ["normalizer", "pre_tokenizer", "decoder"] {
+            let times = growth(&parts[key]);
+            if times > MOST_GROWTH {
+                let reason = format!(
+                    "its replacements make a text up to {times} times as long, and {MOST_GROWTH} times is the most that is read"
+                );
+                return Err(Error::key(path, key, reason));
+            }
+        }
         if let ModelWrapper::BPE(model) = tokenizer.get_model()
             && model.dropout.is_some_and(|share| share != 0.0)
         {

@@ -70,6 +70,11 @@ pub trait Cohort {
     /// # Errors
     /// If the device fails, or training diverges.
     fn advance(&mut self) -> Result<Vec<Record>, Error>;
+    /// The same, left where `leave` says so; see [`Trainer::advance_unless`].
+    ///
+    /// # Errors
+    /// As [`Cohort::advance`], or [`Error::Left`].
+    fn advance_unless(&mut self, leave: &dyn Fn() -> bool) -> Result<Vec<Record>, Error>;
     /// How far one whole update takes each member, on copies; see [`Trainer::probe`].
     ///
     /// # Errors
@@ -107,6 +112,10 @@ impl<P: Player> Cohort for Trainer<P> {
 
     fn advance(&mut self) -> Result<Vec<Record>, Error> {
         self.advance()
+    }
+
+    fn advance_unless(&mut self, leave: &dyn Fn() -> bool) -> Result<Vec<Record>, Error> {
+        self.advance_unless(leave)
     }
 
     fn probe(&mut self) -> Result<Vec<Option<f64>>, Error> {

@@ -48,6 +48,12 @@ pub enum Error {
     /// Members that cannot train as one cohort.
     #[error("the members of a cohort must share all but seed, loss and learning rate")]
     Mixed,
+    /// An iteration that was left because the run was asked to stop.
+    #[error("the run was asked to stop within an iteration")]
+    Left {
+        /// Whether parameters have moved since the iteration began.
+        moved: bool,
+    },
     /// A batch that the correction refused, e.g. because a log-probability is not finite.
     #[error("iteration {iteration}, member {member}: {source}; a lower learning rate may help")]
     Diverged {

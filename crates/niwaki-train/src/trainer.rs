@@ -51,17 +51,26 @@ impl<P: Player> Trainer<P> {
     ///
     /// # Errors
     /// If the device fails, or a member's log-probabilities stop being finite.
+    pub fn advance(&mut self) -> Result<Vec<Record>, Error> {
+        self.advance_unless(&|| false)
+    }
+
+    /// The same, left where `leave` says so between two passes.
+    ///
+    /// # Errors
+    /// [`Error::Left`], or as [`Trainer::advance`].
     ///
     /// Paper: `alg:tempered`
-    pub fn advance(&mut self) -> Result<Vec<Record>, Error> {
+    pub fn advance_unless(&mut self, leave: &dyn Fn() -> bool) -> Result<Vec<Record>, Error> {
         if self.done == 0 {
             self.measure_strengths()?;
         }
         let initial =
             if self.done == 0 && self.shared().spec.evaluate.initial { self.evaluate()? } else { Vec::new() };
         let iteration = self.done;
-        let terms: Vec<LossTerms> = self.recipes.iter().map(|recipe| terms_of(recipe, iteration)).collect();
-        let norms = self.learn(iteration, &terms)?;
+        let terms: Vec<LossTerms> =
+            self.recipes.iter().map(|recipe| LossTerms::of(recipe, iteration)).collect();
+        let norms = self.learn(iteration, &terms, leave)?;
         let mut clock = Clock::start();
         self.batch.keep_current(&self.player);
         let mut records = self.records(&terms, &norms)?;
@@ -85,7 +94,13 @@ impl<P: Player> Trainer<P> {
 
     /// Lines 1 to 9: one batch and all epochs on it, then a pass that shows where they led; returns the norms of the last
     /// gradients.
-    fn learn(&mut self, iteration: usize, terms: &[LossTerms]) -> Result<Vec<f64>, Error> {
+    fn learn(
+        &mut self,
+        iteration: usize,
+        terms: &[LossTerms],
+        leave: &dyn Fn() -> bool,
+    ) -> Result<Vec<f64>, Error> {
+        let ask = |moved: bool| if leave() { Err(Error::Left { moved }) } else { Ok(()) };
         let (lanes, parts) = (self.shared().spec.rollout.lanes, self.shared().spec.update.minibatches);
         let reuse = self.shared().schedule.phase(iteration).reuse;
         let mut clock = Clock::start();
@@ -94,6 +109,7 @@ impl<P: Player> Trainer<P> {
         let request = RolloutRequest { scored: !labels, ..RolloutRequest::batch(iteration) };
         self.player.roll_out(request, lanes, &mut self.rollout)?;
         clock.lap(&mut self.seconds[0]);
+        ask(false)?;
         self.batch.rollout_log_prob.clear();
         if parts > 1 || self.shared().critic() {
             self.player.score()?;
@@ -121,6 +137,7 @@ impl<P: Player> Trainer<P> {
         let mut norms = Vec::new();
         for epoch in 0..reuse {
             if parts == 1 {
+                ask(epoch > 0)?;
                 // Lines 4 to 7: log-ratios, their prefix sums, the corrected loss.
                 self.batch.pull_back(&mut self.player, terms, iteration)?;
                 if epoch == 0 {
@@ -135,6 +152,7 @@ impl<P: Player> Trainer<P> {
                 }
             } else {
                 for part in 0..parts {
+                    ask(epoch + part > 0)?;
                     let chosen = self.choose_lanes(iteration, epoch, part);
                     self.player.load_part(&self.rollout, &chosen)?;
                     self.batch.part(&chosen).pull_back(&mut self.player, terms, iteration)?;
@@ -142,6 +160,7 @@ impl<P: Player> Trainer<P> {
                 }
             }
         }
+        ask(true)?;
         if parts > 1 {
             let whole = vec![(0..lanes).collect(); self.player.members()];
             self.player.load_part(&self.rollout, &whole)?;
@@ -188,8 +207,9 @@ impl<P: Player> Trainer<P> {
         let members = 0..self.player.members();
         let kept =
             members.clone().map(|member| self.player.checkpoint(member)).collect::<Result<Vec<_>, _>>()?;
-        let terms: Vec<LossTerms> = self.recipes.iter().map(|recipe| terms_of(recipe, self.done)).collect();
-        self.learn(self.done, &terms)?;
+        let terms: Vec<LossTerms> =
+            self.recipes.iter().map(|recipe| LossTerms::of(recipe, self.done)).collect();
+        self.learn(self.done, &terms, &|| false)?;
         let mut drifts = Vec::with_capacity(kept.len());
         for member in members {
             let scores = self.player.scores(member);
@@ -452,18 +472,6 @@ pub fn strength_of(drifts: &[Option<f64>]) -> Result<f64, Error> {
         [] => Err(Error::NoSignal { probes: drifts.len() }),
         known if known.len() % 2 == 0 => Ok(alpha_for_drift(f64::midpoint(known[middle - 1], known[middle]))),
         known => Ok(alpha_for_drift(known[middle])),
-    }
-}
-
-/// The loss of a recipe in an iteration.
-fn terms_of(recipe: &Recipe, iteration: usize) -> LossTerms {
-    let update = &recipe.spec.update;
-    LossTerms {
-        surrogate: recipe.surrogate(iteration),
-        entropy: update.entropy,
-        reference_kl: update.reference_kl,
-        value: update.value,
-        fresh: recipe.spec.advantage.fresh,
     }
 }
 

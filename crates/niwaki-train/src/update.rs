@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::player::{Cotangents, Loss, Player, Scores};
+use crate::spec::Recipe;
 use niwaki_correction::{Batch, Diagnostics, Real, Surrogate, Workspace};
 use niwaki_nn::Span;
 use niwaki_policies::RolloutShape;
@@ -26,6 +27,19 @@ pub struct LossTerms {
 }
 
 impl LossTerms {
+    /// The loss of a recipe in an iteration.
+    #[must_use]
+    pub fn of(recipe: &Recipe, iteration: usize) -> Self {
+        let update = &recipe.spec.update;
+        Self {
+            surrogate: recipe.surrogate(iteration),
+            entropy: update.entropy,
+            reference_kl: update.reference_kl,
+            value: update.value,
+            fresh: recipe.spec.advantage.fresh,
+        }
+    }
+
     /// Whether the member looks at the whole batch before it weighs one step.
     fn coupled(&self) -> bool {
         self.surrogate.correction.rule().coupled()

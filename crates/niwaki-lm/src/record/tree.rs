@@ -28,7 +28,7 @@ impl RecordTree {
     /// The program of a decoder over a record's prefixes; `path` is the record's file.
     ///
     /// # Errors
-    /// If there are too many prefixes.
+    /// If there are too many prefixes, or a record is longer than the model's positions.
     pub fn new(config: &Config, vocabulary: &Vocabulary, tokens: &RecordTokens, path: &Path) -> Result<Self> {
         let counts = tokens.counts();
         let (mut prefixes, mut level) = (0_usize, 1_usize);
@@ -38,6 +38,13 @@ impl RecordTree {
             if prefixes > MOST {
                 return Err(Error::Prefixes { path: path.to_owned(), prefixes, most: MOST });
             }
+        }
+        let (prompt, row, most) = (tokens.prompt.len(), tokens.row(), config.positions);
+        if prompt + row > most {
+            let reason = format!(
+                "{prompt} tokens of a prompt and {row} of the record; the model has {most} positions"
+            );
+            return Err(Error::file(path, reason));
         }
         let row = |token: u32| vocabulary.row(token);
         let mut tree = Tree::default();

@@ -169,6 +169,99 @@ fn numbers_that_no_decoder_has_are_named() {
     assert_eq!(line, "config.json: rope_scaling.factor: 0 is no such number of a decoder");
 }
 
+/// Forty doublings of a letter would be a terabyte.
+#[test]
+fn a_tokenizer_whose_replacements_grow_without_end_is_refused() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("tokenizer.json");
+    let described: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |key: &str, list: &str, pattern: serde_json::Value, content: &str, times: usize| {
+        let mut changed = described.clone();
+        let replace = serde_json::json!({ "type": "Replace", "pattern": pattern, "content": content });
+        changed[key] = serde_json::json!({ "type": "Sequence", list: vec![replace; times] });
+        fs::write(&path, changed.to_string()).unwrap();
+    };
+    let letter = || serde_json::json!({ "String": "a" });
+    for (key, list) in [("normalizer", "normalizers"), ("decoder", "decoders")] {
+        with(key, list, letter(), "aa", 40);
+        let said =
+            format!("tokenizer.json: {key}: its replacements make a text up to 1099511627776 times as long");
+        let line = refusal(place.path());
+        assert!(line.starts_with(&said), "{line}");
+    }
+    with("normalizer", "normalizers", serde_json::json!({ "Regex": "" }), "aaaa", 3);
+    assert!(refusal(place.path()).contains("up to 125 times as long"));
+    // A blank that is written as three bytes is what tokenizers have.
+    with("normalizer", "normalizers", serde_json::json!({ "String": " " }), "\u{2581}", 3);
+    Model::open(place.path()).unwrap();
+    with("normalizer", "normalizers", letter(), "aa", 6);
+    Model::open(place.path()).unwrap();
+}
+
+/// Two ways to say how positions turn, of which one would be read and the other not.
+#[test]
+fn positions_that_are_described_twice_must_agree() {
+    let place = copied("tiny-llama");
+    let path = place.path().join("config.json");
+    let config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |pairs: &[(&str, serde_json::Value)]| {
+        let mut changed = config.clone();
+        for (key, value) in pairs {
+            changed[*key] = value.clone();
+        }
+        fs::write(&path, changed.to_string()).unwrap();
+    };
+    let yarn = serde_json::json!({ "rope_type": "yarn", "factor": 4.0 });
+    with(&[("rope_scaling", yarn)]);
+    assert_eq!(
+        refusal(place.path()),
+        "config.json: rope_scaling.rope_type: 'yarn' is unknown; default, linear and llama3 are known"
+    );
+    let linear = serde_json::json!({ "type": "linear", "factor": 4.0, "rope_theta": 500.0 });
+    for (key, value) in [("rope_scaling", linear), ("rope_theta", 10_000.0.into())] {
+        with(&[(key, value)]);
+        let said = format!(
+            "config.json: {key}: 'rope_parameters' stands beside it and says otherwise; keep the true one"
+        );
+        assert_eq!(refusal(place.path()), said);
+    }
+    with(&[("rope_parameters", serde_json::json!({ "factor": 4.0 }))]);
+    assert!(
+        refusal(place.path())
+            .starts_with("config.json: rope_scaling.factor: a factor that no rope_type reads")
+    );
+    // What says the same may stand twice.
+    with(&[("rope_scaling", config["rope_parameters"].clone()), ("rope_theta", 500.0.into())]);
+    assert_eq!(Model::open(place.path()).unwrap().config(), model("tiny-llama").config());
+}
+
+#[test]
+fn texts_beyond_the_positions_of_a_model_are_refused() {
+    let place = copied("tiny-qwen2");
+    let path = place.path().join("config.json");
+    let mut config: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let record = niwaki_tasks::Record::read(&folder("record.toml")).unwrap();
+    let tokens = niwaki_lm::RecordTokens::new(model("tiny-qwen2").text(), &record, None).unwrap();
+    let whole = tokens.prompt.len() + tokens.row();
+    for (most, fits) in [(whole, true), (whole - 1, false)] {
+        config["max_position_embeddings"] = most.into();
+        fs::write(&path, config.to_string()).unwrap();
+        let model = Model::open(place.path()).unwrap();
+        let found =
+            niwaki_lm::enumerate(&model, &record, None).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(found.is_ok(), fits, "{found:?}");
+        assert!(fits || found.unwrap_err().ends_with(&format!("; the model has {most} positions")));
+        let prompt = "up and down";
+        let asked = most - model.text().encode(prompt).unwrap().len();
+        let write = |tokens| {
+            niwaki_lm::generate(&model, prompt, niwaki_lm::Generation { tokens, temperature: 0.0, seed: 0 })
+        };
+        assert!(write(asked).is_ok());
+        let line = write(asked + 1).unwrap_err().to_string();
+        assert!(line.ends_with(&format!("{} more; the model has {most} positions", asked + 1)), "{line}");
+    }
+}
+
 /// Descriptions may ask for it, and a text would silently lose its beginning or its end.
 #[test]
 fn texts_are_neither_cut_off_nor_filled_up() {

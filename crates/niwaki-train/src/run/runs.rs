@@ -31,6 +31,8 @@ pub struct Runs {
     saved: Instant,
     /// What saving takes: as it took last, or as it is thought to.
     saving: Duration,
+    /// The iteration that the checkpoints are of; 0 where there are none.
+    kept: usize,
 }
 
 impl Device {
@@ -105,13 +107,20 @@ impl Runs {
         }
         let saving = Duration::from_secs_f64(bytes as f64 / SAVED_PER_SECOND);
         let now = Instant::now();
-        Ok(Self { cohort, members, device: device.name(), bounds, flushed: now, saved: now, saving })
+        let device = device.name();
+        Ok(Self { cohort, members, device, bounds, flushed: now, saved: now, saving, kept: done })
     }
 
     /// Iterations done.
     #[must_use]
     pub fn done(&self) -> usize {
         self.cohort.done()
+    }
+
+    /// The iteration from which another process would go on.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.kept
     }
 
     /// The last record of a member.
@@ -137,7 +146,15 @@ impl Runs {
     /// # Errors
     /// If training diverges, or device or disk refuse.
     pub fn advance(&mut self) -> Result<(), Error> {
-        let records = self.cohort.advance()?;
+        self.advance_unless(&|| false)
+    }
+
+    /// The same, left where `leave` says so: what was done of the iteration is lost.
+    ///
+    /// # Errors
+    /// [`Error::Left`], or as [`Runs::advance`].
+    pub fn advance_unless(&mut self, leave: &dyn Fn() -> bool) -> Result<(), Error> {
+        let records = self.cohort.advance_unless(leave)?;
         let done = self.cohort.done();
         for (place, (member, record)) in self.members.iter_mut().zip(records).enumerate() {
             let batch = member.wants_batch(done).then(|| self.cohort.last_batch(place));
@@ -185,6 +202,7 @@ impl Runs {
                 saved => saved?,
             }
         }
+        self.kept = if lost.is_some() { self.kept } else { iteration };
         lost.map_or(Ok(()), Err)
     }
 

@@ -93,6 +93,7 @@ impl Spec {
         self.check_counts()?;
         self.check_numbers()?;
         self.check_policy(&task)?;
+        self.check_effects(&task)?;
         self.check_size(&task)?;
         let phase = |key: &'static str, name: &str, reuse: usize| {
             let parsed = if name == MEASURED { "ppo" } else { name }.parse();

@@ -10,6 +10,7 @@
 //! | `fields.rs` | every key: which kinds have it, and its sentence |
 //! | `describe.rs` | the resolved file, by its kinds |
 //! | `check.rs` | from numbers and names to a recipe that can run |
+//! | `effect.rs` | keys that another key leaves without effect |
 //! | `task.rs` | what a spec names as its task, and whether its policy can play that |
 //! | `size.rs` | what a run takes of memory, before anything is made |
 //! | `record.rs` | records: their file, and the pretrained model that fills them |
@@ -17,6 +18,7 @@
 
 mod check;
 mod describe;
+mod effect;
 mod fields;
 mod raw;
 mod read;

@@ -449,7 +449,7 @@ mod tests {
         assert!(graph(&["rollout.group=7"]).contains("groups of 7"));
         assert!(refusal(&["policy.kind=hgnn"]).contains("'flow-shop' is played by 'pointer' only"));
         assert!(refusal(&["task.jobs=1"]).contains("jobs of at least 2"));
-        assert!(refusal(&["task.patience=0"]).contains("not a number of seconds"));
+        assert!(refusal(&["task.patience=0"]).contains("is not a number of seconds"));
         assert!(refusal(&["rollout.lanes=100"]).contains("do not divide 100 lanes"));
         assert!(refusal(&["update.minibatches=32"]).contains("32 parts do not divide 16 groups"));
         assert!(refusal(&["advantage.kind=critic"]).contains("no critic"));

@@ -60,6 +60,74 @@ fn stopped_after_every_iteration_it_ends_with_the_same_bytes() {
     }
 }
 
+/// An iteration may be left before its batch is scored, before its first step, and between any two passes behind it.
+#[test]
+fn left_within_an_iteration_it_ends_with_the_same_bytes() {
+    use niwaki_train::Error;
+    use std::cell::Cell;
+    let parts = ["update.minibatches=2", "checkpoint.every=1"];
+    for (policy, more) in [("tabular", &parts[1..]), ("bag", &parts[..]), ("causal", &parts[1..])] {
+        let recipe = with(policy, more);
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+        train_until(&recipe, &whole, usize::MAX);
+        train_until(&recipe, &cut, 2);
+        let mut moved = Vec::new();
+        for place in 1.. {
+            let opened = run::Folder::open(&cut, &recipe, Occupied::Refuse).unwrap();
+            let mut runs = run::Runs::open(vec![opened], vec![recipe.clone()], &Device::Cpu).unwrap();
+            let asked = Cell::new(0);
+            let leave = || {
+                asked.set(asked.get() + 1);
+                asked.get() == place
+            };
+            match runs.advance_unless(&leave) {
+                Err(Error::Left { moved: has_moved }) => {
+                    assert_eq!((runs.done(), runs.kept()), (2, 2));
+                    // What was not moved is the second iteration still, whatever was drawn since.
+                    if !has_moved {
+                        runs.save().unwrap();
+                    }
+                    moved.push(has_moved);
+                }
+                Ok(()) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        // Once behind the rollout and before each of four epochs or eight parts of them, and once behind the last.
+        let steps = recipe.schedule.rest.reuse * recipe.spec.update.minibatches;
+        assert_eq!(moved, [&[false; 2][..], &vec![true; steps]].concat(), "{policy}");
+        train_until(&recipe, &cut, usize::MAX);
+        assert!(files(&whole) == files(&cut), "{policy}");
+    }
+}
+
+#[test]
+fn a_long_iteration_is_left_soon_and_ends_with_the_same_bytes() {
+    use std::time::{Duration, Instant};
+    let recipe = with("tabular", &["iterations=2", "update.reuse=10000", "checkpoint.every=1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+    train_until(&recipe, &whole, usize::MAX);
+    for _ in 0..3 {
+        let stop = AtomicBool::new(false);
+        let (ended, waited) = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(600));
+                stop.store(true, Ordering::Relaxed);
+                Instant::now()
+            });
+            let ended = run::train(&recipe, &Device::Cpu, &cut, &stop, &|_, _| {}, |_| {}).unwrap();
+            let now = Instant::now();
+            (ended, now.saturating_duration_since(asking.join().unwrap()))
+        });
+        // An iteration of seconds, left after one pass of a millisecond; a loaded machine is given time.
+        assert!(waited < Duration::from_secs(2), "{waited:?} {ended:?}");
+    }
+    train_until(&recipe, &cut, usize::MAX);
+    assert!(files(&whole) == files(&cut));
+}
+
 #[test]
 fn lines_beyond_the_checkpoint_and_halves_of_files_are_cut_off() {
     let recipe = with("tabular", &["checkpoint.every=2", "dump.every=1", "dump.policies=true"]);

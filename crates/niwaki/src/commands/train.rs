@@ -12,10 +12,14 @@ use niwaki_train::{Device, Recipe, Record, Spec};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Exit code of a run that was interrupted: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
+
+/// How long an iteration in hand may take to be finished and saved, or left, once the run was asked to stop.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +41,9 @@ pub(crate) struct Args {
 impl Args {
     /// Reads and checks the spec, trains, and says what came of it.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let recipe = self.read()?.check()?;
+        let spec = self.read()?;
+        spec.check_alone()?;
+        let recipe = spec.check()?;
         // What a folder of instances says is part of the spec by now.
         let spec = recipe.spec.clone();
         if self.print_spec {
@@ -46,18 +52,17 @@ impl Args {
         }
         let device = self.device(&recipe)?;
         let folder = self.folder(&spec)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let asked = stop.clone();
-        // Ctrl-C, and what a batch system or a closed terminal sends.
-        ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed))
-            .context("cannot watch for signals")?;
+        let asked = Asked::watch(&folder, spec.iterations)?;
         let bar = terminal::run_progress(spec.iterations as u64, "training");
         let progress = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
         let mut mended = Vec::new();
-        let ending = run::train(&recipe, &device, &folder, &stop, &progress, |told| match told {
+        let ending = run::train(&recipe, &device, &folder, &asked.stop, &progress, |told| match told {
             Told::Record(record) => show(&bar, record),
+            Told::Saves => asked.saves.store(true, Ordering::SeqCst),
+            Told::Saved(iteration) => asked.saved(iteration),
             Told::Mended(path) => mended.push(path.to_owned()),
         });
+        asked.saves.store(true, Ordering::SeqCst);
         bar.finish_and_clear();
         for path in mended {
             let reason = "it was not what the curve says, and was written anew from the curve";
@@ -70,11 +75,7 @@ impl Args {
                 Ok(ExitCode::SUCCESS)
             }
             Ending::Stopped { iteration } => {
-                terminal::say(&format!(
-                    "stopped and saved after iteration {iteration} of {} in {}; the same command goes on from there",
-                    spec.iterations,
-                    folder.display()
-                ));
+                terminal::say(&stopped(iteration, spec.iterations, &folder));
                 Ok(ExitCode::from(INTERRUPTED))
             }
         }
@@ -105,6 +106,62 @@ impl Args {
             bail!("--device cuda: a tabular policy trains on the CPU; leave the flag out");
         }
         self.device.choose()
+    }
+}
+
+/// What signals ask of a run.
+struct Asked {
+    stop: AtomicBool,
+    /// Whether files are being written that are worth waiting for.
+    saves: AtomicBool,
+    /// The iteration from which the same command would go on.
+    kept: AtomicUsize,
+}
+
+impl Asked {
+    /// Hears Ctrl-C, and what a batch system or a closed terminal sends. A run that does not end by itself soon after, because
+    /// one pass of it takes minutes, is ended; so is one that is asked a second time.
+    fn watch(folder: &Path, iterations: usize) -> anyhow::Result<Arc<Self>> {
+        let [stop, saves] = [false; 2].map(AtomicBool::new);
+        let asked = Arc::new(Self { stop, saves, kept: AtomicUsize::new(0) });
+        let (shared, folder) = (asked.clone(), folder.to_owned());
+        let end = move |asked: &Self| {
+            terminal::say(&stopped(asked.kept.load(Ordering::SeqCst), iterations, &folder));
+            // Every file is whole at any moment.
+            std::process::exit(i32::from(INTERRUPTED));
+        };
+        ctrlc::set_handler(move || {
+            if shared.stop.swap(true, Ordering::SeqCst) {
+                end(&shared);
+            }
+            let (shared, end) = (shared.clone(), end.clone());
+            std::thread::spawn(move || {
+                std::thread::sleep(PATIENCE);
+                while shared.saves.load(Ordering::SeqCst) {
+                    std::thread::sleep(PATIENCE / 20);
+                }
+                end(&shared);
+            });
+        })
+        .context("cannot watch for signals")?;
+        Ok(asked)
+    }
+
+    /// Notes what is saved.
+    fn saved(&self, iteration: usize) {
+        self.kept.store(iteration, Ordering::SeqCst);
+        self.saves.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What is said of a run that was asked to stop.
+fn stopped(iteration: usize, of: usize, folder: &Path) -> String {
+    let folder = folder.display();
+    match iteration {
+        0 => format!("stopped before an iteration was saved in {folder}; the same command begins again"),
+        _ => format!(
+            "stopped and saved after iteration {iteration} of {of} in {folder}; the same command goes on from there"
+        ),
     }
 }
 

@@ -109,6 +109,46 @@ fn stopped_by(signal: &str) {
     assert!(said.contains(&format!("iteration {count} of")), "{said} {count}");
 }
 
+/// Iterations that take long: of many passes, and of one that takes longer than anyone waits.
+#[cfg(unix)]
+#[test]
+fn a_signal_within_an_iteration_is_answered_soon_and_loses_nothing_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = |arguments: &[&str], moment: Duration, signal: &str| {
+        let child = command(arguments, folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(moment);
+        // A run that is done by now cannot be asked.
+        let _ = Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status();
+        let began = Instant::now();
+        let ended = child.wait_with_output().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(4), "{signal}: {:?}", began.elapsed());
+        ended
+    };
+    let many =
+        ["iterations=3", "task.horizon=6", "rollout.lanes=64", "update.reuse=4000", "checkpoint.every=1"];
+    let many: Vec<&str> = many.iter().flat_map(|setting| ["--set", setting]).collect();
+    let many = [&["train", "--quiet"][..], &many].concat();
+    let began = Instant::now();
+    assert!(niwaki(&with_out(&many, "whole"), folder.path()).status.success());
+    let whole = began.elapsed();
+    let signals = ["-INT", "-TERM", "-HUP", "-TERM", "-INT"];
+    for (place, signal) in (1_u32..).zip(signals) {
+        let moment = whole.mul_f64(f64::from(place) * 0.618_034 % 1.0);
+        let ended = asked(&with_out(&many, "cut"), moment, signal);
+        assert!(matches!(ended.status.code(), Some(130 | 0)), "{:?}", ended.status);
+    }
+    assert!(niwaki(&with_out(&many, "cut"), folder.path()).status.success());
+    assert!(files(&folder.path().join("whole")) == files(&folder.path().join("cut")));
+    // One pass over it is minutes.
+    let one = ["policy.kind=bag", "policy.width=8", "task.horizon=100000", "rollout.lanes=4"];
+    let one: Vec<&str> = one.iter().flat_map(|setting| ["--set", setting]).collect();
+    let one = [&["train"][..], &one].concat();
+    let ended = asked(&with_out(&one, "one"), Duration::from_secs(2), "-TERM");
+    assert_eq!(ended.status.code(), Some(130));
+    let said = String::from_utf8(ended.stdout).unwrap();
+    assert_eq!(said, "stopped before an iteration was saved in one; the same command begins again\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_one_line_and_nothing_is_lost() {
