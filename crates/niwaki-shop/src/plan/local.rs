@@ -214,7 +214,7 @@ mod tests {
     use crate::plan::Plan;
 
     /// An hour and a half on the first of two machines, two on the other, due on 3 April.
-    fn plan(settings: &str, time: &str, due: &str) -> std::result::Result<Plan, String> {
+    fn plan(settings: &str, time: &str, due: &str) -> Result<Plan, String> {
         let text = format!(
             "[settings]\nsetting;value\nunit;h\nstart;1.4.2026 06:00\n{settings}[operations]\njob;machine;time;due\nA;m | n;{time};{due}\n"
         );

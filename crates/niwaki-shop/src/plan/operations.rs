@@ -14,6 +14,9 @@ use std::collections::HashMap;
 const OF_OPERATION: [&str; 7] =
     ["family", "interruptible", "earliest", "latest", "after", "wait", "max wait"];
 
+/// The most machines that operations may choose from, all operations together.
+const MODES: usize = 5_000_000;
+
 /// An operation as its rows give it.
 pub(super) struct Draft {
     pub(super) job: usize,
@@ -183,6 +186,11 @@ impl Reader<'_> {
                 names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
             })?;
             modes.extend(group.iter().map(|&machine| Mode { machine, time }));
+        }
+        // A row may name a group of thousands.
+        self.modes += modes.len();
+        if self.modes > MODES {
+            return Err(names.fault(format!("expected at most {MODES} choices of machines in all")));
         }
         Ok(modes)
     }
