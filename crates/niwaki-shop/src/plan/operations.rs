@@ -34,12 +34,15 @@ enum After {
     Named(Vec<String>),
 }
 
+/// An operation's number, and the name that its rows give.
+type Last = (usize, Option<String>);
+
 /// All operations in the order of their rows.
 pub(super) struct Drafts<'a> {
     table: &'a Table,
     pub(super) all: Vec<Draft>,
     /// Of each job: how many operations it has, and the last of them with the name that its rows give.
-    jobs: Vec<(usize, Option<(usize, Option<String>)>)>,
+    jobs: Vec<(usize, Option<Last>)>,
     /// Operations by job and what rows call them, and by job and the name that they have.
     called: HashMap<(usize, String), Vec<usize>>,
     titles: HashMap<(usize, String), usize>,

@@ -42,24 +42,27 @@ pub(super) fn sequences_of(shop: &Shop, schedule: &Schedule) -> Option<Sequences
     (!sequences.choice.contains(&u32::MAX) && Paths::default().compute(shop, &sequences)).then_some(sequences)
 }
 
+/// Of what waits: work remaining, turned around, time there, operation, choice.
+type Waiting = (u32, u32, u32, u32);
+
 /// What waits for one machine. What has gone to another machine is still in there, and passed over.
 #[derive(Clone, Default)]
 struct Queue {
-    /// Ready by when the machine is free: work remaining, turned around, time there, operation, choice.
-    now: BinaryHeap<Reverse<(u32, u32, u32, u32)>>,
-    /// Ready later than that: when, and the same.
-    later: BinaryHeap<Reverse<(u32, u32, u32, u32, u32)>>,
+    /// Ready by when the machine is free.
+    now: BinaryHeap<Reverse<Waiting>>,
+    /// Ready later than that, and when.
+    later: BinaryHeap<Reverse<(u32, Waiting)>>,
 }
 
 impl Queue {
     /// What goes next on the machine, if that is free from a time on.
     fn best(&mut self, free: u32, gone: &[bool]) -> Option<Rank> {
-        while let Some(&Reverse((ready, rest, length, operation, choice))) = self.later.peek() {
-            if gone[operation as usize] {
+        while let Some(&Reverse((ready, waiting))) = self.later.peek() {
+            if gone[waiting.2 as usize] {
                 self.later.pop();
             } else if ready <= free {
                 self.later.pop();
-                self.now.push(Reverse((rest, length, operation, choice)));
+                self.now.push(Reverse(waiting));
             } else {
                 break;
             }
@@ -71,7 +74,7 @@ impl Queue {
             (free, rest, free + length, operation, choice)
         });
         now.or_else(|| {
-            let &Reverse((ready, rest, length, operation, choice)) = self.later.peek()?;
+            let &Reverse((ready, (rest, length, operation, choice))) = self.later.peek()?;
             Some((ready, rest, ready + length, operation, choice))
         })
     }
@@ -90,7 +93,7 @@ pub(super) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
         for choice in shop.choices_of(operation as usize) {
             let Choice { machine, time: length } = shop.choices[choice];
             let rest = u32::MAX - tails[operation as usize] - length;
-            queues[machine as usize].later.push(Reverse((ready, rest, length, operation, choice as u32)));
+            queues[machine as usize].later.push(Reverse((ready, (rest, length, operation, choice as u32))));
         }
     };
     for one in (0..count as u32).filter(|&one| shop.job_before[one as usize] == NONE) {
