@@ -1,6 +1,7 @@
 //! Schedules with names and dates: CSV and JSON out and back in.
 
 use super::csv::{line, read_csv};
+use super::local::SETTINGS;
 use super::table::{Cell, Row, Table, Tables, read_json};
 use super::{Clock, Plan, parse_date};
 use crate::general::{Job, Shop};
@@ -204,7 +205,9 @@ impl<'a> Names<'a> {
 
 /// A moment in ticks, if it is a whole number of them.
 fn exact(clock: &Clock, text: &str) -> std::result::Result<u32, String> {
-    let fine = clock.moment(text)?;
+    // The settings of a plan are about its own file.
+    let mend = |what: String| what.split(SETTINGS).next().unwrap_or_default().to_owned();
+    let fine = clock.moment(text).map_err(mend)?;
     clock.whole_ticks(fine).ok_or_else(|| format!("expected a time that the plan can count, got `{text}`"))
 }
 
