@@ -8,8 +8,7 @@ impl Drawing<'_> {
     /// When a job is due and when it ends, if that is later.
     pub(super) fn overdue(&self, job: u32) -> Option<(u32, u32)> {
         let due = self.options.details.due.get(job as usize).copied().flatten()?;
-        let of_job = self.schedule.operations.iter().filter(|here| here.job == job);
-        of_job.map(|here| here.end).max().filter(|&end| end > due).map(|end| (due, end))
+        self.last.get(&job).map(|last| last.end).filter(|&end| end > due).map(|end| (due, end))
     }
 
     pub(super) fn bars(&mut self) {

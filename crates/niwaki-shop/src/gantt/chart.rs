@@ -2,8 +2,8 @@
 
 use super::colour::colour;
 use super::dates::{Lag, Window};
-use crate::Schedule;
-use std::collections::BTreeMap;
+use crate::{Placed, Schedule};
+use std::collections::{BTreeMap, HashMap};
 
 /// What a chart shows besides its schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,6 +99,8 @@ pub(super) struct Drawing<'a> {
     /// The last time that is drawn.
     pub(super) span: f64,
     pub(super) row: f64,
+    /// The last operation of each job.
+    pub(super) last: HashMap<u32, Placed>,
     svg: String,
 }
 
@@ -119,7 +121,14 @@ impl<'a> Drawing<'a> {
             _ => 18.0,
         };
         let span = f64::from(last) * 1.01;
-        Self { schedule, options, machines, makespan, width, left, span, row, svg: String::new() }
+        let mut last: HashMap<u32, Placed> = HashMap::new();
+        for here in &schedule.operations {
+            let known = last.entry(here.job).or_insert(*here);
+            if here.end >= known.end {
+                *known = *here;
+            }
+        }
+        Self { schedule, options, machines, makespan, width, left, span, row, last, svg: String::new() }
     }
 
     /// Whether it is drawn for a phone.

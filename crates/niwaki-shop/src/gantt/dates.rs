@@ -60,8 +60,7 @@ impl Drawing<'_> {
         }
         for job in self.jobs() {
             let due = self.options.details.due.get(job as usize).copied().flatten();
-            let of_job = self.schedule.operations.iter().filter(|here| here.job == job);
-            let last = of_job.max_by_key(|here| here.end).copied();
+            let last = self.last.get(&job).copied();
             let (Some(due), Some(last)) = (due.filter(|&due| f64::from(due) <= self.span), last) else {
                 continue;
             };

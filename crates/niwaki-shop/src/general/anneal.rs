@@ -33,8 +33,9 @@ const MOVES_PER_TURN: u64 = 1024;
 /// The most operations of a shop whose proof takes as many turns as it can use.
 const PROVABLE: usize = 100;
 
-/// Moves between two looks at the clock.
+/// Moves between two looks at the clock; in a shop of more than so many operations, one.
 const GLANCE: u64 = 128;
+const LARGE: usize = 5000;
 
 /// How a cycle goes.
 #[derive(Clone, Copy)]
@@ -70,7 +71,13 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    pub(super) fn new(flat: &'a Flat<'a>, start: &List, seed: u64, thread: u64) -> Self {
+    pub(super) fn new(
+        flat: &'a Flat<'a>,
+        start: &List,
+        seed: u64,
+        thread: u64,
+        is_late: &impl Fn() -> bool,
+    ) -> Self {
         let mut pass = Pass::default();
         flat.run(start, &mut pass);
         let all = 0..flat.count() as u32;
@@ -96,7 +103,7 @@ impl<'a> Chain<'a> {
             flat,
         };
         chain.begin(false);
-        chain.warm_up();
+        chain.warm_up(is_late);
         chain
     }
 
@@ -138,9 +145,12 @@ impl<'a> Chain<'a> {
     }
 
     /// Sets the heat of each level to half of what an uphill move costs there.
-    fn warm_up(&mut self) {
+    fn warm_up(&mut self, is_late: &impl Fn() -> bool) {
         let mut sums = vec![(0.0, 0.0); self.heat.len()];
         for _ in 0..200 {
+            if self.flat.count() > LARGE && is_late() {
+                break;
+            }
             if !self.propose() {
                 continue;
             }
@@ -168,7 +178,14 @@ impl<'a> Chain<'a> {
             }
             let now = left.min(GLANCE);
             let cooling = heat * COOLED.powf((moves - left) as f64 / moves as f64);
-            for _ in 0..now {
+            for step in 0..now {
+                // A move's cost grows with the number of operations.
+                if self.flat.count() > LARGE
+                    && step > 0
+                    && (limits.is_stopped() || began.elapsed() >= limits.time)
+                {
+                    return;
+                }
                 self.step(cooling);
             }
             left -= now;
@@ -357,12 +374,13 @@ pub(super) fn anneal(
     watch: &mut dyn FnMut(&[u64]),
 ) -> List {
     let began = Instant::now();
-    let mut chains: Vec<Chain<'_>> =
-        (0..threads.max(1) as u64).map(|thread| Chain::new(flat, start, limits.seed, thread)).collect();
+    let is_late = || limits.is_stopped() || began.elapsed() >= limits.time;
+    let mut chains: Vec<Chain<'_>> = (0..threads.max(1) as u64)
+        .map(|thread| Chain::new(flat, start, limits.seed, thread, &is_late))
+        .collect();
     let (mut list, mut cost) = (start.clone(), chains[0].best_cost.clone());
     let mut moves = FIRST_CYCLE;
     let mut round = 0_u32;
-    let is_late = || limits.is_stopped() || began.elapsed() >= limits.time;
     loop {
         let cycles: &[(f64, bool)] = if flat.count() <= SMALL { &CYCLES } else { &LARGE_CYCLES };
         let (heat, fills) = cycles[round as usize % cycles.len()];

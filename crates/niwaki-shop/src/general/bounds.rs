@@ -9,6 +9,7 @@ use super::list::Flat;
 use super::{Measure, Shop};
 use crate::optimum::one_machine::{Task, preemptive};
 use crate::{Error, Result};
+use std::collections::BTreeMap;
 
 /// Earliest starts and ends that precedences, releases and calendars alone allow.
 pub(super) struct Heads {
@@ -181,16 +182,17 @@ fn tardiness(flat: &Flat<'_>, ends: &[u32], machines: &[Vec<Sole>]) -> u64 {
     let mut bound = jobs(flat.shop, ends, |late, weight| late * weight);
     for list in machines {
         // One operation of each job with a due date: its last one here.
-        let mut of_job: Vec<Option<&Sole>> = vec![None; flat.shop.jobs().len()];
+        let mut of_job: BTreeMap<u32, &Sole> = BTreeMap::new();
         for one in list {
-            let known = &mut of_job[flat.job[one.operation] as usize];
-            if known.is_none_or(|other| other.tail > one.tail) {
-                *known = Some(one);
+            let known = of_job.entry(flat.job[one.operation]).or_insert(one);
+            if known.tail > one.tail {
+                *known = one;
             }
         }
         let (mut dues, mut tasks, mut weight) = (Vec::new(), Vec::new(), u64::MAX);
-        for (job, one) in flat.shop.jobs().iter().zip(of_job) {
-            if let (Some(due), Some(one)) = (job.due, one) {
+        for (job, one) in of_job {
+            let job = &flat.shop.jobs()[job as usize];
+            if let Some(due) = job.due {
                 dues.push(i64::from(due) - i64::from(one.tail));
                 tasks.push((one.head, one.time));
                 weight = weight.min(job.weight.into());
@@ -259,11 +261,14 @@ fn setup_time(flat: &Flat<'_>, machine: usize, list: &[Sole]) -> u64 {
     let mut families: Vec<u32> = list.iter().filter_map(|one| flat.family(one.operation as u32)).collect();
     families.sort_unstable();
     families.dedup();
+    if families.is_empty() {
+        return 0;
+    }
     // An operation without a family needs no setup before or after it, so it could stand between any two.
     let free = flat.modes.iter().enumerate().any(|(one, modes)| {
         flat.family(one as u32).is_none() && modes.iter().any(|mode| mode.0 as usize == machine)
     });
-    if free || families.is_empty() {
+    if free {
         return 0;
     }
     let others = || (0..setups.families.len() as u32).chain(first);

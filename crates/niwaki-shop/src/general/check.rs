@@ -101,12 +101,14 @@ impl Shop {
     }
 
     fn check_operations(&self) -> Result<()> {
+        // The last operation that named each machine, from 1.
+        let mut named = vec![0; self.machines.len()];
         for number in 0..self.operations() {
             let operation = self.operation(number);
             if operation.modes.is_empty() {
                 return refuse(format!("{}: expected at least one machine, got none", self.called(number)));
             }
-            for (index, mode) in operation.modes.iter().enumerate() {
+            for mode in &operation.modes {
                 let Some(machine) = self.machines.get(mode.machine as usize) else {
                     return refuse(format!(
                         "{}: expected one of {} machines, got machine {}",
@@ -115,7 +117,7 @@ impl Shop {
                         mode.machine
                     ));
                 };
-                if operation.modes[..index].iter().any(|other| other.machine == mode.machine) {
+                if std::mem::replace(&mut named[mode.machine as usize], number + 1) == number + 1 {
                     return refuse(format!(
                         "{}: expected each machine once, got {} twice",
                         self.called(number),
@@ -219,11 +221,14 @@ impl Shop {
         match (0..count).find(|&one| waiting[one] > 0) {
             // An operation that waits in vain follows a cycle or lies on one: go back until one comes up again.
             Some(stuck) => {
+                let mut back: Vec<Option<u32>> = vec![None; count];
+                for link in self.precedences.iter().filter(|link| waiting[link.before as usize] > 0) {
+                    back[link.after as usize].get_or_insert(link.before);
+                }
                 let mut seen = vec![false; count];
                 let mut at = stuck as u32;
                 while !std::mem::replace(&mut seen[at as usize], true) {
-                    let back = |link: &&Precedence| link.after == at && waiting[link.before as usize] > 0;
-                    at = self.precedences.iter().find(back).map_or(at, |link| link.before);
+                    at = back[at as usize].unwrap_or(at);
                 }
                 refuse(format!("{}: waits for itself through its predecessors", self.called(at as usize)))
             }

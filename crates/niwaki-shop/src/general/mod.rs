@@ -11,7 +11,7 @@
 //! | `list.rs` | a solution as one list of operations, and the schedule that follows from it |
 //! | `gaps.rs` | another reading of a list, which fills gaps |
 //! | `moves.rs` | changes of a list that never contradict the precedences |
-//! | `construct.rs` | first lists by priority rules |
+//! | `construct.rs`, `queues.rs` | first lists by priority rules, of shops of usual size and of large ones |
 //! | `anneal.rs` | simulated annealing, in threads |
 //! | `branch.rs` | exact search over small shops |
 //! | `bounds.rs` | what no schedule can beat, and what no schedule can keep |
@@ -34,6 +34,7 @@ mod model;
 mod moves;
 mod objective;
 mod proof;
+mod queues;
 mod says;
 mod sequences;
 mod solve;
@@ -46,5 +47,5 @@ pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
 pub use says::Says;
 pub use sequences::follow;
-pub use solve::{Answer, Past, Progress, solve};
+pub use solve::{Answer, Past, Progress, solve, special};
 pub use verify::{Verification, verify};

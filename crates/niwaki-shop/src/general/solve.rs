@@ -9,7 +9,7 @@ use super::list::{Flat, List, Pass};
 use super::proof::Proof;
 use super::{Shop, Verification, verify};
 use crate::optimum;
-use crate::{Error, Limits, Result, Schedule};
+use crate::{Error, Instance, Limits, Result, Schedule};
 use std::time::{Duration, Instant};
 
 /// How long the schedule is looked for that comes nearest to what no schedule keeps.
@@ -75,9 +75,7 @@ pub fn solve(
         }
         (_, None) => None,
     };
-    // Special solvers count no rounds.
-    let is_special = past.schedule.is_none() && past.fixed_until.is_none() && limits.rounds.is_none();
-    if let Some(instance) = shop.as_instance().filter(|_| is_special) {
+    if let Some(instance) = special(shop, limits, past) {
         let mut told = |bounds: optimum::Bounds| {
             watch(&Progress { violation: 0, values: &[u64::from(bounds.upper)] });
         };
@@ -96,7 +94,7 @@ pub fn solve(
     heads.check(shop)?;
     let bounds::Floors { sums, setup_time } = bounds::floors(&flat, &heads);
     let mut proof = Proof::new(&flat, sums, setup_time);
-    let (mut list, mut pass) = best_of_rules(&flat);
+    let (mut list, mut pass) = best_of_rules(&flat, limits, began);
     if let Some(schedule) = past.schedule {
         take_if_better(&flat, flat.list_of(schedule), &mut list, &mut pass);
     }
@@ -133,6 +131,14 @@ pub fn solve(
     })?;
     let bounds = if complete { verdict.values.clone() } else { proof.bounds };
     Ok(Answer { schedule, verdict, bounds })
+}
+
+/// The special problem that a shop is searched as, on one thread: where routes, choices and waits are all that binds it and the
+/// makespan all that counts, and where nothing is known before and no rounds are counted.
+#[must_use]
+pub fn special(shop: &Shop, limits: Limits, past: Past<'_>) -> Option<Instance> {
+    let is_fresh = past.schedule.is_none() && past.fixed_until.is_none() && limits.rounds.is_none();
+    is_fresh.then(|| shop.as_instance()).flatten()
 }
 
 fn take_if_better(flat: &Flat<'_>, other: List, list: &mut List, pass: &mut Pass) {

@@ -118,7 +118,9 @@ fn check_alone(shop: &Shop, number: usize, here: &Placed) -> Result<()> {
         return fault(format!("{}: ends at {end}, before its start at {start}", called()));
     }
     let mut closed = 0;
-    for &(from, to) in machine.calendar.closed() {
+    let times = machine.calendar.closed();
+    let first = times.partition_point(|&(_, to)| to <= here.start);
+    for &(from, to) in times[first..].iter().take_while(|&&(from, _)| from < here.end) {
         let (from, to) = (from.max(here.start), to.min(here.end));
         if from < to {
             if !operation.interruptible {

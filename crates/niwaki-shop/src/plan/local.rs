@@ -159,6 +159,9 @@ fn has_decimal_comma(text: &str) -> bool {
     })
 }
 
+/// Where a mend by the settings begins in what [`other_way`] says.
+pub(super) const SETTINGS: &str = ", or set `";
+
 /// Why a text is no time here, where another way of writing would make it one.
 pub(super) fn other_way(text: &str) -> Option<String> {
     let text = text.trim();

@@ -5,9 +5,15 @@ use super::shifts::Opening;
 use super::table::{Cell, Table};
 use crate::general::{Machine, Setups};
 use crate::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const MACHINES: [&str; 4] = ["machine", "count", "available", "family"];
+
+/// The most machines: a row may stand for a thousand.
+const MOST: usize = 100_000;
+
+/// The most pairs of families on all machines together.
+const PAIRS: usize = 50_000_000;
 
 impl Reader<'_> {
     /// All families that operations name.
@@ -81,7 +87,7 @@ impl Reader<'_> {
         table.only(&["machine", "from", "to", "time"])?;
         let size = families.len();
         let mut own: Vec<Option<Vec<u32>>> = vec![None; machines.all.len()];
-        let mut given = HashMap::new();
+        let (mut given, mut pairs) = (HashMap::new(), 0);
         for row in &table.rows {
             let text = |column| table.cell(row, column).map_or("*", |cell| cell.text);
             if let Some(place) = given.insert([text("machine"), text("from"), text("to")], row.place) {
@@ -104,25 +110,32 @@ impl Reader<'_> {
                 Some(cell) => machines.named(cell)?,
             };
             for machine in chosen {
+                if own[machine].is_none() {
+                    pairs += size * size;
+                }
+                if pairs > PAIRS {
+                    let what = format!("expected at most {PAIRS} pairs of families on all machines together");
+                    return Err(table.fault(row, "machine", what));
+                }
                 let times = own[machine].get_or_insert_with(|| vec![0; size * size]);
-                for pair in 0..size * size {
-                    let (one, other) = ((pair / size) as u32, (pair % size) as u32);
-                    // A star stands for every other family; a family needs no setup after itself unless a row says so.
-                    let both = from.is_some() && to.is_some();
-                    let fits = from.is_none_or(|from| from == one) && to.is_none_or(|to| to == other);
-                    if fits && (both || one != other) {
-                        times[pair] = time;
+                // A star stands for every other family; a family needs no setup after itself unless a row says so.
+                let both = from.is_some() && to.is_some();
+                let side = |one: Option<u32>| one.map_or(0..size, |one| one as usize..one as usize + 1);
+                for one in side(from) {
+                    for other in side(to).filter(|&other| both || other != one) {
+                        times[one * size + other] = time;
                     }
                 }
             }
         }
+        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
         for times in own {
             let table = times.map(|times| {
-                let known = setups.tables.iter().position(|table| *table == times);
-                known.unwrap_or_else(|| {
-                    setups.tables.push(times);
-                    setups.tables.len() - 1
-                }) as u32
+                let next = setups.tables.len() as u32;
+                *known.entry(times).or_insert_with_key(|times| {
+                    setups.tables.push(times.clone());
+                    next
+                })
             });
             setups.of_machine.push(table);
         }
@@ -156,7 +169,7 @@ impl Reader<'_> {
                     None => (0..machines.all.len()).collect(),
                     Some(cell) => machines.named(cell)?,
                 };
-                chosen.iter().for_each(|&machine| opening.add_break(machine, start, end));
+                opening.add_break(table, row, &chosen, (start, end))?;
             }
         }
         Ok(opening)
@@ -168,6 +181,7 @@ impl Reader<'_> {
 pub(super) struct Machines {
     pub(super) all: Vec<Machine>,
     pub(super) groups: HashMap<String, Vec<u32>>,
+    names: HashSet<String>,
     /// Machine, family and row of what machines are set up for at the beginning.
     pub(super) family_cells: Vec<(usize, String, usize)>,
 }
@@ -175,8 +189,11 @@ pub(super) struct Machines {
 impl Machines {
     fn add(&mut self, group: &str, machine: Machine) -> std::result::Result<(), String> {
         let number = self.all.len() as u32;
-        if number > 0 && self.all.iter().any(|known| known.name == machine.name) {
+        if !self.names.insert(machine.name.clone()) {
             return Err(format!("expected each machine once, got {} twice", machine.name));
+        }
+        if self.all.len() == MOST {
+            return Err(format!("expected at most {MOST} machines"));
         }
         if machine.name != group {
             self.groups.insert(machine.name.clone(), vec![number]);

@@ -14,6 +14,9 @@ use std::collections::HashMap;
 const OF_OPERATION: [&str; 7] =
     ["family", "interruptible", "earliest", "latest", "after", "wait", "max wait"];
 
+/// The most machines that operations may choose from, all operations together.
+const MODES: usize = 5_000_000;
+
 /// An operation as its rows give it.
 pub(super) struct Draft {
     pub(super) job: usize,
@@ -31,12 +34,15 @@ enum After {
     Named(Vec<String>),
 }
 
+/// An operation's number, and the name that its rows give.
+type Last = (usize, Option<String>);
+
 /// All operations in the order of their rows.
 pub(super) struct Drafts<'a> {
     table: &'a Table,
     pub(super) all: Vec<Draft>,
     /// Of each job: how many operations it has, and the last of them with the name that its rows give.
-    jobs: Vec<(usize, Option<(usize, Option<String>)>)>,
+    jobs: Vec<(usize, Option<Last>)>,
     /// Operations by job and what rows call them, and by job and the name that they have.
     called: HashMap<(usize, String), Vec<usize>>,
     titles: HashMap<(usize, String), usize>,
@@ -183,6 +189,11 @@ impl Reader<'_> {
                 names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
             })?;
             modes.extend(group.iter().map(|&machine| Mode { machine, time }));
+        }
+        // A row may name a group of thousands.
+        self.modes += modes.len();
+        if self.modes > MODES {
+            return Err(names.fault(format!("expected at most {MODES} choices of machines in all")));
         }
         Ok(modes)
     }

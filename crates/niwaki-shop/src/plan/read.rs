@@ -77,9 +77,11 @@ impl Plan {
         // Once in thousandths to find the tick, once in ticks.
         let fine = Clock::fine(settings.unit, settings.start);
         let mut seen = Vec::new();
-        Reader { tables: &tables, clock: &fine, settings: &settings, seen: Some(&mut seen) }.read()?;
+        Reader { tables: &tables, clock: &fine, settings: &settings, seen: Some(&mut seen), modes: 0 }
+            .read()?;
         let clock = fine.ticking(seen);
-        let shop = Reader { tables: &tables, clock: &clock, settings: &settings, seen: None }.read()?;
+        let shop =
+            Reader { tables: &tables, clock: &clock, settings: &settings, seen: None, modes: 0 }.read()?;
         let Some(mut parts) = shop else {
             return Err(Error::Instance("operations: expected at least one row".into()));
         };
@@ -112,6 +114,8 @@ pub(super) struct Reader<'a> {
     pub(super) clock: &'a Clock,
     pub(super) settings: &'a Settings,
     pub(super) seen: Option<&'a mut Vec<u64>>,
+    /// Choices of machines so far.
+    pub(super) modes: usize,
 }
 
 impl Reader<'_> {

@@ -1,6 +1,7 @@
 //! Schedules with names and dates: CSV and JSON out and back in.
 
 use super::csv::{line, read_csv};
+use super::local::SETTINGS;
 use super::table::{Cell, Row, Table, Tables, read_json};
 use super::{Clock, Plan, parse_date};
 use crate::general::{Job, Shop};
@@ -119,6 +120,12 @@ impl Plan {
             return Err(Error::Instance("expected a schedule, got nothing".into()));
         };
         table.only(&COLUMNS)?;
+        if let Some((_, line, cell)) = tables.like_rows.first() {
+            let what = format!(
+                "`{cell}` begins a comment that looks like a row; quote the cell, or take the line out"
+            );
+            return Err(Error::Parse { line: *line, column: 1, what });
+        }
         let names = Names::new(&self.shop);
         let operations =
             table.rows.iter().map(|row| self.placed(&names, table, row)).collect::<Result<_>>()?;
@@ -198,7 +205,9 @@ impl<'a> Names<'a> {
 
 /// A moment in ticks, if it is a whole number of them.
 fn exact(clock: &Clock, text: &str) -> std::result::Result<u32, String> {
-    let fine = clock.moment(text)?;
+    // The settings of a plan are about its own file.
+    let mend = |what: String| what.split(SETTINGS).next().unwrap_or_default().to_owned();
+    let fine = clock.moment(text).map_err(mend)?;
     clock.whole_ticks(fine).ok_or_else(|| format!("expected a time that the plan can count, got `{text}`"))
 }
 
@@ -219,6 +228,19 @@ mod tests {
     fn schedule() -> Schedule {
         let place = |op, machine, start, end| Placed { job: 0, op, machine, start, end };
         Schedule { operations: vec![place(0, 0, 0, 120), place(1, 1, 120, 150)] }
+    }
+
+    #[test]
+    fn a_row_that_reads_as_a_comment_is_not_passed_over() {
+        let plan = Plan::read("job,machine,time\n\"#1\",m,2\n").unwrap();
+        let place = Placed { job: 0, op: 0, machine: 0, start: 0, end: 2 };
+        let text = plan.schedule_csv(&Schedule { operations: vec![place] });
+        assert_eq!(plan.read_schedule(&format!("# a note\n{text}")).unwrap().operations, [place]);
+        // As a spreadsheet program saves it.
+        assert_eq!(
+            plan.read_schedule(&text.replace('"', "")).unwrap_err().to_string(),
+            "line 2, column 1: `#1` begins a comment that looks like a row; quote the cell, or take the line out"
+        );
     }
 
     #[test]

@@ -20,15 +20,36 @@ pub(super) struct Opening {
     shifts: Vec<Vec<(u64, u64)>>,
     /// Breaks in ticks.
     breaks: Vec<Vec<(u32, u32)>>,
+    /// How many of both there are.
+    count: u64,
 }
 
 impl Opening {
     pub(super) fn new(machines: usize, start: Option<Date>) -> Self {
-        Self { start, shifts: vec![Vec::new(); machines], breaks: vec![Vec::new(); machines] }
+        Self { start, shifts: vec![Vec::new(); machines], breaks: vec![Vec::new(); machines], count: 0 }
     }
 
-    pub(super) fn add_break(&mut self, machine: usize, from: u32, to: u32) {
-        self.breaks[machine].push((from, to));
+    /// Adds a row of breaks.
+    pub(super) fn add_break(
+        &mut self,
+        table: &Table,
+        row: &Row,
+        machines: &[usize],
+        times: (u32, u32),
+    ) -> Result<()> {
+        self.take(table, row, machines.len())?;
+        machines.iter().for_each(|&machine| self.breaks[machine].push(times));
+        Ok(())
+    }
+
+    /// Counts what a row adds: one with a star adds to every machine.
+    fn take(&mut self, table: &Table, row: &Row, count: usize) -> Result<()> {
+        self.count += count as u64;
+        if self.count > MOST {
+            let what = format!("expected at most {MOST} shifts and breaks of all machines together");
+            return Err(table.fault(row, "machine", what));
+        }
+        Ok(())
     }
 
     /// Adds a row of shifts; returns the times at which it opens and closes, in thousandths of a second.
@@ -60,6 +81,7 @@ impl Opening {
                 "a shift from and to the same time of day could be none or a whole day: write 00:00 to 24:00 for a whole day",
             ));
         }
+        self.take(table, row, 8 * machines.len())?;
         // A shift that ends before it begins goes on until the next day.
         let length = if to > from { to - from } else { to + 86_400 - from };
         for &machine in machines {

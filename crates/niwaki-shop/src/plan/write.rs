@@ -70,6 +70,10 @@ fn tables(shop: &Shop, clock: &Clock) -> Tables {
     let machine = |machine: &Machine| vec![machine.name.clone(), positive(machine.available)];
     all.push(table("machines", &["machine", "available"], shop.machines().iter().map(machine).collect()));
     let mut rows = Vec::new();
+    let mut before: Vec<Vec<&Precedence>> = vec![Vec::new(); shop.operations()];
+    for link in shop.precedences() {
+        before[link.after as usize].push(link);
+    }
     for (number, job) in shop.jobs().iter().enumerate() {
         let range = shop.of_job(number);
         for (flat, operation) in range.clone().zip(&job.operations) {
@@ -82,8 +86,7 @@ fn tables(shop: &Shop, clock: &Clock) -> Tables {
             if times.iter().all(|time| *time == times[0]) {
                 times.truncate(1);
             }
-            let links: Vec<&Precedence> =
-                shop.precedences().iter().filter(|link| link.after as usize == flat).collect();
+            let links = std::mem::take(&mut before[flat]);
             // The row before it in its job is what an operation waits for unless it says otherwise.
             let usual = match links[..] {
                 [] => flat == range.start,

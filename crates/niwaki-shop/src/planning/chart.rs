@@ -4,7 +4,7 @@
 use crate::gantt::{Details, Gantt, Lag, Window};
 use crate::plan::{Date, Plan};
 use crate::{Instance, Placed, Schedule};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// What a chart of a plan's schedule shows, with a deadline that everything should keep, if there is one.
 #[must_use]
@@ -48,10 +48,11 @@ pub fn details(instance: &Instance, schedule: &Schedule) -> Details {
             }
         }
         Instance::Flexible(shop) if shop.has_windows() => {
+            let places: HashMap<(u32, u32), &Placed> =
+                schedule.operations.iter().map(|here| ((here.job, here.op), here)).collect();
             for here in schedule.operations.iter().filter(|here| here.op > 0) {
                 let rest = shop.window(shop.job(here.job as usize).start + here.op as usize);
-                let before = |one: &&Placed| one.job == here.job && one.op + 1 == here.op;
-                let Some(before) = schedule.operations.iter().find(before) else { continue };
+                let Some(before) = places.get(&(here.job, here.op - 1)) else { continue };
                 if rest.min > 0 {
                     let to = (here.machine, before.end + rest.min);
                     details.lags.push(Lag { job: here.job, from: (before.machine, before.end), to });
@@ -84,12 +85,17 @@ fn words(plan: &Plan, schedule: &Schedule, deadline: Option<u32>) -> BTreeMap<u3
 
 /// The windows that files give to operations, and releases and deadlines where jobs begin and end.
 fn windows(plan: &Plan, schedule: &Schedule) -> Vec<Window> {
-    let ends = |job: u32| schedule.operations.iter().filter(move |here| here.job == job);
+    // When each job begins and ends.
+    let mut spans = vec![(u32::MAX, 0); plan.shop.jobs().len()];
+    for here in &schedule.operations {
+        let (from, to) = &mut spans[here.job as usize];
+        (*from, *to) = ((*from).min(here.start), (*to).max(here.end));
+    }
     let window = |here: &Placed| {
         let job = &plan.shop.jobs()[here.job as usize];
         let operation = &job.operations[here.op as usize];
-        let is_first = ends(here.job).all(|other| other.start >= here.start);
-        let is_last = ends(here.job).all(|other| other.end <= here.end);
+        let (begins, ends) = spans[here.job as usize];
+        let (is_first, is_last) = (here.start == begins, here.end == ends);
         let release = if is_first { job.release } else { 0 };
         let earliest = Some(operation.earliest.max(release)).filter(|&time| time > 0);
         let deadline = job.deadline.filter(|_| is_last);

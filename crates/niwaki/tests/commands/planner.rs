@@ -135,6 +135,53 @@ fn rounds_give_the_same_schedule_again() {
 }
 
 #[test]
+fn threads_that_would_be_idle_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "shop.csv");
+    std::fs::write(&path, "job,machine,time\nA,m,5\nA,n,2\nB,m,1\n").unwrap();
+    let job_shop = data("jsp/ft06.txt");
+    for file in [&name, &job_shop] {
+        let (code, out, error) = niwaki(&["solve", file, "--threads", "2"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{error}");
+        assert!(error.contains("is searched as a job shop, on one thread; leave it out"), "{error}");
+        assert_eq!(niwaki(&["solve", file, "--threads", "1"]).0, 0);
+        // A search that counts rounds, or minimises something else, is that of general shops, which has many.
+        let (code, _, error) = niwaki(&["solve", file, "--threads", "2", "--rounds", "1"]);
+        assert_eq!(code, 0, "{error}");
+    }
+}
+
+/// A file that is still read when Ctrl-C comes: there is nothing to print, and nothing to wait for.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_is_heard_before_there_is_a_schedule() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = in_folder(&folder, "shop.csv");
+    let (written, written_name) = in_folder(&folder, "schedule.csv");
+    // A pipe that nothing is written to is a file that never ends.
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_niwaki"))
+        .args(["solve", &name, "--out", &written_name])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(
+        std::process::Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success()
+    );
+    let ended = run.wait_with_output().unwrap();
+    drop(pipe);
+    let error = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(
+        (ended.status.code(), error.as_str()),
+        (Some(130), "niwaki: stopped before there was a schedule\n")
+    );
+    assert!(ended.stdout.is_empty() && !written.exists());
+}
+
+#[test]
 fn dates_of_other_layouts_count() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = in_folder(&folder, "dated.json");

@@ -13,6 +13,9 @@ use crate::optimum::{Lane, Node, Pair, Task};
 const PAIRS: usize = 4000;
 const CLOSINGS: usize = 100_000;
 
+/// The most operations of a shop that is modelled: whether two may meet is asked of every two.
+const OPERATIONS: usize = 3000;
+
 /// The shop as variables and constraints.
 pub(super) struct Model {
     pub(super) engine: Engine,
@@ -26,6 +29,9 @@ impl Model {
     /// All schedules with a smaller sum `level` than that of `values`, and no larger ones before it; nothing if the shop is too
     /// large for this.
     pub(super) fn new(flat: &Flat<'_>, level: usize, values: &[u64], setup_floor: u64) -> Option<Self> {
+        if flat.count() > OPERATIONS {
+            return None;
+        }
         let sums = &flat.shop.objective().sums;
         let caps: Vec<u64> = (0..=level).map(|one| values[one] - u64::from(one == level)).collect();
         if u64::from(flat.shop.horizon()) >= LARGEST || caps.iter().any(|&cap| cap >= LARGEST) {

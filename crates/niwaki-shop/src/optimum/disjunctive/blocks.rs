@@ -26,6 +26,9 @@ use niwaki_stream::{Key, Stream};
 /// The most operations for which a start by insertion is tried: its time grows with their square.
 const INSERTED_UP_TO: usize = 3000;
 
+/// The most orders that are forbidden one by one; of more, some that share a place are forbidden together.
+const ARCS: usize = 1 << 24;
+
 /// A change of the orders.
 #[derive(Clone, Copy)]
 enum Move {
@@ -42,7 +45,7 @@ pub(super) struct Blocks<'a> {
     best: Orders,
     /// The best since the last start.
     local: Orders,
-    /// Until when an operation may not come before the job's one on its machine: `[operation, job]`.
+    /// Until when an operation may not come before the job's one on its machine: by [`Blocks::arc`].
     forbidden: Vec<u64>,
     /// Until when an operation may not go to a machine: as [`Shop::choices`].
     left_at: Vec<u64>,
@@ -72,7 +75,7 @@ impl<'a> Blocks<'a> {
         paths.compute_all(&routes, &mut now);
         Self {
             shop,
-            forbidden: vec![0; count * routes.jobs],
+            forbidden: vec![0; count.saturating_mul(routes.jobs).min(ARCS)],
             left_at: vec![0; shop.choices.len()],
             slots: (0..routes.machines).map(|_| Vec::new()).collect(),
             routes,
@@ -201,7 +204,9 @@ impl<'a> Blocks<'a> {
     }
 
     fn arc(&self, before: u32, after: u32) -> usize {
-        before as usize * self.routes.jobs + self.routes.job[after as usize] as usize
+        let arc = before as u64 * self.routes.jobs as u64 + u64::from(self.routes.job[after as usize]);
+        let places = self.forbidden.len() as u64;
+        (if arc < places { arc } else { arc % places }) as usize
     }
 
     /// Whether the shift brings back an order that was given up lately.

@@ -31,6 +31,9 @@ pub(super) struct Relaxation {
     pub(super) tails: Vec<u32>,
 }
 
+/// Looks at choices while multipliers are sought: a large shop gets fewer rounds, and a bound that is no less true.
+const STEPS: usize = 40_000_000;
+
 /// Multipliers are rounded to this many parts.
 const PARTS: f64 = 20_000.0;
 
@@ -130,7 +133,8 @@ fn multipliers(shop: &Shop, frame: &[i64]) -> Vec<i64> {
     let mut weights = vec![1.0 / count as f64; count];
     let mut best = (f64::MIN, weights.clone());
     let mut loads = vec![0.0; count];
-    for round in 0..2000 {
+    let rounds = (STEPS / shop.choices.len().max(1)).clamp(20, 2000) as u32;
+    for round in 0..rounds {
         let mut value = 0.0;
         for (load, &frame) in loads.iter_mut().zip(frame) {
             *load = frame as f64;

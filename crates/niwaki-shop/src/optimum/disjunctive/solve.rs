@@ -153,12 +153,12 @@ fn own_share(limits: Limits) -> Limits {
 
 /// Some moves of the local search, with a look at the clock now and then.
 fn local_turn(local: &mut Blocks<'_>, moves: u64, target: u32, operations: usize, clock: &Clock) {
-    let mut left = moves;
+    let mut left = MOVES * moves;
     // A move's cost grows with the number of operations.
-    let slice = (6400 / operations).clamp(1, 64) as u64;
+    let slice = (MOVES * 6400 / operations.max(1) as u64).clamp(1, MOVES * 64);
     while left > 0 && local.best_makespan() > target && !clock.is_over() {
         let now = left.min(slice);
-        local.run(MOVES * now, target);
+        local.run(now, target);
         left -= now;
     }
 }

@@ -125,7 +125,7 @@ mod tests {
         // Each style finds its own format without a look at the others: 4 × 10¹⁰ looks would be noticed.
         let count = 200_000;
         let format = |number: u32| {
-            let code = if number % 2 == 0 { "0.0" } else { "yyyy" };
+            let code = if number.is_multiple_of(2) { "0.0" } else { "yyyy" };
             format!(
                 "<numFmt numFmtId=\"{number}\" formatCode=\"{code}\"/><numFmt numFmtId=\"{number}\" formatCode=\"[h]\"/>"
             )

@@ -13,6 +13,7 @@ use super::policy::DecodeArgs;
 use crate::output::{FormatArgs, Out, has_ending, name_written};
 use crate::terminal;
 use anyhow::{Context, bail};
+use niwaki_shop::Instance;
 use niwaki_shop::general::Objective;
 use niwaki_shop::plan::Plan;
 use niwaki_shop::planning::{self, Layout, Method, Problem};
@@ -51,7 +52,7 @@ pub(crate) struct Args {
     /// setup-time, e.g. "tardy-jobs, 3*tardiness + setup-time"; what the file says, or the makespan, if absent.
     #[arg(long, conflicts_with_all = ["method", "policy"])]
     objective: Option<Objective>,
-    /// Threads that search a general shop; all of the machine's if absent.
+    /// Threads that search a general shop; all of the machine's if absent. Flow shops, job shops and their like are searched on one.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
     /// A schedule to start from, as written by --out.
@@ -100,6 +101,7 @@ impl Args {
         }
         search::watch_for_interrupts()?;
         let (found, open) = self.solve()?;
+        search::found();
         let written = found.write(&self, &name(&self.file))?;
         // Beside a result, not before a refusal.
         if let Some(open) = open {
@@ -153,6 +155,18 @@ impl Args {
         if self.method != Method::Exact {
             bail!(
                 "--method: {file} is searched as a general shop, for which there is one method; leave it out"
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses threads that a special problem's search would leave idle.
+    fn check_threads(&self, searched_as: Option<&Instance>) -> anyhow::Result<()> {
+        if let (Some(instance), Some(2..)) = (searched_as, self.threads) {
+            bail!(
+                "--threads: {} is searched as a {}, on one thread; leave it out",
+                self.file.display(),
+                instance.kind()
             );
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! `niwaki solve` for plans: shops with names, dates and an objective.
 
 use super::found::Found;
-use super::search::{STOP, beside_a_bar};
+use super::search::{self, STOP, beside_a_bar};
 use super::{Args, name};
 use crate::output::Piece;
 use anyhow::{Context, bail};
@@ -33,8 +33,10 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
         None => Limits::new(args.time, args.seed),
     };
     let limits = limits.stopped_by(&STOP);
+    args.check_threads(general::special(&plan.shop, limits, past).as_ref())?;
     let answer = beside_a_bar(args.rounds.is_none().then_some(args.time), |bar| {
         let mut show = |progress: &Progress<'_>| {
+            search::found();
             let values: Vec<String> =
                 progress.values.iter().enumerate().map(|(sum, &value)| plan.amount(sum, value)).collect();
             bar.set_message(format!("{} {}", plan.objective, values.join(", ")));

@@ -13,12 +13,25 @@ pub(super) const INTERRUPTED: u8 = 130;
 /// Raised by Ctrl-C: the search ends and what it has found is printed and written.
 pub(super) static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Lets the first Ctrl-C end the search, and the second one the program.
+/// Raised once there is a schedule to print and write.
+static FOUND: AtomicBool = AtomicBool::new(false);
+
+/// Notes that there is a schedule.
+pub(super) fn found() {
+    FOUND.store(true, Ordering::Relaxed);
+}
+
+/// Lets the first Ctrl-C end the search, and the second one the program; the first one where there is no schedule yet, as while a
+/// large file is read.
 pub(super) fn watch_for_interrupts() -> anyhow::Result<()> {
     let stop = || {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED.into());
+        let again = STOP.swap(true, Ordering::Relaxed);
+        if !FOUND.load(Ordering::Relaxed) {
+            terminal::warn("stopped before there was a schedule");
+        } else if !again {
+            return;
         }
+        std::process::exit(INTERRUPTED.into());
     };
     ctrlc::set_handler(stop).context("cannot watch for Ctrl-C")
 }

@@ -1,7 +1,7 @@
 //! `niwaki solve` for the special problems: flow shops, job shops, single machines and their like.
 
 use super::found::Found;
-use super::search::{STOP, beside_a_bar};
+use super::search::{self, STOP, beside_a_bar};
 use super::{Args, name};
 use crate::commands::policy;
 use crate::output::Piece;
@@ -18,6 +18,7 @@ use std::time::Instant;
 
 /// Schedules one of the special problems.
 pub(super) fn run(args: &Args, instance: Instance) -> anyhow::Result<Found> {
+    args.check_threads(Some(&instance))?;
     let deadline = args
         .deadline
         .as_deref()
@@ -63,7 +64,7 @@ pub(super) fn run(args: &Args, instance: Instance) -> anyhow::Result<Found> {
 fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Option<String>)> {
     let Some(folder) = &args.policy else {
         let limits = Limits::new(args.time, args.seed).stopped_by(&STOP);
-        let found = search(args.method, &instance, limits)?;
+        let found = look(args.method, &instance, limits)?;
         return Ok((instance, found, None));
     };
     let began = Instant::now();
@@ -135,7 +136,7 @@ fn better(one: Optimum, other: Optimum) -> Optimum {
 }
 
 /// Searches, beside a bar where that takes time.
-fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result<Solved> {
+fn look(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result<Solved> {
     if !method.is_timed() {
         return Ok(planning::solve(instance, method, limits, &mut |_| {})?);
     }
@@ -145,6 +146,7 @@ fn search(method: Method, instance: &Instance, limits: Limits) -> anyhow::Result
 }
 
 fn show(bar: &ProgressBar, bounds: Bounds) {
+    search::found();
     let gap = 100.0 * bounds.gap();
     bar.set_message(format!("makespan {}, bound {}, gap {gap:.1}%", bounds.upper, bounds.lower));
 }

@@ -10,6 +10,9 @@ pub(super) struct Shift {
     pub(super) forward: bool,
 }
 
+/// How far from the ends of a block operations are looked at.
+const FARTHEST: usize = 1000;
+
 /// A block of the critical path, laid out for estimates.
 #[derive(Default)]
 pub(super) struct Block {
@@ -175,6 +178,21 @@ impl Blocks<'_> {
     }
 
     fn consider_block(&mut self, to: usize, front: bool, end: bool, choice: &mut Choice) {
+        // Of a very long block only what lies near its ends: all of it would take the square of its length.
+        let (near, far) = (FARTHEST.min(to), to.saturating_sub(FARTHEST));
+        if near < far {
+            for index in 1..=near {
+                if front {
+                    self.consider(0, index, false, choice);
+                    self.consider(0, index, true, choice);
+                }
+                if end {
+                    self.consider(to - index, to, true, choice);
+                    self.consider(to - index, to, false, choice);
+                }
+            }
+            return;
+        }
         for index in 0..=to {
             if index < to && end {
                 self.consider(index, to, true, choice);
