@@ -194,8 +194,12 @@ mod tests {
         assert!(Bootstrap { resamples: 0, ..bootstrap }.percentile(&[1.0], mean_of).is_err());
         assert!(Bootstrap { level: 1.0, ..bootstrap }.percentile(&[1.0], mean_of).is_err());
         // As many resamples as no memory holds.
-        let many = |resamples| Bootstrap { resamples, ..bootstrap }.bca(&[1.0, 2.0], mean_of).unwrap_err().to_string();
+        let many = |resamples| {
+            Bootstrap { resamples, ..bootstrap }.bca(&[1.0, 2.0], mean_of).unwrap_err().to_string()
+        };
         assert_eq!(many(10_000_001), "`resamples` must be at most 10 million, found 10000001");
-        assert!(many(usize::MAX).starts_with("`resamples` must be at most 10 million, found 1844674407370955"));
+        assert!(
+            many(usize::MAX).starts_with("`resamples` must be at most 10 million, found 1844674407370955")
+        );
     }
 }
