@@ -19,7 +19,7 @@ pub enum Ending {
     Done(Box<Summary>),
     /// It was asked to stop; the same call goes on from there.
     Stopped {
-        /// Iterations done.
+        /// The iteration up to which everything is saved.
         iteration: usize,
     },
 }

@@ -146,7 +146,7 @@ fn a_signal_within_an_iteration_is_answered_soon_and_loses_nothing_saved() {
     let ended = asked(&with_out(&one, "one"), Duration::from_secs(2), "-TERM");
     assert_eq!(ended.status.code(), Some(130));
     let said = String::from_utf8(ended.stdout).unwrap();
-    assert_eq!(said, "stopped before an iteration was saved in one; the same command begins again\n");
+    assert_eq!(said, "stopped before an iteration was saved; the same command goes on from what is in one\n");
 }
 
 /// As far as 8 GB of addresses go; the policy keeps keys and values of 1.6 million steps.
