@@ -25,6 +25,17 @@ def test_a_benchmark_instance_to_its_known_optimum():
     assert "<svg" in found._repr_svg_() and "la01" in found._repr_svg_()
 
 
+def test_what_no_chart_can_show_is_refused():
+    for operation, machines, said in [
+        ((0, 0, 2**32 - 1, 0, 5), 3, "operation 0 is on machine 4294967295"),
+        ((0, 0, 0, 9, 5), 3, "operation 0 ends at 5, before it starts at 9"),
+        ((0, 0, 0, 0, 5), 10**9, "machines is 1000000000"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            shop.Schedule((shop.Placed(*operation),), machines).to_svg()
+    assert "<svg" in shop.Schedule(((0, 0, 2, 0, 5),), 3).to_svg()
+
+
 def test_flow_shops_from_arrays():
     # Johnson by hand: jobs (3, 2) and (1, 4): job 1 first: ends 5, then job 0: 4 → max(4, 5) + 2 = 7.
     instance = shop.Instance.flow([[3, 2], [1, 4]])

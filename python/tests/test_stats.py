@@ -100,6 +100,11 @@ def test_refusals_name_the_argument():
             call()
 
 
+def test_more_resamples_than_memory_holds_are_refused():
+    with pytest.raises(ValueError, match="`resamples` must be at most 10 million"):
+        stats.bca([1.0, 2.0, 3.0], resamples=2**63)
+
+
 LONG = "import niwaki.stats as s; x = list(range(1000)); print('on', flush=True); s.bca(x, resamples=1_000_000)"
 
 

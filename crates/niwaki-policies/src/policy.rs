@@ -88,6 +88,11 @@ pub trait Policy: Sized + Sync {
     /// The most steps that a trajectory can have.
     fn horizon(&self) -> usize;
 
+    /// Whether it draws on the engine that scores, row by row, which then keeps all rows of all items.
+    fn steps(&self) -> bool {
+        false
+    }
+
     /// A member's first parameters, flat.
     fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         initialise(self.graph().layout(), seed)

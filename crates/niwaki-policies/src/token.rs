@@ -293,6 +293,10 @@ impl Policy for TokenPolicy {
         self.horizon
     }
 
+    fn steps(&self) -> bool {
+        true
+    }
+
     fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         let mut parameters = initialise(self.graph.layout(), seed);
         if let Some((token, mass)) = self.prime {

@@ -103,6 +103,25 @@ pub(crate) fn generate(
     niwaki_shop::generate::generate(task, size, seed, index).map(Instance::from).map_err(refuse)
 }
 
+/// Rows that a chart has at most.
+const MOST_MACHINES: usize = 100_000;
+
+/// Why operations cannot be drawn, where they cannot.
+fn undrawable(operations: &[Row], machines: usize) -> Option<String> {
+    if machines > MOST_MACHINES {
+        return Some(format!("machines is {machines}; a chart has at most {MOST_MACHINES}"));
+    }
+    let wrong = |(place, &(_, _, machine, start, end)): (usize, &Row)| {
+        if machine as usize >= MOST_MACHINES {
+            return Some(format!(
+                "operation {place} is on machine {machine}; a chart has at most {MOST_MACHINES} machines"
+            ));
+        }
+        (end < start).then(|| format!("operation {place} ends at {end}, before it starts at {start}"))
+    };
+    operations.iter().enumerate().find_map(wrong)
+}
+
 /// A schedule as SVG.
 #[pyfunction]
 pub(crate) fn draw_gantt(
@@ -111,8 +130,11 @@ pub(crate) fn draw_gantt(
     machines: usize,
     deadline: Option<u32>,
     bound: Option<u32>,
-) -> String {
-    gantt(&schedule(operations), &Gantt { title, machines, deadline, bound, ..Gantt::default() })
+) -> PyResult<String> {
+    if let Some(reason) = undrawable(&operations, machines) {
+        return Err(PyValueError::new_err(reason));
+    }
+    Ok(gantt(&schedule(operations), &Gantt { title, machines, deadline, bound, ..Gantt::default() }))
 }
 
 #[pymethods]

@@ -9,6 +9,9 @@ use crate::error::{Error, check_level, check_sample};
 use crate::interval::Interval;
 use crate::normal::{normal_cdf, normal_quantile};
 
+/// Resamples beyond which an interval's ends no longer move, and memory runs out.
+const MOST_RESAMPLES: usize = 10_000_000;
+
 /// Settings of a bootstrap; its results are a pure function of them and of the data.
 ///
 /// ```
@@ -25,7 +28,7 @@ use crate::normal::{normal_cdf, normal_quantile};
 pub struct Bootstrap {
     /// Seed of the resamples.
     pub seed: u64,
-    /// Number of resamples, at least 1.
+    /// Number of resamples, at least 1 and at most 10 million.
     pub resamples: usize,
     /// Nominal coverage, strictly between 0 and 1.
     pub level: f64,
@@ -81,6 +84,10 @@ impl Bootstrap {
         check_level(self.level)?;
         if self.resamples == 0 {
             return Err(Error::OutOfRange { name: "resamples", expected: "at least 1", found: 0.0 });
+        }
+        if self.resamples > MOST_RESAMPLES {
+            let found = self.resamples as f64;
+            return Err(Error::OutOfRange { name: "resamples", expected: "at most 10 million", found });
         }
         Ok(())
     }
@@ -186,5 +193,13 @@ mod tests {
         assert!(bootstrap.bca(&[1.0], mean_of).is_err());
         assert!(Bootstrap { resamples: 0, ..bootstrap }.percentile(&[1.0], mean_of).is_err());
         assert!(Bootstrap { level: 1.0, ..bootstrap }.percentile(&[1.0], mean_of).is_err());
+        // As many resamples as no memory holds.
+        let many = |resamples| {
+            Bootstrap { resamples, ..bootstrap }.bca(&[1.0, 2.0], mean_of).unwrap_err().to_string()
+        };
+        assert_eq!(many(10_000_001), "`resamples` must be at most 10 million, found 10000001");
+        assert!(
+            many(usize::MAX).starts_with("`resamples` must be at most 10 million, found 1844674407370955")
+        );
     }
 }

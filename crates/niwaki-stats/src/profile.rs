@@ -17,6 +17,9 @@ pub enum Profile {
     TaskMeans,
 }
 
+/// Shares that a band may hold.
+const MOST_SHARES: usize = 100_000_000;
+
 impl Profile {
     /// `scores [runs, tasks], thresholds [k] -> [k]`. The share of counted scores strictly above each threshold.
     ///
@@ -40,6 +43,11 @@ impl Profile {
     ) -> Result<Vec<Interval>, Error> {
         check_sample("thresholds", thresholds, 1)?;
         bootstrap.check()?;
+        let held = thresholds.len().saturating_mul(bootstrap.resamples);
+        if held > MOST_SHARES {
+            let (expected, found) = ("at most 100 million over all thresholds", held as f64);
+            return Err(Error::OutOfRange { name: "resamples", expected, found });
+        }
         let mut drawn = Vec::new();
         let mut columns = vec![Vec::with_capacity(bootstrap.resamples); thresholds.len()];
         for replicate in 0..bootstrap.resamples {
@@ -89,5 +97,9 @@ mod tests {
         assert!(Profile::TaskMeans.of(scores, &[f64::NAN]).is_err());
         let none = Bootstrap { resamples: 0, ..Bootstrap::from_seed(0) };
         assert!(Profile::RunScores.band(scores, &[0.0], &none).is_err());
+        // Each within its own limit, and together 8 terabytes.
+        let many = Bootstrap { resamples: 10_000_000, ..Bootstrap::from_seed(0) };
+        let said = Profile::RunScores.band(scores, &[0.0; 100_000], &many).unwrap_err().to_string();
+        assert_eq!(said, "`resamples` must be at most 100 million over all thresholds, found 1000000000000");
     }
 }

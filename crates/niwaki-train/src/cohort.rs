@@ -7,11 +7,12 @@ use crate::player::{
 };
 use crate::policy::{graph_policy, pointer_shape, record_policy, token_policy, writer_policy};
 use crate::record::{LastBatch, Record};
-use crate::spec::{Played, PolicyKind, Recipe, ShopView};
+use crate::spec::{OptimiserKind, Played, PolicyKind, Recipe, ShopView, available_memory, fits};
 use crate::trained::TrainedGraph;
 use crate::trainer::Trainer;
+use niwaki_nn::cpu::Use;
 use niwaki_nn::{Cpu, DynEngine, Graph, Value};
-use niwaki_policies::Policy;
+use niwaki_policies::{Item, Policy};
 use std::path::Path;
 
 /// Where a cohort runs.
@@ -197,6 +198,50 @@ pub fn gather(recipes: Vec<Recipe>, device: &Device) -> Result<Box<dyn Cohort>, 
     }
 }
 
+/// Refuses a run that would take more memory than is left, by the sum over what its policy will allocate. Nothing is allocated for
+/// it, so it can be asked before a folder is made; decoders and shops are asked when their cohort is.
+///
+/// # Errors
+/// With both numbers.
+pub(crate) fn check_room(recipe: &Recipe, device: &Device) -> Result<(), Error> {
+    let Played::Tokens(task) = &recipe.task else { return Ok(()) };
+    match token_policy(recipe, task.as_ref())? {
+        Some(policy) => check_policy_fits(&policy, std::slice::from_ref(recipe), device),
+        None => Ok(()),
+    }
+}
+
+/// The same of a cohort whose policy is there.
+fn check_policy_fits<P: Policy>(policy: &P, recipes: &[Recipe], device: &Device) -> Result<(), Error> {
+    // A GPU says itself what it has no room for.
+    if !matches!(device, Device::Cpu) {
+        return Ok(());
+    }
+    fits(policy_bytes(policy, recipes)?, available_memory())
+}
+
+/// What a cohort takes on the CPU, in bytes: its engines, and its batches.
+fn policy_bytes<P: Policy>(policy: &P, recipes: &[Recipe]) -> Result<u128, Error> {
+    let Some(Recipe { spec, .. }) = recipes.first() else { return Err(Error::Mixed) };
+    let lanes = spec.rollout.lanes;
+    let items = match policy.item() {
+        Item::Trajectories(each) => lanes / each.max(1),
+        Item::Step => lanes.saturating_mul(policy.horizon()),
+    };
+    let moments = if spec.optimiser.kind == OptimiserKind::Adam { 2 } else { 0 };
+    let outputs = policy.heads().outputs();
+    let used = Use { members: recipes.len(), items, moments, steps: policy.steps() };
+    let mut bytes = Cpu::<f32>::bytes(policy.graph(), &outputs, used);
+    if recipes.iter().any(|recipe| recipe.spec.update.reference_kl > 0.0) {
+        let used = Use { moments: 0, steps: false, ..used };
+        bytes = bytes.saturating_add(Cpu::<f32>::bytes(policy.graph(), &outputs, used));
+    }
+    for recipe in recipes {
+        bytes = bytes.saturating_add(recipe.batch_bytes()?);
+    }
+    Ok(bytes)
+}
+
 fn seeds(recipes: &[Recipe]) -> Vec<u64> {
     recipes.iter().map(|recipe| recipe.spec.seed).collect()
 }
@@ -208,6 +253,7 @@ fn neural<P: Policy + 'static, T: Environment<View = P::View> + 'static>(
     recipes: Vec<Recipe>,
     device: &Device,
 ) -> Result<Box<dyn Cohort>, Error> {
+    check_policy_fits(&policy, &recipes, device)?;
     let (seeds, members) = (seeds(&recipes), recipes.len());
     let reference = recipes.iter().any(|recipe| recipe.spec.update.reference_kl > 0.0);
     let device = device.clone();

@@ -1,12 +1,13 @@
 //! The command `niwaki`, with its built-in parts alone.
 
-use mimalloc::MiMalloc;
+mod allocator;
+
+use allocator::Allocator;
 use niwaki::{Parts, main_with};
 use std::process::ExitCode;
 
-/// Keeps what one measurement returns for the next.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     main_with(Parts::default())

@@ -5,7 +5,7 @@
 //! | 0 | done |
 //! | 1 | done, and a condition that was asked for is met (`advise --fail-on`, `solve --deadline`, `verify`) |
 //! | 2 | refused: a mistake in flags or files, one line with the mend |
-//! | 70 | a defect of this program, one line with its place |
+//! | 70 | a defect of this program, one line with its place; or the system has no more memory |
 //! | 74 | standard output took not all of the result |
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};

@@ -56,6 +56,16 @@ impl Positions {
         Self { limit: Some(limit), ..Self::default() }
     }
 
+    /// Lets positions share places until there are no more than `limit`, now and later.
+    pub(crate) fn limit_to(&mut self, limit: usize) {
+        self.limit = Some(limit);
+        while self.sums.len() > limit.max(1) {
+            self.coarsen();
+        }
+        self.sums.shrink_to_fit();
+        self.ratios.shrink_to_fit();
+    }
+
     /// Number of places, each a position or a run of them.
     pub(crate) fn len(&self) -> usize {
         self.sums.len()
@@ -207,6 +217,23 @@ mod tests {
             let own: f64 = (4 * at..(4 * at + 4).min(9)).map(|t| fine.get(t, Sum::Witness)).sum();
             assert!((coarse.get(at, Sum::Witness) - own).abs() < 1e-14);
         }
+    }
+
+    #[test]
+    fn a_tighter_limit_is_as_if_it_had_always_been() {
+        let (mut from_the_start, mut later) = (Positions::limited(2), Positions::limited(64));
+        for (length, salt) in [(3, 0.3), (9, 0.7)] {
+            from_the_start.add(&steps(length, salt), 1.0);
+            later.add(&steps(length, salt), 1.0);
+        }
+        later.limit_to(2);
+        let (of, also) = (&from_the_start, &later);
+        assert_eq!((of.len(), of.shift, of.longest), (also.len(), also.shift, also.longest));
+        for at in 0..of.len() {
+            assert!((of.get(at, Sum::Witness) - also.get(at, Sum::Witness)).abs() < 1e-12);
+        }
+        later.add(&steps(70, 0.1), 1.0);
+        assert!(later.len() <= 2);
     }
 
     #[test]

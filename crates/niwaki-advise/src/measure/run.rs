@@ -22,6 +22,10 @@ const PLACES: usize = 1 << 16;
 /// Places along the trajectory that an iteration keeps apart; longer ones share.
 const ITERATION_PLACES: usize = 64;
 
+/// Places that all iterations together keep apart: of many iterations each keeps fewer, so that their sums take some 100 MB
+/// of places however many there are.
+const ALL_ITERATION_PLACES: usize = 1 << 19;
+
 /// Bins of the histogram of log-ratios.
 const BINS: usize = 60;
 
@@ -50,6 +54,8 @@ pub struct Measure {
     settings: Settings,
     folds: Vec<Part>,
     iterations: BTreeMap<i64, Iteration>,
+    /// Places that each iteration keeps apart.
+    places: usize,
     groups: Groups,
     log_ratios: LogRatios,
     trajectories: usize,
@@ -227,6 +233,7 @@ impl Measure {
             settings,
             folds: vec![Part::limited(PLACES); FOLDS],
             iterations: BTreeMap::new(),
+            places: ITERATION_PLACES,
             groups: Groups::default(),
             log_ratios: LogRatios::default(),
             trajectories: 0,
@@ -253,8 +260,9 @@ impl Measure {
             steps.fill(old, new, &chunk.advantage[row.clone()], settings.clip);
             let fold = self.groups.fold(lane, steps.whole.silent, FOLDS);
             self.folds[fold].add(steps, &squares, lane.weight);
+            let places = self.places;
             let iteration = self.iterations.entry(lane.iteration).or_insert_with(|| Iteration {
-                part: Part::limited(ITERATION_PLACES),
+                part: Part::limited(places),
                 rewards: Rewards::default(),
                 verl: verl::Tally::new(settings.verl),
             });
@@ -275,6 +283,19 @@ impl Measure {
             }
             self.log_ratios.add(&steps.ell, lane.weight);
             self.trajectories += 1;
+            self.thin();
+        }
+    }
+
+    /// Lets every iteration keep fewer places where there are many.
+    fn thin(&mut self) {
+        let mut places = self.places;
+        while places > 1 && self.iterations.len().saturating_mul(places) > ALL_ITERATION_PLACES {
+            places /= 2;
+        }
+        if places < self.places {
+            self.places = places;
+            self.iterations.values_mut().for_each(|iteration| iteration.part.positions.limit_to(places));
         }
     }
 
@@ -294,6 +315,13 @@ impl Measure {
                 }
             }
         }
+        // A place more than the other keeps would be coarser than its limit says.
+        if other.places < self.places {
+            self.places = other.places;
+            let places = self.places;
+            self.iterations.values_mut().for_each(|iteration| iteration.part.positions.limit_to(places));
+        }
+        self.thin();
         self.groups.merge(&other.groups);
         self.log_ratios.merge(&other.log_ratios);
         self.trajectories += other.trajectories;

@@ -44,6 +44,9 @@ pub(crate) unsafe fn turn<F: Real, const LEVEL: u8>(
 }
 
 /// Two halves of the square's columns: rows `n` and `n + 4` share a vector, so that only its quarters need shuffling.
+///
+/// # Safety
+/// As of [`turn`]; the processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn turn_f32(row: impl Fn(usize) -> *const f32, column: impl Fn(usize) -> *mut f32) {
@@ -72,6 +75,9 @@ unsafe fn turn_f32(row: impl Fn(usize) -> *const f32, column: impl Fn(usize) -> 
 }
 
 /// Four rows and two columns at a time: rows `n` and `n + 2` share a vector, so that only neighbours need shuffling.
+///
+/// # Safety
+/// As of [`turn`]; the processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn turn_f64(row: impl Fn(usize) -> *const f64, column: impl Fn(usize) -> *mut f64) {
@@ -121,6 +127,9 @@ pub(crate) unsafe fn row_sums<const LEVEL: u8>(square: &[[f64; SIDE]; SIDE]) -> 
 }
 
 /// Neighbours, then pairs of them, then fours; each step halves what is left and joins it with another's.
+///
+/// # Safety
+/// The processor has AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn row_sums_wide(square: &[[f64; SIDE]; SIDE], sums: &mut [f64; SIDE]) {
@@ -149,6 +158,9 @@ unsafe fn row_sums_wide(square: &[[f64; SIDE]; SIDE], sums: &mut [f64; SIDE]) {
 }
 
 /// Four rows at a time: halves, then neighbours, then what is left of two rows and two.
+///
+/// # Safety
+/// The processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn row_sums_f64(square: &[[f64; SIDE]; SIDE], sums: &mut [f64; SIDE]) {

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Rows of the tallest value in a block: enough for products to run at full speed, few enough for the cache.
-const BLOCK_ROWS: usize = 256;
+pub(super) const BLOCK_ROWS: usize = 256;
 
 /// A population on the CPU.
 #[derive(Debug)]

@@ -4,13 +4,14 @@
 //! forward and backward, so that a block's activations stay in cache. No sum crosses threads, so results have the
 //! same bits whatever the number of threads and whatever else is in the cohort.
 //!
-//! `engine` holds the members and drives blocks, which `cuts` cuts; `block` runs one block's tape in the arena and gives ops
+//! `engine` holds the members and drives blocks, which `cuts` cuts, in the memory that `bytes` knows beforehand; `block` runs one block's tape in the arena and gives ops
 //! their slices; the other files are kernels over plain slices that several ops share, which know rows and widths and
 //! nothing of graphs.
 
 pub(crate) mod apart;
 mod block;
 mod buffer;
+mod bytes;
 mod cuts;
 mod engine;
 pub(crate) mod kernels;
@@ -22,6 +23,7 @@ mod step;
 
 pub(crate) use block::{Block, accumulate, scale_range};
 pub(crate) use buffer::Buffer;
+pub use bytes::Use;
 pub use engine::Cpu;
 pub(crate) use product::{Matrix, product};
 pub use real::{Kernel, Real};

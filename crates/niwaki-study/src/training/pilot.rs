@@ -8,6 +8,9 @@ use super::{Board, store};
 use crate::Error;
 use std::path::Path;
 
+/// What a pilot chose, in the folder of the study that asked for it.
+pub(super) const CALIBRATION: &str = "calibration.json";
+
 /// The name of a pilot's cell: that of the study's cell, and the value.
 fn cell_of(cell: &str, value: f64) -> String {
     format!("{cell}, {value}")
@@ -160,7 +163,7 @@ impl Calibration {
     /// # Errors
     /// If the disk refuses.
     pub fn write(&self, folder: &Path) -> Result<(), Error> {
-        store::write_whole(&folder.join("calibration.json"), self)
+        store::write_whole(&folder.join(CALIBRATION), self)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::settle::fix_strength;
 use super::spec::{Arm, Cell};
 use super::{Strength, Training};
-use crate::Error;
+use crate::{Error, Report};
 use niwaki_correction::Correction;
 use niwaki_files::folder_name;
 use niwaki_train::run::Identity;
@@ -64,12 +64,30 @@ struct Source {
     strength: Option<f64>,
 }
 
+/// Files that a study's folder holds beside the folders of its arms.
+const FILES: [&str; 5] =
+    [Report::PAGE, "endpoints.csv", "speed.json", super::STRENGTHS, super::pilot::CALIBRATION];
+
 impl Training {
     /// The folder of this study, below the folder of all studies.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         // A label that cannot be a folder's name is refused where the study is planned.
         PathBuf::from(folder_name(&self.label).unwrap_or_else(|_| "study".to_owned()))
+    }
+
+    /// The folder's name of an arm, which lies beside the study's own files.
+    fn arm_folder(&self, name: &str) -> Result<String, Error> {
+        let folder = self.folder_of("arm", name)?;
+        // Some systems hold names alike that differ in their case alone.
+        match FILES.into_iter().find(|file| file.eq_ignore_ascii_case(&folder)) {
+            Some(file) => {
+                let mend =
+                    format!("its arm '{name}' has the name of a file of the study, {file}; choose another");
+                Err(Error::Senseless { label: self.label.clone(), mend })
+            }
+            None => Ok(folder),
+        }
     }
 
     /// The folder's name of its label, an arm or a cell.
@@ -98,14 +116,7 @@ impl Plan {
         let places =
             sources.iter().map(|source| &source.name).chain(study.pool.iter().map(|pool| &pool.name));
         for (what, names) in [
-            (
-                "arms",
-                study
-                    .arm
-                    .iter()
-                    .map(|arm| study.folder_of("arm", &arm.name))
-                    .collect::<Result<Vec<_>, _>>()?,
-            ),
+            ("arms", study.arm.iter().map(|arm| study.arm_folder(&arm.name)).collect::<Result<Vec<_>, _>>()?),
             ("cells", places.map(|name| study.folder_of("cell", name)).collect::<Result<Vec<_>, _>>()?),
         ] {
             let once: BTreeSet<&String> = names.iter().collect();
@@ -410,6 +421,20 @@ mod tests {
         let both = plan.cell(Some("both")).unwrap();
         assert_eq!((both, seeds(1, both)), (2, vec![1000, 1001, 1002, 1000, 1001]));
         assert_eq!(plan.places().collect::<Vec<_>>(), ["a", "b", "both"]);
+    }
+
+    #[test]
+    fn an_arm_that_is_called_like_our_files_is_refused() {
+        let refusal = |text: &str| plan(text).unwrap_err().to_string();
+        // Everything would be trained, and then the page could not be written.
+        for file in
+            ["index.html", "Index.HTML", "endpoints.csv", "speed.json", "strengths.json", "calibration.json"]
+        {
+            let said = refusal(&format!(
+                "[[arm]]\nname = \"{file}\"\nset = {{ \"update.correction\" = \"ppo\" }}\n"
+            ));
+            assert!(said.contains("has the name of a file of the study, "), "{said}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::dump::{self, PolicyTable, Trajectory};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Identity, POLICIES, SPEC, SUMMARY, damaged, disk, unsound};
 use super::lines::Chain;
 use super::summary::Summary;
-use super::{check, lines};
+use super::{OPTIMA, check, lines, optima};
 use crate::spec::Spec;
 use crate::{Error, Recipe, Record};
 use niwaki_files::{read_own, read_text};
@@ -55,7 +55,12 @@ pub fn verify(folder: &Path, recipe: &Recipe) -> Result<Option<Finished>, Error>
     let identity = Identity::within(folder, &recipe.spec)?;
     let Some(finished) = Finished::read(folder, &identity)? else { return Ok(None) };
     let done = finished.summary.done;
-    super::optima::known(folder, &identity)?;
+    let known = optima::known(folder, &identity)?;
+    if known.as_deref().map(optima::unproven) != finished.summary.unproven {
+        let what =
+            if known.is_some() { "they are not the optima" } else { "it is missing, and held the optima" };
+        return Err(damaged(&folder.join(OPTIMA), format!("{what} that {SUMMARY} was made of")));
+    }
     if recipe.spec.dump.every > 0 {
         let (path, count) = (folder.join(DUMP), dump::kept_until(recipe, done));
         let (_, last) = lines::read_whole::<Trajectory>(

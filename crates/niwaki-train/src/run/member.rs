@@ -5,6 +5,7 @@ use super::dump::{self, PolicyTable, Trajectory};
 use super::events::{self, Events};
 use super::folder::{CHECKPOINT, CURVE, DUMP, Folder, POLICIES, SUMMARY};
 use super::lines::{self, Lines};
+use super::optima;
 use super::summary::Summary;
 use crate::record::{LastBatch, finite};
 use crate::{Error, Recipe, Record};
@@ -115,7 +116,7 @@ impl Member {
             self.folder.remove(CHECKPOINT)?;
         }
         self.folder.close_turns()?;
-        let unproven = bounds.map(|bounds| bounds.iter().filter(|one| !one.proven()).count());
+        let unproven = bounds.map(optima::unproven);
         let summary = Summary {
             unproven,
             diverged,

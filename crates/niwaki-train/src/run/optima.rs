@@ -37,6 +37,11 @@ pub fn known(folder: &Path, identity: &Identity) -> Result<Option<Vec<Bounds>>, 
     Ok(Some(pairs.map(|(lower, upper)| Bounds { lower, upper }).collect()))
 }
 
+/// How many of some optima are not proven.
+pub(super) fn unproven(known: &[Bounds]) -> usize {
+    known.iter().filter(|one| !one.proven()).count()
+}
+
 /// The recipe with the optima that the folder holds, or that are sought now.
 pub(super) fn prepared(
     recipe: &Recipe,

@@ -5,6 +5,7 @@ use super::folder::{Folder, Occupied};
 use super::runs::Runs;
 use super::summary::Summary;
 use super::{EVENTS, finished, optima};
+use crate::cohort::check_room;
 use crate::{Device, Error, Recipe, Record};
 use niwaki_tasks::OptimaProgress;
 use std::path::Path;
@@ -18,7 +19,7 @@ pub enum Ending {
     Done(Box<Summary>),
     /// It was asked to stop; the same call goes on from there.
     Stopped {
-        /// Iterations done.
+        /// The iteration up to which everything is saved.
         iteration: usize,
     },
 }
@@ -56,6 +57,7 @@ pub fn train(
     mut tell: impl FnMut(Told<'_>),
 ) -> Result<Ending, Error> {
     recipe.check_ready()?;
+    check_room(recipe, device)?;
     let folder = Folder::open(folder, recipe, Occupied::Refuse)?;
     if let Some(done) = finished::verify(folder.path(), recipe)? {
         let path = folder.file(EVENTS);

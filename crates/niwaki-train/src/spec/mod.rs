@@ -13,6 +13,7 @@
 //! | `effect.rs` | keys that another key leaves without effect |
 //! | `task.rs` | what a spec names as its task, and whether its policy can play that |
 //! | `size.rs` | what a run takes of memory, before anything is made |
+//! | `memory.rs` | what machine, limits and groups leave of memory |
 //! | `record.rs` | records: their file, and the pretrained model that fills them |
 //! | `shop.rs` | shops: drawn or from a folder, what they pay, their optima |
 
@@ -20,6 +21,7 @@ mod check;
 mod describe;
 mod effect;
 mod fields;
+mod memory;
 mod raw;
 mod read;
 mod record;
@@ -29,6 +31,7 @@ mod task;
 
 pub use crate::policy::PolicyKind;
 pub use check::{MEASURED, Recipe, cohort_of};
+pub use memory::available_memory;
 pub use raw::{
     AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, GlimpseKind, OptimiserKind,
     OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
@@ -36,6 +39,7 @@ pub use raw::{
 pub use read::{set, strictly, value_of};
 pub use record::Pretrained;
 pub use shop::{ShopView, Shops};
-pub use size::{MEMORY, available_memory, block_parameters, bytes_in_words, times};
+pub(crate) use size::fits;
+pub use size::{MEMORY, block_parameters, bytes_in_words, times};
 pub(crate) use task::is_known as task_is_known;
 pub use task::{Played, TaskKind};

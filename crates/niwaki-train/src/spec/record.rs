@@ -5,7 +5,7 @@
 //! nothing trains without.
 
 use super::check::refuse;
-use super::size::available_memory;
+use super::memory::available_memory;
 use super::task::RECORD;
 use super::{AdvantageKind, OptimiserKind, PolicyKind, Recipe, Spec};
 use crate::Error;

@@ -14,18 +14,6 @@ pub const MEMORY: u128 = 64 << 30;
 /// What the program itself takes for each block of a network, in bytes.
 const PER_BLOCK: u128 = 16 << 10;
 
-/// What the system has left of memory, in bytes, where it says.
-#[must_use]
-pub fn available_memory() -> Option<u64> {
-    available_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
-}
-
-/// `MemAvailable` of Linux's `/proc/meminfo`, in bytes.
-fn available_in(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 /// The product of some sizes, or the largest number.
 #[must_use]
 pub fn times(sizes: &[usize]) -> u128 {
@@ -72,18 +60,27 @@ impl Recipe {
         Ok(network.saturating_add(batch))
     }
 
+    /// What its batch takes, in bytes.
+    pub(crate) fn batch_bytes(&self) -> Result<u128, Error> {
+        Ok(self.spec.sizes(&self.task)?.batch)
+    }
+
     /// Refuses a run that takes more than the memory that is left.
     pub(super) fn check_fits(&self, left: Option<u64>) -> Result<(), Error> {
-        let needed = self.bytes()?;
-        match left.map(u128::from).filter(|&left| needed > left) {
-            Some(left) => {
-                let (needed, left) = (bytes_in_words(needed), bytes_in_words(left));
-                let reason =
-                    format!("the run needs about {needed} of memory and {left} are left; give smaller sizes");
-                Err(refuse("policy, rollout.lanes", reason))
-            }
-            None => Ok(()),
+        fits(self.bytes()?, left)
+    }
+}
+
+/// Refuses what takes more than the memory that is left.
+pub(crate) fn fits(needed: u128, left: Option<u64>) -> Result<(), Error> {
+    match left.map(u128::from).filter(|&left| needed > left) {
+        Some(left) => {
+            let (needed, left) = (bytes_in_words(needed), bytes_in_words(left));
+            let reason =
+                format!("the run needs about {needed} of memory and {left} are left; give smaller sizes");
+            Err(refuse("policy, rollout.lanes", reason))
         }
+        None => Ok(()),
     }
 }
 
@@ -245,9 +242,6 @@ mod tests {
 
     #[test]
     fn what_this_machine_does_not_hold_is_refused_with_the_number() {
-        let told = "MemTotal:       24000000 kB\nMemFree:          100 kB\nMemAvailable:       2048 kB\n";
-        assert_eq!(available_in(told), Some(2 << 20));
-        assert_eq!(available_in("MemTotal: 3 kB\n"), None);
         let settings = ["policy.kind=bag", "policy.width=1000000", "task.horizon=2", "task.vocab=2"];
         let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let recipe = Spec::read("case", "", &settings).and_then(|spec| spec.check()).unwrap();

@@ -180,6 +180,18 @@ fn a_spec_that_a_power_cut_took_costs_nothing() {
     refusal(&recipe, &folder, run::SPEC);
 }
 
+/// What it says of its optima is counted from a file that must be there.
+#[test]
+fn a_finished_run_without_its_optima_is_refused() {
+    let recipe = with("pointer", &[]);
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("run");
+    train_until(&recipe, &folder, usize::MAX);
+    fs::remove_file(folder.join(run::OPTIMA)).unwrap();
+    let said = refusal(&recipe, &folder, run::OPTIMA);
+    assert!(said.contains("it is missing, and held the optima that summary.json was made of"), "{said}");
+}
+
 #[test]
 fn what_is_taken_away_while_it_trains_is_written_anew() {
     let recipe = with("pointer", &["checkpoint.every=1"]);

@@ -13,6 +13,23 @@ fn example() -> String {
     path.display().to_string()
 }
 
+/// A file of 250 MB, and addresses for less.
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_that_is_refused_is_one_line_and_exit_70() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.csv");
+    File::create(&path).unwrap().set_len(250 << 20).unwrap();
+    let script = "ulimit -v 250000; exec \"$0\" verify \"$1\" \"$1\"";
+    let mut command = Command::new("bash");
+    let command = command.args(["-c", script, env!("CARGO_BIN_EXE_niwaki")]).arg(&path);
+    let ended = command.env("RUST_BACKTRACE", "1").output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), said.lines().count()), (Some(70), 1), "{said}");
+    assert!(said.starts_with("niwaki: out of memory: the system refused "), "{said}");
+    assert!(ended.stdout.is_empty());
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_behind_standard_output_is_told() {

@@ -146,7 +146,29 @@ fn a_signal_within_an_iteration_is_answered_soon_and_loses_nothing_saved() {
     let ended = asked(&with_out(&one, "one"), Duration::from_secs(2), "-TERM");
     assert_eq!(ended.status.code(), Some(130));
     let said = String::from_utf8(ended.stdout).unwrap();
-    assert_eq!(said, "stopped before an iteration was saved in one; the same command begins again\n");
+    assert_eq!(said, "stopped before an iteration was saved; the same command goes on from what is in one\n");
+}
+
+/// As far as 8 GB of addresses go; the policy keeps keys and values of 1.6 million steps.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_beyond_the_memory_that_is_left_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for policy in ["policy.kind=causal", "policy.kind=bag --set policy.width=4096"] {
+        let line = format!(
+            "ulimit -v 8000000; exec {} train --set {policy} --set task.horizon=100000 --set rollout.lanes=16 --out run",
+            env!("CARGO_BIN_EXE_niwaki"),
+        );
+        let ended = Command::new("bash").args(["-c", &line]).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.starts_with("niwaki: policy, rollout.lanes: the run needs about "), "{said}");
+        assert!(
+            said.contains("iB of memory and ") && said.ends_with(" are left; give smaller sizes\n"),
+            "{said}"
+        );
+        assert!(files(folder.path()).is_empty());
+    }
 }
 
 #[cfg(unix)]
