@@ -158,7 +158,9 @@ impl Asked {
 fn stopped(iteration: usize, of: usize, folder: &Path) -> String {
     let folder = folder.display();
     match iteration {
-        0 => format!("stopped before an iteration was saved; the same command goes on from what is in {folder}"),
+        0 => format!(
+            "stopped before an iteration was saved; the same command goes on from what is in {folder}"
+        ),
         _ => format!(
             "stopped and saved after iteration {iteration} of {of} in {folder}; the same command goes on from there"
         ),
