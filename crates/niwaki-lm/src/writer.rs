@@ -106,15 +106,9 @@ impl Choices {
 }
 
 /// What drawing keeps: an engine for chains.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WriterScratch {
     chain: Option<Box<DynEngine>>,
-}
-
-impl Default for WriterScratch {
-    fn default() -> Self {
-        Self { chain: None }
-    }
 }
 
 impl WriterPolicy {

@@ -1,5 +1,7 @@
 //! What built-in tasks and losses have, a stranger's have too.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -92,7 +92,7 @@ fn with_field(lines: usize, field: impl Fn(usize) -> String) -> String {
     let line = |at: usize| {
         format!(
             "{{\"old_log_prob\":[-0.5,-1.5],\"new_log_prob\":[-0.6,-1.2],\"advantage\":{},{}}}\n",
-            if at % 2 == 0 { 1 } else { -1 },
+            if at.is_multiple_of(2) { 1 } else { -1 },
             field(at)
         )
     };

@@ -40,15 +40,9 @@ struct Shared {
 }
 
 /// What drawing keeps: an engine for all prefixes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecordScratch {
     tree: Option<Box<DynEngine>>,
-}
-
-impl Default for RecordScratch {
-    fn default() -> Self {
-        Self { tree: None }
-    }
 }
 
 impl RecordPolicy {

@@ -8,17 +8,11 @@ use niwaki_nn::{DynEngine, Graph};
 use niwaki_tasks::Construction;
 
 /// What drawing keeps from one rollout to the next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PointerScratch {
     /// Made where the device leaves drawing to its caller.
     sampler: Option<Sampler>,
     observed: Observed,
-}
-
-impl Default for PointerScratch {
-    fn default() -> Self {
-        Self { sampler: None, observed: Observed::default() }
-    }
 }
 
 impl Policy for PointerPolicy {

@@ -44,7 +44,7 @@ fn decided(noise: Noise, pairs: usize, shift: f64, wanted: &[Verdict]) -> f64 {
     let mut data = Data(11 + pairs as u64);
     let found = (0..trials(pairs)).filter(|_| {
         let differences: Vec<f64> = (0..pairs).map(|_| noise(&mut data) + shift).collect();
-        let found = Decision::of(&differences, 0.95).unwrap();
+        let found = Decision::of(&differences, 0.95).expect("finite differences");
         // What the page shows beside a verdict can never contradict it.
         let excludes = found.interval.is_some_and(|interval| !interval.contains(0.0));
         assert_eq!(excludes, matches!(found.verdict, Verdict::Ahead | Verdict::Behind), "{differences:?}");
