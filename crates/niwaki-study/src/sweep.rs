@@ -52,7 +52,29 @@ impl Sweep {
         let arm = |name: &String| Value::Table(Table::from_iter([("name".to_owned(), name.clone().into())]));
         says("arm", Value::Array(self.arms.iter().map(arm).collect()));
         let mut axes = Vec::new();
-        for (key, values) in &self.vary {
+        if self.base.seed != 0 {
+            let last = self.seeds.saturating_sub(1);
+            return Err(senseless(format!(
+                "a sweep runs seeds 0 to {last}; leave seed = {} out",
+                self.base.seed
+            )));
+        }
+        for (at, (key, values)) in self.vary.iter().enumerate() {
+            let mend = match key.as_str() {
+                "seed" => Some(
+                    "seed: seeds are paired over all settings; give their number with --seeds".to_owned(),
+                ),
+                "update.correction" => {
+                    Some("update.correction: losses are arms; name each with --arm".to_owned())
+                }
+                _ if self.vary[..at].iter().any(|(before, _)| before == key) => {
+                    Some(format!("{key} is varied twice; write all of its values in one"))
+                }
+                _ => None,
+            };
+            if let Some(mend) = mend {
+                return Err(senseless(mend));
+            }
             if values.is_empty() || values.iter().any(String::is_empty) {
                 return Err(senseless(format!("{key} takes no value; write it as key=a,b")));
             }
@@ -129,6 +151,13 @@ mod tests {
         let refusal = |sweep: Sweep| sweep.study().unwrap_err().to_string();
         assert!(refusal(sweep(&[("optimiser.rat", &["0.05"])])).contains("the nearest valid one is 'rate'"));
         assert!(refusal(sweep(&[("optimiser.rate", &[""])])).contains("optimiser.rate takes no value"));
+        assert!(refusal(sweep(&[("seed", &["1", "2"])])).contains("--seeds"));
+        assert!(refusal(sweep(&[("update.correction", &["gspo"])])).contains("--arm"));
+        let twice: [(&str, &[&str]); 2] = [("task.horizon", &["3"]), ("task.horizon", &["4"])];
+        assert!(refusal(sweep(&twice)).contains("task.horizon is varied twice"));
+        let mut seeded = sweep(&[]);
+        seeded.base.seed = 77;
+        assert!(refusal(seeded).contains("leave seed = 77 out"));
         assert!(refusal(Sweep { arms: Vec::new(), ..sweep(&[]) }).contains("it has no arm"));
         let odd = Sweep { endpoints: vec!["finale".to_owned()], ..sweep(&[]) };
         assert!(refusal(odd).contains("the nearest valid one is 'final'"));

@@ -1,4 +1,4 @@
-//! The command: one file per door under [`commands`], each a thin layer over a library crate.
+//! The command: one file per door under `commands`, each a thin layer over a library crate.
 //!
 //! This crate owns the terminal: it parses flags, shows progress, prints tables and turns every mistake of a
 //! user into one line and exit code 2. It must not know a formula.

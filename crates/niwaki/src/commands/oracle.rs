@@ -2,7 +2,7 @@
 
 use crate::output::{self, Out, Piece};
 use crate::{memory, npy, terminal};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
 use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
@@ -38,7 +38,7 @@ pub(crate) struct Oracle {
     seeds: u64,
     /// Trajectories in the batches whose update is judged: losses are ranked by A(N), the part of such an update that points
     /// where the return rises, over its whole size [default: 256, or the batch of --run].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "N")]
     batch: Option<u64>,
     /// Losses to measure, separated by spaces or commas, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4
     /// [default: the paper's twelve].
@@ -179,6 +179,9 @@ impl Oracle {
 
     /// Every loss, measured; with what a page adds where one is to be written.
     pub(super) fn measure(&self) -> anyhow::Result<Report> {
+        if let Some(batch @ 0..2) = self.batch {
+            bail!("--batch {batch}: a batch must have at least 2 trajectories");
+        }
         let bar = terminal::Bar::default();
         Ok(oracle(&self.grid()?, self.out.is_some(), &|progress| match progress {
             Progress::Begins { what, pairs } => bar.begin(terminal::progress(pairs as u64, what)),

@@ -36,6 +36,13 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
         );
         return Err(refuse(mend));
     }
+    if pods.volume.is_none() && !launch.out.contains("://") {
+        let mend = format!(
+            "its results would stay in each pod's own '{}'; give --volume CLAIM, or a bucket as --out",
+            launch.out.escape_debug()
+        );
+        return Err(refuse(mend));
+    }
     let [volume, secret] = [pods.volume, pods.secret].map(Option::unwrap_or_default);
     let words = [launch.program, launch.out, pods.image, volume, secret];
     if let Some(word) = words.into_iter().find(|word| word.chars().any(char::is_control)) {
