@@ -62,10 +62,10 @@ impl Rule {
         let job = &flat.shop.jobs()[flat.job[one as usize] as usize];
         let tail = i64::from(tails[one as usize]);
         match self {
-            Self::Due => job.due.map_or(i64::MAX / 2, i64::from) - tail,
+            Self::Due => job.due_at().unwrap_or(i64::MAX / 2) - tail,
             Self::Work => -tail,
             Self::Short => flat.modes[one as usize].iter().map(|mode| i64::from(mode.1)).min().unwrap_or(0),
-            Self::Deadline => job.deadline.or(job.due).map_or(i64::MAX / 2, i64::from) - tail,
+            Self::Deadline => job.deadline.map(i64::from).or(job.due_at()).unwrap_or(i64::MAX / 2) - tail,
         }
     }
 }
@@ -149,7 +149,7 @@ fn one_after_the_other(flat: &Flat<'_>) -> List {
     let mut jobs: Vec<usize> = (0..flat.shop.jobs().len()).collect();
     jobs.sort_by_key(|&number| {
         let job = &flat.shop.jobs()[number];
-        (job.due.or(job.deadline).unwrap_or(u32::MAX), job.release)
+        (job.due_at().or(job.deadline.map(i64::from)).unwrap_or(i64::MAX), job.release)
     });
     let mut rank = vec![0; jobs.len()];
     for (place, job) in jobs.into_iter().enumerate() {

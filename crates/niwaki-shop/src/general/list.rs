@@ -293,7 +293,7 @@ impl<'a> Flat<'a> {
             makespan = makespan.max(end);
             flow += weight * u64::from(end.saturating_sub(job.release));
             if let Some(due) = job.due {
-                let late = u64::from(end.saturating_sub(due));
+                let late = job.late(end);
                 tardiness += weight * late;
                 most = most.max(late);
                 tardy += if late > 0 { weight } else { 0 };

@@ -102,10 +102,8 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
     found.fact("machines", shop.machines().len());
     found.fact("operations", shop.operations());
     let ends = shop.jobs().iter().zip(&answer.verdict.ends);
-    let late: Vec<&str> = ends
-        .filter(|(job, end)| job.due.is_some_and(|due| **end > due))
-        .map(|(job, _)| job.name.as_str())
-        .collect();
+    let late: Vec<&str> =
+        ends.filter(|(job, end)| job.late(**end) > 0).map(|(job, _)| job.name.as_str()).collect();
     if shop.jobs().iter().any(|job| job.due.is_some()) {
         let few =
             if late.is_empty() || late.len() > 12 { String::new() } else { format!(": {}", late.join(", ")) };
