@@ -68,7 +68,7 @@ impl Reader<'_> {
             return Ok(machines);
         }
         for row in &operations.rows {
-            for name in operations.need(row, "machine")?.text.split('|').map(str::trim) {
+            for name in operations.need(row, "machine")?.entries()? {
                 if !machines.groups.contains_key(name) {
                     machines.add(name, Machine::new(name)).map_err(Error::Instance)?;
                 }

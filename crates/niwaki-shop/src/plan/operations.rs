@@ -173,8 +173,7 @@ fn agree(table: &Table, row: &Row, first: &Row) -> Result<()> {
 impl Reader<'_> {
     pub(super) fn modes(&mut self, table: &Table, row: &Row, machines: &Machines) -> Result<Vec<Mode>> {
         let (names, times) = (table.need(row, "machine")?, table.need(row, "time")?);
-        let (texts, lengths): (Vec<&str>, Vec<&str>) =
-            (names.text.split('|').collect(), times.text.split('|').collect());
+        let (texts, lengths) = (names.entries()?, times.entries()?);
         if lengths.len() > 1 && lengths.len() != texts.len() {
             return Err(
                 times.fault(format!("expected one time, or one for each of {} machines", texts.len()))
@@ -185,8 +184,8 @@ impl Reader<'_> {
             let text = lengths.get(index).or(lengths.first()).copied().unwrap_or("");
             let fine = self.clock.length(text).map_err(|what| times.fault(what))?;
             let time = self.count(times, fine)?;
-            let group = machines.groups.get(name.trim()).ok_or_else(|| {
-                names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
+            let group = machines.groups.get(*name).ok_or_else(|| {
+                names.fault(format!("expected a machine of the table machines, got `{name}`"))
             })?;
             modes.extend(group.iter().map(|&machine| Mode { machine, time }));
         }
@@ -271,6 +270,23 @@ mod tests {
         }
         assert_eq!(Plan::read(&plan.to_csv()).unwrap().shop, plan.shop);
         assert_eq!(Plan::read(&plan.to_json()).unwrap().shop, plan.shop);
+    }
+
+    #[test]
+    fn an_alternative_without_a_machine_or_a_time_is_refused() {
+        let refusal = |cells: &str| {
+            let text = format!("job,operation,machine,time\na,cut,{cells}\n");
+            Plan::read(&text).unwrap_err().to_string()
+        };
+        for (cells, column) in
+            [("saw | ,5 | 1", "machine"), ("| saw,5 | 1", "machine"), ("saw | mill,5 |", "time")]
+        {
+            let line = refusal(cells);
+            assert!(line.starts_with(&format!("operations, row 2, column {column}: entry ")), "{line}");
+        }
+        assert!(
+            refusal("saw |,5").ends_with("entry 2 of 2 in `saw |` is empty; fill it, or take out its `|`")
+        );
     }
 
     #[test]

@@ -160,6 +160,22 @@ impl Table {
     }
 }
 
+impl<'a> Cell<'a> {
+    /// The entries between bars, none of which may be empty.
+    pub(super) fn entries(self) -> Result<Vec<&'a str>> {
+        let entries: Vec<&str> = self.text.split('|').map(str::trim).collect();
+        match entries.iter().position(|entry| entry.is_empty()) {
+            Some(place) => Err(self.fault(format!(
+                "entry {} of {} in `{}` is empty; fill it, or take out its `|`",
+                place + 1,
+                entries.len(),
+                self.text
+            ))),
+            None => Ok(entries),
+        }
+    }
+}
+
 /// A complaint that quotes a cell of any length, as one line that can be read.
 fn shortened(what: String) -> String {
     const ENDS: usize = 200;
