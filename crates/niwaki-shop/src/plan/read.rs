@@ -72,16 +72,25 @@ impl Plan {
     }
 
     pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        tables.check_names()?;
         local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
         // Once in thousandths to find the tick, once in ticks.
         let fine = Clock::fine(settings.unit, settings.start);
         let mut seen = Vec::new();
-        Reader { tables: &tables, clock: &fine, settings: &settings, seen: Some(&mut seen), modes: 0 }
-            .read()?;
+        Reader {
+            tables: &tables,
+            clock: &fine,
+            settings: &settings,
+            seen: Some(&mut seen),
+            modes: 0,
+            after: 0,
+        }
+        .read()?;
         let clock = fine.ticking(seen);
         let shop =
-            Reader { tables: &tables, clock: &clock, settings: &settings, seen: None, modes: 0 }.read()?;
+            Reader { tables: &tables, clock: &clock, settings: &settings, seen: None, modes: 0, after: 0 }
+                .read()?;
         let Some(mut parts) = shop else {
             return Err(Error::Instance("operations: expected at least one row".into()));
         };
@@ -116,6 +125,8 @@ pub(super) struct Reader<'a> {
     pub(super) seen: Option<&'a mut Vec<u64>>,
     /// Choices of machines so far.
     pub(super) modes: usize,
+    /// Entries of `after` so far.
+    pub(super) after: usize,
 }
 
 impl Reader<'_> {

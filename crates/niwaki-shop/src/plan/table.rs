@@ -160,6 +160,34 @@ impl Table {
     }
 }
 
+/// The most letters of a name: a file may repeat one for nothing, and every row would hold it again.
+const NAME: usize = 200;
+
+/// The columns that hold names of people's own, or several between bars.
+const NAMES: [&str; 5] = ["job", "operation", "machine", "family", "after"];
+
+impl Tables {
+    /// Refuses names that are too long to be one.
+    pub(super) fn check_names(&self) -> Result<()> {
+        for table in &self.all {
+            for column in
+                NAMES.into_iter().chain(["from", "to"].into_iter().filter(|_| table.name == "setups"))
+            {
+                for cell in table.rows.iter().filter_map(|row| table.cell(row, column)) {
+                    let is_long = |name: &&str| name.len() > NAME && name.chars().count() > NAME;
+                    // An entry of `after` is a job and an operation.
+                    let split = cell.text.split(|letter| letter == '|' || letter == '/' && column == "after");
+                    if let Some(name) = split.map(str::trim).find(is_long) {
+                        let letters = name.chars().count();
+                        return Err(cell.fault(format!("a name has at most {NAME} letters, got {letters}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Cell<'a> {
     /// The entries between bars, none of which may be empty.
     pub(super) fn entries(self) -> Result<Vec<&'a str>> {
