@@ -37,6 +37,8 @@ pub struct Details {
     pub setups: Vec<(u32, u32, u32)>,
     /// `[job]`; jobs that end later are marked.
     pub due: Vec<Option<u32>>,
+    /// The due dates of jobs that were due before the chart begins, in words; they are drawn at its beginning.
+    pub overdue: BTreeMap<u32, String>,
     /// Windows of operations, where they lie.
     pub windows: Vec<Window>,
     /// Rests that must lie between operations of a job.

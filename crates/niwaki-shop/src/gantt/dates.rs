@@ -66,11 +66,13 @@ impl Drawing<'_> {
             };
             let (x, (top, _)) = (self.x(f64::from(due)), self.row_of(last.machine));
             let name = self.job_name(job);
+            let before = self.options.details.overdue.get(&job).cloned();
+            let when = before.unwrap_or_else(|| self.when(due));
             self.put(&format!(
                 "<path class=\"due\" data-j=\"{job}\" fill=\"{}\" d=\"M{:.2} {top:.1}h8l-4 7z\">{}</path>",
                 colour(job),
                 x - 4.0,
-                self.titled(&format!("job {name}: due {}", self.when(due)))
+                self.titled(&format!("job {name}: due {when}"))
             ));
         }
     }

@@ -135,7 +135,7 @@ impl<'a> Chain<'a> {
         let makespan = pass.job_end.iter().copied().max().unwrap_or(0);
         for ((number, job), &end) in flat.shop.jobs().iter().enumerate().zip(&pass.job_end) {
             let late = |date: Option<u32>| date.is_some_and(|date| end > date);
-            if late(job.due) || late(job.deadline) || end == makespan {
+            if job.late(end) > 0 || late(job.deadline) || end == makespan {
                 let last = flat.shop.of_job(number).rev().find(|&one| pass.end[one] == end);
                 self.sources.extend(last.map(|one| one as u32));
             }

@@ -127,9 +127,7 @@ pub(super) fn floors(flat: &Flat<'_>, heads: &Heads) -> Floors {
 
 /// A sum over late jobs, each as early as it can be.
 fn jobs(shop: &Shop, ends: &[u32], of: impl Fn(u64, u64) -> u64) -> u64 {
-    let late = |(job, &end): (&super::Job, &u32)| {
-        job.due.map_or(0, |due| of(u64::from(end.saturating_sub(due)), u64::from(job.weight)))
-    };
+    let late = |(job, &end): (&super::Job, &u32)| of(job.late(end), u64::from(job.weight));
     shop.jobs().iter().zip(ends).map(late).sum()
 }
 
@@ -192,8 +190,8 @@ fn tardiness(flat: &Flat<'_>, ends: &[u32], machines: &[Vec<Sole>]) -> u64 {
         let (mut dues, mut tasks, mut weight) = (Vec::new(), Vec::new(), u64::MAX);
         for (job, one) in of_job {
             let job = &flat.shop.jobs()[job as usize];
-            if let Some(due) = job.due {
-                dues.push(i64::from(due) - i64::from(one.tail));
+            if let Some(due) = job.due_at() {
+                dues.push(due - i64::from(one.tail));
                 tasks.push((one.head, one.time));
                 weight = weight.min(job.weight.into());
             }
@@ -239,14 +237,15 @@ fn shortest_remaining(mut tasks: Vec<(u32, u32)>) -> Vec<u32> {
 
 fn max_tardiness(flat: &Flat<'_>, ends: &[u32], machines: &[Vec<Sole>]) -> u64 {
     let shop = flat.shop;
-    let late = |(job, &end): (&super::Job, &u32)| job.due.map_or(0, |due| end.saturating_sub(due));
+    let late = |(job, &end): (&super::Job, &u32)| job.late(end) as u32;
     let mut bound = shop.jobs().iter().zip(ends).map(late).max().unwrap_or(0);
     let last = shop.jobs().iter().filter_map(|job| job.due).max().unwrap_or(0);
     for list in machines {
         let task = |one: &Sole| {
-            let due = shop.jobs()[flat.job[one.operation] as usize].due?;
+            let job = &shop.jobs()[flat.job[one.operation] as usize];
+            let wait = last - job.due? + job.overdue;
             // Measured against the last due date, an earlier one is a longer tail.
-            Some(Task { head: one.head, time: one.time, tail: one.tail.saturating_add(last - due) })
+            Some(Task { head: one.head, time: one.time, tail: one.tail.saturating_add(wait) })
         };
         let mut tasks: Vec<Task> = list.iter().filter_map(task).collect();
         bound = bound.max(preemptive(&mut tasks).saturating_sub(last));

@@ -81,7 +81,7 @@ impl Spent {
     fn add(&mut self, shop: &Shop, job: usize, end: u32) {
         let job = &shop.jobs()[job];
         let weight = u64::from(job.weight);
-        let late = job.due.map_or(0, |due| u64::from(end.saturating_sub(due)));
+        let late = job.late(end);
         self.makespan = self.makespan.max(end.into());
         self.tardiness += weight * late;
         self.most = self.most.max(late);

@@ -169,11 +169,24 @@ impl Shop {
                 self.horizon
             ));
         }
+        for job in &self.jobs {
+            if job.overdue > 0 && job.due != Some(0) {
+                return refuse(format!("job {}: expected a job that is overdue to be due at 0", job.name));
+            }
+            if job.overdue > HORIZON - self.horizon {
+                return refuse(format!(
+                    "job {}: was due too long before the start; use a coarser unit of time",
+                    job.name
+                ));
+            }
+        }
+        let overdue = self.jobs.iter().map(|job| job.overdue).max().unwrap_or(0);
+        let longest = u128::from(self.horizon) + u128::from(overdue);
         let weights: u128 = self.jobs.iter().map(|job| u128::from(job.weight)).sum::<u128>() + 1;
         for sum in &self.objective.sums {
             let factors: u128 = sum.terms.iter().map(|&(factor, _)| u128::from(factor)).sum();
             let setups = self.operations() as u128;
-            let most = factors * u128::from(self.horizon) * weights.max(setups);
+            let most = factors * longest * weights.max(setups);
             if most > u128::from(u64::MAX / 4) {
                 return refuse(format!("objective {sum}: weights and factors are too large to be added up"));
             }

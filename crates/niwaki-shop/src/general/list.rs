@@ -5,6 +5,7 @@
 //! longest waits) is counted as its violation, which comes before every sum of the objective.
 
 use super::model::Setups;
+use super::waits::Ripple;
 use super::{Calendar, Measure, Shop, Span};
 use crate::{Placed, Schedule};
 
@@ -25,14 +26,16 @@ pub(super) struct Flat<'a> {
     pub(super) job: Vec<u32>,
     pub(super) earliest: Vec<u32>,
     pub(super) latest: Vec<u32>,
-    interruptible: Vec<bool>,
+    pub(super) interruptible: Vec<bool>,
     family: Vec<Option<u32>>,
     pub(super) modes: Vec<Vec<(u32, u32)>>,
     pub(super) before: Vec<Vec<Link>>,
     pub(super) after: Vec<Vec<Link>>,
     /// Precedences with a longest wait.
     pub(super) bounded: Vec<(u32, Link)>,
-    calendars: Vec<&'a Calendar>,
+    /// How often an operation is placed, on average, before longest waits that are left count as violation.
+    rounds: usize,
+    pub(super) calendars: Vec<&'a Calendar>,
     setups: Option<&'a Setups>,
     right_shift: bool,
     /// Operations that have started already: where and when.
@@ -60,15 +63,14 @@ pub(super) struct Pass {
     /// Violation, then the sums of the objective.
     pub(super) cost: Vec<u64>,
     last: Vec<u32>,
-    hold: Vec<u32>,
+    /// Before when longest waits let no operation start; empty where there are none.
+    pub(super) hold: Vec<u32>,
+    pub(super) ripple: Ripple,
     pub(super) setup_time: u64,
     cap: Vec<u32>,
     /// What each machine runs, in the order of time: start, end, operation.
     pub(super) lanes: Vec<Vec<(u32, u32, u32)>>,
 }
-
-/// Rounds in which longest waits push their first operations; what is left then counts as violation.
-const ROUNDS: usize = 32;
 
 impl<'a> Flat<'a> {
     /// The shop, with operations that have started before `now` where they are and all others from then on.
@@ -85,6 +87,7 @@ impl<'a> Flat<'a> {
             before: vec![Vec::new(); count],
             after: vec![Vec::new(); count],
             bounded: Vec::new(),
+            rounds: 0,
             calendars: shop.machines().iter().map(|machine| &machine.calendar).collect(),
             setups: (!shop.setups().is_empty()).then(|| shop.setups()),
             right_shift: shop.objective().counts(Measure::Earliness),
@@ -108,6 +111,7 @@ impl<'a> Flat<'a> {
                 flat.bounded.push((link.before, Link { other: link.after, min: link.min, max }));
             }
         }
+        flat.rounds = flat.rounds_of_waits();
         if let Some((schedule, now)) = past {
             flat.earliest.iter_mut().for_each(|earliest| *earliest = (*earliest).max(now));
             for here in schedule.operations.iter().filter(|here| here.start < now) {
@@ -148,7 +152,7 @@ impl<'a> Flat<'a> {
     /// Places every operation and sums up.
     pub(super) fn run(&self, list: &List, pass: &mut Pass) {
         self.make_room(pass);
-        self.settle(list, pass, ROUNDS);
+        self.settle(list, pass, self.rounds);
         if self.right_shift {
             self.shift_right(list, pass);
         }
@@ -175,91 +179,52 @@ impl<'a> Flat<'a> {
         self.settle(list, pass, rounds).then_some(())
     }
 
-    /// Places operations until no longest wait pushes any more; whether that is so after so many rounds.
-    fn settle(&self, list: &List, pass: &mut Pass, rounds: usize) -> bool {
-        pass.hold.clear();
-        if self.bounded.is_empty() {
-            self.place_all(list, pass);
-            return true;
-        }
-        pass.hold.resize(self.count(), 0);
-        for _ in 0..rounds {
-            self.place_all(list, pass);
-            if !self.push_back(list, pass) {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn place_all(&self, list: &List, pass: &mut Pass) {
+    /// Places every operation behind those before it in the list, no earlier than longest waits hold it.
+    pub(super) fn place_all(&self, list: &List, pass: &mut Pass) {
         pass.last.clear();
         pass.last.resize(self.calendars.len(), NONE);
         pass.setup_time = 0;
-        let holds = !pass.hold.is_empty();
         for &operation in &list.order {
-            let index = operation as usize;
-            let (machine, time) = self.modes[index][list.mode[index] as usize];
-            let last = std::mem::replace(&mut pass.last[machine as usize], operation);
-            let setup = self.setup(machine, last, operation);
-            pass.setup_time += u64::from(setup);
-            pass.machine_before[index] = last;
-            if let Some(here) = self.fixed[index] {
-                (pass.start[index], pass.end[index], pass.held_by[index]) = (here.start, here.end, NONE);
-                continue;
-            }
-            let mut start = self.earliest[index];
-            let mut held_by = NONE;
-            if holds {
-                start = start.max(pass.hold[index]);
-            }
-            for link in &self.before[index] {
-                let ready = pass.end[link.other as usize].saturating_add(link.min);
-                if ready >= start {
-                    (start, held_by) = (ready, link.other);
-                }
-            }
-            let free = if last == NONE {
-                self.shop.machines()[machine as usize].available
-            } else {
-                pass.end[last as usize]
-            };
-            let free = free.saturating_add(setup);
-            if free > start || free == start && last != NONE && free > 0 {
-                (start, held_by) = (free, last);
-            }
-            let span = self.place(machine as usize, index, time, start);
-            (pass.start[index], pass.end[index], pass.held_by[index]) = (span.start, span.end, held_by);
+            let machine = self.machine(list, operation) as usize;
+            let last = std::mem::replace(&mut pass.last[machine], operation);
+            pass.machine_before[operation as usize] = last;
+            pass.setup_time += u64::from(self.place_one(list, operation, pass));
         }
     }
 
-    /// Lets operations start later whose successors would wait too long; whether any did.
-    fn push_back(&self, list: &List, pass: &mut Pass) -> bool {
-        let mut pushed = false;
-        for &(before, link) in &self.bounded {
-            let (first, second) = (before as usize, link.other as usize);
-            let wanted = pass.start[second].saturating_sub(link.max);
-            if pass.end[first] >= wanted || self.fixed[first].is_some() || wanted > self.shop.horizon() {
-                continue;
-            }
-            let (machine, time) = self.modes[first][list.mode[first] as usize];
-            let calendar = self.calendars[machine as usize];
-            // The end does not fall as the start rises, so the first start that is late enough can be bisected.
-            let (mut low, mut high) = (pass.start[first], wanted);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if calendar.place(middle, time, self.interruptible[first]).end >= wanted {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            if low > pass.hold[first] {
-                pass.hold[first] = low;
-                pushed = true;
+    /// Places an operation behind its predecessors and the operation before it on its machine; returns its setup.
+    pub(super) fn place_one(&self, list: &List, operation: u32, pass: &mut Pass) -> u32 {
+        let index = operation as usize;
+        let (machine, time) = self.modes[index][list.mode[index] as usize];
+        let last = pass.machine_before[index];
+        let setup = self.setup(machine, last, operation);
+        if let Some(here) = self.fixed[index] {
+            (pass.start[index], pass.end[index], pass.held_by[index]) = (here.start, here.end, NONE);
+            return setup;
+        }
+        let mut start = self.earliest[index];
+        let mut held_by = NONE;
+        if let Some(&hold) = pass.hold.get(index) {
+            start = start.max(hold);
+        }
+        for link in &self.before[index] {
+            let ready = pass.end[link.other as usize].saturating_add(link.min);
+            if ready >= start {
+                (start, held_by) = (ready, link.other);
             }
         }
-        pushed
+        let free = if last == NONE {
+            self.shop.machines()[machine as usize].available
+        } else {
+            pass.end[last as usize]
+        };
+        let free = free.saturating_add(setup);
+        if free > start || free == start && last != NONE && free > 0 {
+            (start, held_by) = (free, last);
+        }
+        let span = self.place(machine as usize, index, time, start);
+        (pass.start[index], pass.end[index], pass.held_by[index]) = (span.start, span.end, held_by);
+        setup
     }
 
     /// Moves operations of jobs that end before their due date to the right, as far as nothing else has to move.
@@ -328,7 +293,7 @@ impl<'a> Flat<'a> {
             makespan = makespan.max(end);
             flow += weight * u64::from(end.saturating_sub(job.release));
             if let Some(due) = job.due {
-                let late = u64::from(end.saturating_sub(due));
+                let late = job.late(end);
                 tardiness += weight * late;
                 most = most.max(late);
                 tardy += if late > 0 { weight } else { 0 };

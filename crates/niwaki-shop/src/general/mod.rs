@@ -9,6 +9,7 @@
 //! | `objective.rs` | measures, weighted sums, their importance |
 //! | `verify.rs` | the independent checker |
 //! | `list.rs` | a solution as one list of operations, and the schedule that follows from it |
+//! | `waits.rs` | longest waits, which push operations of a list later |
 //! | `gaps.rs` | another reading of a list, which fills gaps |
 //! | `moves.rs` | changes of a list that never contradict the precedences |
 //! | `construct.rs`, `queues.rs` | first lists by priority rules, of shops of usual size and of large ones |
@@ -40,6 +41,7 @@ mod sequences;
 mod solve;
 mod special;
 mod verify;
+mod waits;
 
 pub use calendar::{Calendar, Span};
 pub use check::Parts;

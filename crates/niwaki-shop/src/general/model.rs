@@ -14,6 +14,8 @@ pub struct Job {
     pub release: u32,
     /// Soft: when it should be done.
     pub due: Option<u32>,
+    /// How long before time 0 it should have been done; it is then due at 0, and this much later than it seems.
+    pub overdue: u32,
     /// Hard: when it must be done.
     pub deadline: Option<u32>,
     /// How much it counts in sums over jobs.
@@ -26,7 +28,19 @@ impl Job {
     /// A job without dates, of weight 1.
     #[must_use]
     pub fn new(name: impl Into<String>, operations: Vec<Operation>) -> Self {
-        Self { name: name.into(), release: 0, due: None, deadline: None, weight: 1, operations }
+        Self { name: name.into(), release: 0, due: None, overdue: 0, deadline: None, weight: 1, operations }
+    }
+
+    /// When it should be done, from time 0.
+    #[must_use]
+    pub fn due_at(&self) -> Option<i64> {
+        self.due.map(|due| i64::from(due) - i64::from(self.overdue))
+    }
+
+    /// How late it is if it ends then.
+    #[must_use]
+    pub fn late(&self, end: u32) -> u64 {
+        self.due.map_or(0, |due| (u64::from(end) + u64::from(self.overdue)).saturating_sub(due.into()))
     }
 }
 

@@ -216,7 +216,7 @@ fn measure(shop: &Shop, placed: &[Placed], ends: &[u32], setup_time: u64) -> [u6
         let weight = u64::from(job.weight);
         flow += weight * u64::from(end - job.release.min(end));
         if let Some(due) = job.due {
-            let late = u64::from(end.saturating_sub(due));
+            let late = (u64::from(end) + u64::from(job.overdue)).saturating_sub(due.into());
             tardiness += weight * late;
             most = most.max(late);
             tardy += if late > 0 { weight } else { 0 };

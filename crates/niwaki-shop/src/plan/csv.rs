@@ -153,6 +153,7 @@ fn is_guarded(cell: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
 
     #[test]
     fn tables_come_and_go() {
@@ -230,10 +231,15 @@ mod tests {
         );
         let again = read_csv(&write_csv(&tables), &["operations", "jobs"]).unwrap();
         assert_eq!((again.all[0].rows.len(), again.comments()), (3, None));
-        assert_eq!(
-            read_csv("# a\njob,time\n", &["operations"]).unwrap().comments().unwrap(),
-            "1 row was a comment"
-        );
+        let said = |text: &str| read_csv(text, &["operations"]).unwrap().comments().unwrap();
+        assert_eq!(said("# a\njob,time\n"), "1 row was a comment");
+        let like =
+            "1 row was a comment, like a row of operations (line 2, `#A`): quote its first cell if it counts";
+        assert_eq!(said("job,time\n#A,1\n"), like);
+        // Prose with a comma has a row's shape, but no name's.
+        assert_eq!(said("job,time\n# first this, then that\n"), "1 row was a comment");
+        let template = Plan::read(crate::plan::template()).unwrap();
+        assert_eq!(template.notes(), ["10 rows were comments"]);
     }
 
     #[test]

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(folded(&"a".repeat(76)), format!("{}\r\n a\r\n", "a".repeat(75)));
         // 37 letters of two octets; then 37 on a line that begins with a blank.
         assert_eq!(folded(&"é".repeat(75)), format!("{0}\r\n {0}\r\n é\r\n", "é".repeat(37)));
-        let name = "ein sehr langer Name für eine Fräsmaschine, ".repeat(5);
+        let name = "ein sehr langer Name für eine Fräsmaschine, ".repeat(4);
         let text = ics(&PLAN.replace("mill, old", &name), &name, 0);
         assert!(text.split("\r\n").all(|line| line.len() <= LONGEST), "{text}");
         assert!(text.replace("\r\n ", "").contains(&format!("LOCATION:{}", escaped(name.trim()))), "{text}");

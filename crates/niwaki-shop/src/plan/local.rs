@@ -252,8 +252,9 @@ mod tests {
                 assert_eq!(Plan::read(&written).unwrap().shop, known.shop, "{written}");
             }
         }
-        let other = plan("dates;MM/DD/YYYY\n", "1.5 | 2", "3/4/2026 12:00");
-        assert!(other.unwrap_err().contains("expected a date from 2026-04-01 06:00 on"));
+        // 4 March 12:00 is 27 days and 18 hours before 1 April 06:00.
+        let other = plan("dates;MM/DD/YYYY\n", "1.5 | 2", "3/4/2026 12:00").unwrap();
+        assert_eq!(other.shop.jobs()[0].due_at(), Some(-666 * i64::from(other.clock.per_unit() as u32)));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Reader<'_> {
                             cell.fault(format!("expected a whole number from 1 to 1000, got `{}`", cell.text))
                         })?,
                 };
-                let available = table.cell(row, "available").map(|cell| self.moment(cell)).transpose()?;
+                let available = table.cell(row, "available").map(|cell| self.from_start(cell)).transpose()?;
                 let family = table.cell(row, "family").map(|cell| cell.text.to_owned());
                 for number in 1..=count {
                     let title =
@@ -68,7 +68,7 @@ impl Reader<'_> {
             return Ok(machines);
         }
         for row in &operations.rows {
-            for name in operations.need(row, "machine")?.text.split('|').map(str::trim) {
+            for name in operations.need(row, "machine")?.entries()? {
                 if !machines.groups.contains_key(name) {
                     machines.add(name, Machine::new(name)).map_err(Error::Instance)?;
                 }
@@ -161,10 +161,11 @@ impl Reader<'_> {
             table.only(&["machine", "from", "to"])?;
             for row in &table.rows {
                 let (from, to) = (table.need(row, "from")?, table.need(row, "to")?);
-                let (start, end) = (self.moment(from)?, self.moment(to)?);
-                if self.seen.is_none() && start >= end {
+                if self.instant(from)? >= self.instant(to)? {
                     return Err(to.fault(format!("expected a time after {}, got `{}`", from.text, to.text)));
                 }
+                // What of a break was before the start is over.
+                let (start, end) = (self.from_start(from)?, self.from_start(to)?);
                 let chosen = match table.cell(row, "machine") {
                     None => (0..machines.all.len()).collect(),
                     Some(cell) => machines.named(cell)?,

@@ -17,6 +17,9 @@ const OF_OPERATION: [&str; 7] =
 /// The most machines that operations may choose from, all operations together.
 const MODES: usize = 5_000_000;
 
+/// The most entries of `after`, all operations together.
+const AFTER: usize = 1_000_000;
+
 /// An operation as its rows give it.
 pub(super) struct Draft {
     pub(super) job: usize,
@@ -173,8 +176,7 @@ fn agree(table: &Table, row: &Row, first: &Row) -> Result<()> {
 impl Reader<'_> {
     pub(super) fn modes(&mut self, table: &Table, row: &Row, machines: &Machines) -> Result<Vec<Mode>> {
         let (names, times) = (table.need(row, "machine")?, table.need(row, "time")?);
-        let (texts, lengths): (Vec<&str>, Vec<&str>) =
-            (names.text.split('|').collect(), times.text.split('|').collect());
+        let (texts, lengths) = (names.entries()?, times.entries()?);
         if lengths.len() > 1 && lengths.len() != texts.len() {
             return Err(
                 times.fault(format!("expected one time, or one for each of {} machines", texts.len()))
@@ -185,8 +187,8 @@ impl Reader<'_> {
             let text = lengths.get(index).or(lengths.first()).copied().unwrap_or("");
             let fine = self.clock.length(text).map_err(|what| times.fault(what))?;
             let time = self.count(times, fine)?;
-            let group = machines.groups.get(name.trim()).ok_or_else(|| {
-                names.fault(format!("expected a machine of the table machines, got `{}`", name.trim()))
+            let group = machines.groups.get(*name).ok_or_else(|| {
+                names.fault(format!("expected a machine of the table machines, got `{name}`"))
             })?;
             modes.extend(group.iter().map(|&machine| Mode { machine, time }));
         }
@@ -216,7 +218,7 @@ impl Reader<'_> {
             };
         }
         if let Some(cell) = table.cell(row, "earliest") {
-            operation.earliest = self.moment(cell)?;
+            operation.earliest = self.from_start(cell)?;
         }
         operation.latest = table.cell(row, "latest").map(|cell| self.moment(cell)).transpose()?;
         let after = match table.cell(row, "after").map(|cell| cell.text) {
@@ -224,6 +226,14 @@ impl Reader<'_> {
             Some("-") => After::Nothing,
             Some(names) => After::Named(names.split('|').map(|name| name.trim().to_owned()).collect()),
         };
+        if let (After::Named(names), Some(cell)) = (&after, table.cell(row, "after")) {
+            self.after += names.len();
+            if self.after > AFTER {
+                return Err(
+                    cell.fault(format!("expected at most {AFTER} entries of `after` in all rows together"))
+                );
+            }
+        }
         let min = table.cell(row, "wait").map(|cell| self.length(cell)).transpose()?.unwrap_or(0);
         let max = table.cell(row, "max wait").map(|cell| self.length(cell)).transpose()?;
         Ok(Draft { job, operation, after, min, max, row: index })
@@ -271,6 +281,50 @@ mod tests {
         }
         assert_eq!(Plan::read(&plan.to_csv()).unwrap().shop, plan.shop);
         assert_eq!(Plan::read(&plan.to_json()).unwrap().shop, plan.shop);
+    }
+
+    #[test]
+    fn an_alternative_without_a_machine_or_a_time_is_refused() {
+        let refusal = |cells: &str| {
+            let text = format!("job,operation,machine,time\na,cut,{cells}\n");
+            Plan::read(&text).unwrap_err().to_string()
+        };
+        for (cells, column) in
+            [("saw | ,5 | 1", "machine"), ("| saw,5 | 1", "machine"), ("saw | mill,5 |", "time")]
+        {
+            let line = refusal(cells);
+            assert!(line.starts_with(&format!("operations, row 2, column {column}: entry ")), "{line}");
+        }
+        assert!(
+            refusal("saw |,5").ends_with("entry 2 of 2 in `saw |` is empty; fill it, or take out its `|`")
+        );
+    }
+
+    #[test]
+    fn names_and_lists_that_rows_repeat_for_nothing_are_refused() {
+        let long = "é".repeat(201);
+        for (column, row) in [
+            ("job", "N,c,m,1,"),
+            ("operation", "a,N,m,1,"),
+            ("machine", "a,c,m | N,1,"),
+            ("after", "a,c,m,1,a/N"),
+        ] {
+            let text = format!("job,operation,machine,time,after\n{}\n", row.replace('N', &long));
+            assert_eq!(
+                Plan::read(&text).unwrap_err().to_string(),
+                format!("operations, row 2, column {column}: a name has at most 200 letters, got 201")
+            );
+        }
+        assert!(Plan::read(&format!("job,machine,time\n{},m,1\n", "é".repeat(200))).is_ok());
+        // A thousand rows that wait for the same 1100.
+        let rows: String = (0..1100).map(|row| format!("a,{row},m,1,-\n")).collect();
+        let after = (0..1100).map(|row| format!("a/{row}")).collect::<Vec<_>>().join("|");
+        let later: String = (0..1000).map(|row| format!("b,{row},m,1,{after}\n")).collect();
+        assert_eq!(
+            Plan::read(&format!("job,operation,machine,time,after\n{rows}{later}")).unwrap_err().to_string(),
+            // 909 rows have 999,900 entries, and the 910th more.
+            "operations, row 2011, column after: expected at most 1000000 entries of `after` in all rows together"
+        );
     }
 
     #[test]

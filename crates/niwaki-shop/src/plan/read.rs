@@ -72,16 +72,25 @@ impl Plan {
     }
 
     pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        tables.check_names()?;
         local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
         // Once in thousandths to find the tick, once in ticks.
         let fine = Clock::fine(settings.unit, settings.start);
         let mut seen = Vec::new();
-        Reader { tables: &tables, clock: &fine, settings: &settings, seen: Some(&mut seen), modes: 0 }
-            .read()?;
+        Reader {
+            tables: &tables,
+            clock: &fine,
+            settings: &settings,
+            seen: Some(&mut seen),
+            modes: 0,
+            after: 0,
+        }
+        .read()?;
         let clock = fine.ticking(seen);
         let shop =
-            Reader { tables: &tables, clock: &clock, settings: &settings, seen: None, modes: 0 }.read()?;
+            Reader { tables: &tables, clock: &clock, settings: &settings, seen: None, modes: 0, after: 0 }
+                .read()?;
         let Some(mut parts) = shop else {
             return Err(Error::Instance("operations: expected at least one row".into()));
         };
@@ -116,6 +125,8 @@ pub(super) struct Reader<'a> {
     pub(super) seen: Option<&'a mut Vec<u64>>,
     /// Choices of machines so far.
     pub(super) modes: usize,
+    /// Entries of `after` so far.
+    pub(super) after: usize,
 }
 
 impl Reader<'_> {
@@ -228,9 +239,28 @@ impl Reader<'_> {
         self.count(cell, fine)
     }
 
+    /// A moment by which something must be done.
     pub(super) fn moment(&mut self, cell: Cell<'_>) -> Result<u32> {
-        let fine = self.clock.moment(cell.text).map_err(|what| cell.fault(what))?;
+        let fine = u64::try_from(self.instant(cell)?);
+        let fine = fine.map_err(|_| {
+            let start = self.clock.start.map_or("time 0".to_owned(), |start| format!("the start, {start}"));
+            cell.fault(format!(
+                "`{}` is before {start}, so nothing can keep it; move it, or leave the cell empty",
+                cell.text
+            ))
+        })?;
         self.count(cell, fine)
+    }
+
+    /// A moment from which something may be; what has been so before the start is so at the start.
+    pub(super) fn from_start(&mut self, cell: Cell<'_>) -> Result<u32> {
+        let fine = self.instant(cell)?.max(0).unsigned_abs();
+        self.count(cell, fine)
+    }
+
+    /// A moment in thousandths, before the start or after it.
+    pub(super) fn instant(&self, cell: Cell<'_>) -> Result<i64> {
+        self.clock.signed_moment(cell.text).map_err(|what| cell.fault(what))
     }
 
     pub(super) fn count(&mut self, cell: Cell<'_>, fine: u64) -> Result<u32> {
@@ -250,17 +280,19 @@ impl Reader<'_> {
     /// Release, due date, deadline and weight of a job, wherever a row gives them; what is given twice must agree.
     fn dates(&mut self, table: &Table, row: &Row, job: &mut Job, said: &mut Said) -> Result<()> {
         if let Some(cell) = table.cell(row, "release") {
-            job.release = self.moment(cell)?;
-            said.release.agree(cell, &job.name, job.release)?;
+            job.release = self.from_start(cell)?;
+            said.release.agree(cell, &job.name, job.release.into())?;
         }
         if let Some(cell) = table.cell(row, "due") {
-            let due = self.moment(cell)?;
-            said.due.agree(cell, &job.name, due)?;
-            job.due = Some(due);
+            let fine = self.instant(cell)?;
+            let time = self.count(cell, fine.unsigned_abs())?;
+            // Before the start is not a time of the shop: the job is late by that much already.
+            (job.due, job.overdue) = if fine < 0 { (Some(0), time) } else { (Some(time), 0) };
+            said.due.agree(cell, &job.name, job.due_at().unwrap_or(0))?;
         }
         if let Some(cell) = table.cell(row, "deadline") {
             let deadline = self.moment(cell)?;
-            said.deadline.agree(cell, &job.name, deadline)?;
+            said.deadline.agree(cell, &job.name, deadline.into())?;
             job.deadline = Some(deadline);
         }
         if let Some(cell) = table.cell(row, "weight") {
@@ -268,7 +300,7 @@ impl Reader<'_> {
             job.weight = weight.ok_or_else(|| {
                 cell.fault(format!("expected a whole number from 1 to 1000000, got `{}`", cell.text))
             })?;
-            said.weight.agree(cell, &job.name, job.weight)?;
+            said.weight.agree(cell, &job.name, job.weight.into())?;
         }
         Ok(())
     }
@@ -285,11 +317,11 @@ struct Said {
 
 /// What a row has said, and where.
 #[derive(Default)]
-struct Once(Option<(u32, String)>);
+struct Once(Option<(i64, String)>);
 
 impl Once {
     /// Keeps what a row says, unless another one has said something else.
-    fn agree(&mut self, cell: Cell<'_>, job: &str, new: u32) -> Result<()> {
+    fn agree(&mut self, cell: Cell<'_>, job: &str, new: i64) -> Result<()> {
         match &self.0 {
             Some((known, place)) if *known != new => {
                 return Err(cell.fault(format!("job {job}: {place} says something else; say it once")));

@@ -19,11 +19,19 @@ pub(super) struct Entry<'a> {
     pub(super) operation: &'a str,
     pub(super) machine: &'a str,
     setup: u32,
-    due: Option<u32>,
+    due: Option<String>,
     late: u32,
 }
 
 impl Plan {
+    /// When a job is due, in words.
+    #[must_use]
+    pub fn due(&self, job: &Job) -> Option<String> {
+        let shown =
+            |due| if job.overdue > 0 { self.clock.show_before(job.overdue) } else { self.clock.show(due) };
+        job.due.map(shown)
+    }
+
     pub(super) fn entries(&self, schedule: &Schedule) -> Vec<Entry<'_>> {
         let mut placed = schedule.operations.clone();
         placed.sort_by_key(|here| (here.start, here.machine, here.end, here.job));
@@ -39,7 +47,7 @@ impl Plan {
             let machine = placed.machine as usize;
             let setup = self.shop.setups().time(machine, family[machine], operation.family);
             family[machine] = operation.family;
-            let late = job.due.map_or(0, |due| ends[placed.job as usize].saturating_sub(due));
+            let late = job.late(ends[placed.job as usize]) as u32;
             let machine = self.shop.machines()[machine].name.as_str();
             entries.push(Entry {
                 placed,
@@ -47,7 +55,7 @@ impl Plan {
                 operation: &operation.name,
                 machine,
                 setup,
-                due: job.due,
+                due: self.due(job),
                 late,
             });
         }
@@ -91,7 +99,7 @@ impl Plan {
             date(start),
             date(end),
             some(entry.setup),
-            entry.due.map_or(String::new(), |due| self.clock.show(due)),
+            entry.due.clone().unwrap_or_default(),
             some(entry.late),
         ]
     }

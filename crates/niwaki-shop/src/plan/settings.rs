@@ -86,6 +86,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use crate::general::{Past, solve};
     use crate::plan::Plan;
 
     #[test]
@@ -112,5 +113,92 @@ mod tests {
             line,
             "line 1, column 46: expected each field once, got `operations` twice; keep one of them"
         );
+    }
+
+    /// Two orders on a machine that starts on the Monday, one of them promised for the Saturday before.
+    fn overdue(start: &str, objective: &str) -> String {
+        format!(
+            "[settings]\nsetting,value\nunit,h\nstart,{start}\nobjective,\"{objective}\"\n\
+             [machines]\nmachine,available\nm,2026-11-16\n[breaks]\nmachine,from,to\nm,2026-11-09,2026-11-16 01:00\n\
+             [jobs]\njob,release,due\nA,2026-11-12,2026-11-14\nB,2026-11-16,2026-11-16 05:00\n\
+             [operations]\njob,machine,time,earliest\nA,m,3,2026-11-13\nB,m,2,\n"
+        )
+    }
+
+    #[test]
+    fn an_order_that_is_late_at_the_start_is_planned_and_counts_from_its_date() {
+        // The break is over at 1. A first: it ends at 4, 48 hours and 4 late, B at 6, 1 late. B first: it ends at 3 and A at 6.
+        for (objective, values) in [
+            ("tardiness", vec![53]),
+            ("max-tardiness", vec![52]),
+            ("tardy-jobs", vec![1]),
+            ("tardy-jobs, tardiness", vec![1, 54]),
+            ("flow-time", vec![9]),
+            ("tardiness + earliness", vec![53]),
+        ] {
+            let plan = Plan::read(&overdue("2026-11-16", objective)).unwrap();
+            for rounds in [0, 1] {
+                let mut limits = crate::Limits::new(std::time::Duration::from_secs(20 * rounds), 1);
+                limits.rounds = Some(1);
+                let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+                if rounds == 1 {
+                    assert_eq!(answer.verdict.values, values, "{objective}");
+                    assert!(answer.proven(), "{objective}");
+                }
+                let honest = answer.bounds.iter().zip(&values).all(|(bound, value)| bound <= value);
+                assert!(honest, "{objective}: {:?}", answer.bounds);
+            }
+            assert_eq!(Plan::read(&plan.to_csv()).unwrap().shop, plan.shop);
+        }
+        let plan = Plan::read(&overdue("2026-11-16", "tardiness")).unwrap();
+        let limits = crate::Limits::new(std::time::Duration::from_secs(9), 1);
+        let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+        let text = plan.schedule_csv(&answer.schedule);
+        assert!(
+            text.contains("A,1,m,1,4,2026-11-16 01:00,2026-11-16 04:00,,2026-11-14 00:00,52\n"),
+            "{text}"
+        );
+        assert_eq!(plan.read_schedule(&text).unwrap(), answer.schedule);
+    }
+
+    #[test]
+    fn a_later_start_changes_no_tardiness() {
+        let jobs: String =
+            (0..5_u32).map(|job| format!("{job},2026-11-{:02} 0{job}:00\n", 17 - job)).collect();
+        let row = |job: u32, index: u32| {
+            format!("{job},m{},{}\n", (job + index) % 3, (job * 5 + index * 3) % 4 + 1)
+        };
+        let rows: String = (0..5).flat_map(|job| (0..3).map(move |index| row(job, index))).collect();
+        for objective in ["tardiness", "max-tardiness", "tardy-jobs, tardiness"] {
+            let values = ["2026-11-16 06:00", "2026-11-10"].map(|start| {
+                let text = format!(
+                    "[settings]\nsetting,value\nunit,h\nstart,{start}\nobjective,\"{objective}\"\n[machines]\nmachine,available\n\
+                     m0,2026-11-16 06:00\nm1,2026-11-16 06:00\nm2,2026-11-16 06:00\n[jobs]\njob,due\n{jobs}\
+                     [operations]\njob,machine,time\n{rows}"
+                );
+                let plan = Plan::read(&text).unwrap();
+                let limits = crate::Limits::new(std::time::Duration::from_secs(60), 1);
+                let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+                assert!(answer.proven(), "{objective} from {start}");
+                answer.verdict.values
+            });
+            assert_eq!(values[0], values[1], "{objective}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_done_before_the_start_is_refused() {
+        let text = overdue("2026-11-16", "tardiness").replace("release,due", "release,deadline");
+        assert_eq!(
+            Plan::read(&text).unwrap_err().to_string(),
+            "jobs, row 14, column deadline: `2026-11-14` is before the start, 2026-11-16 00:00, so nothing can keep it; \
+             move it, or leave the cell empty"
+        );
+        let bare = "job,machine,time,due\nA,m,3,-5\n";
+        let plan = Plan::read(bare).unwrap();
+        assert_eq!((plan.shop.jobs()[0].due_at(), plan.shop.jobs()[0].late(3)), (Some(-5), 8));
+        assert_eq!(plan.due(&plan.shop.jobs()[0]).unwrap(), "-5");
+        let line = Plan::read(&bare.replace("due", "latest")).unwrap_err().to_string();
+        assert!(line.contains("`-5` is before time 0, so nothing can keep it"), "{line}");
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Tables {
     pub(super) typed: bool,
     /// How many rows were comments.
     pub(super) comments: usize,
-    /// Those that have as many cells as the table around them: its name, their place, their first cell.
+    /// Those that begin like a name and have as many cells as the table around them: its name, their place, their first cell.
     pub(super) like_rows: Vec<(String, usize, String)>,
 }
 
@@ -78,9 +78,10 @@ impl Tables {
             many => format!("{many} rows were comments"),
         };
         if let Some((table, place, cell)) = self.like_rows.first() {
-            let count = match self.like_rows.len() {
-                1 => "one of them like a row".to_owned(),
-                many => format!("{many} of them like rows"),
+            let count = match (self.comments, self.like_rows.len()) {
+                (1, _) => "like a row".to_owned(),
+                (_, 1) => "one of them like a row".to_owned(),
+                (_, many) => format!("{many} of them like rows"),
             };
             text +=
                 &format!(", {count} of {table} (line {place}, `{cell}`): quote its first cell if it counts");
@@ -117,7 +118,7 @@ impl Table {
             table: self.name.clone(),
             row: row.place,
             column: column.to_owned(),
-            what: what.to_string(),
+            what: shortened(what.to_string()),
         }
     }
 
@@ -159,6 +160,61 @@ impl Table {
     }
 }
 
+/// The most letters of a name: a file may repeat one for nothing, and every row would hold it again.
+const NAME: usize = 200;
+
+/// The columns that hold names of people's own, or several between bars.
+const NAMES: [&str; 5] = ["job", "operation", "machine", "family", "after"];
+
+impl Tables {
+    /// Refuses names that are too long to be one.
+    pub(super) fn check_names(&self) -> Result<()> {
+        for table in &self.all {
+            for column in
+                NAMES.into_iter().chain(["from", "to"].into_iter().filter(|_| table.name == "setups"))
+            {
+                for cell in table.rows.iter().filter_map(|row| table.cell(row, column)) {
+                    let is_long = |name: &&str| name.len() > NAME && name.chars().count() > NAME;
+                    // An entry of `after` is a job and an operation.
+                    let split = cell.text.split(|letter| letter == '|' || letter == '/' && column == "after");
+                    if let Some(name) = split.map(str::trim).find(is_long) {
+                        let letters = name.chars().count();
+                        return Err(cell.fault(format!("a name has at most {NAME} letters, got {letters}")));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// The entries between bars, none of which may be empty.
+    pub(super) fn entries(self) -> Result<Vec<&'a str>> {
+        let entries: Vec<&str> = self.text.split('|').map(str::trim).collect();
+        match entries.iter().position(|entry| entry.is_empty()) {
+            Some(place) => Err(self.fault(format!(
+                "entry {} of {} in `{}` is empty; fill it, or take out its `|`",
+                place + 1,
+                entries.len(),
+                self.text
+            ))),
+            None => Ok(entries),
+        }
+    }
+}
+
+/// A complaint that quotes a cell of any length, as one line that can be read.
+fn shortened(what: String) -> String {
+    const ENDS: usize = 200;
+    let letters = what.chars().count();
+    if letters <= 3 * ENDS {
+        return what;
+    }
+    let (head, tail) = (what.chars().take(ENDS), what.chars().skip(letters - ENDS));
+    head.chain(['…']).chain(tail).collect()
+}
+
 /// Tables from records; the first one has this name unless a heading says otherwise.
 pub(super) fn assemble(
     records: Vec<Record>,
@@ -187,7 +243,9 @@ pub(super) fn assemble(
         let first = record.cells[0].trim();
         if marks == Marks::CommentsAndHeadings && !record.quoted && first.starts_with('#') {
             tables.comments += 1;
-            let table = tables.all.last().filter(|table| has_header && table.columns.len() > 1);
+            // What is meant for readers has a blank after the sign.
+            let is_name = first[1..].starts_with(|letter: char| !letter.is_whitespace() && letter != '#');
+            let table = tables.all.last().filter(|table| has_header && is_name && table.columns.len() > 1);
             if let Some(table) = table.filter(|table| table.columns.len() == record.cells.len()) {
                 tables.like_rows.push((table.name.clone(), place, first.to_owned()));
             }
@@ -282,6 +340,17 @@ mod tests {
         assert_eq!((jobs, tables.comments()), (vec!["#1", "[jobs]"], None));
         let again = read_json(&write_json(&tables, "shop"), &["operations", "jobs"]).unwrap();
         assert_eq!(again.get("operations").unwrap().rows[0].cells, ["#1", "3"]);
+    }
+
+    #[test]
+    fn complaints_about_long_cells_are_short() {
+        let text = format!("{{\"operations\": [{{\"job\": \"{}\"}}]}}", "é".repeat(1 << 20));
+        let tables = read_json(&text, &["operations"]).unwrap();
+        let table = &tables.all[0];
+        let cell = table.need(&table.rows[0], "job").unwrap();
+        let line = cell.fault(format!("expected a time, got `{}`; write 90", cell.text)).to_string();
+        assert!(line.chars().count() < 500, "{}", line.len());
+        assert!(line.contains("expected a time, got `é") && line.ends_with("é`; write 90"), "{line}");
     }
 
     #[test]

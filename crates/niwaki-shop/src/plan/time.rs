@@ -125,6 +125,14 @@ impl Clock {
         self.date(ticks).map_or_else(|| self.number(ticks), |date| date.to_string())
     }
 
+    /// So many ticks before time 0 as people read it.
+    #[must_use]
+    pub fn show_before(&self, ticks: u32) -> String {
+        let seconds = (u64::from(ticks) * self.tick).div_ceil(1000) as i64;
+        let date = self.start.map(|start| start.plus_seconds(-seconds));
+        date.map_or_else(|| format!("-{}", self.number(ticks)), |date| date.to_string())
+    }
+
     /// A length in ticks as people read it: with its unit.
     #[must_use]
     pub fn show_length(&self, ticks: u32) -> String {
@@ -169,6 +177,22 @@ impl Clock {
             ));
         }
         worded(text).ok_or_else(|| format!("expected a time such as 90, 1.5, 1h30 or 45min, got `{text}`"))
+    }
+
+    /// A moment that may lie before time 0, in thousandths: as [`Self::moment`], or with a minus.
+    ///
+    /// # Errors
+    /// What was expected.
+    pub(super) fn signed_moment(&self, text: &str) -> Result<i64, String> {
+        let text = text.trim();
+        let before = match (text.strip_prefix('-'), parse_date(text), self.start) {
+            (Some(length), _, _) => self.length(length).ok().map(|fine| -(fine as i64)),
+            (None, Some(date), Some(start)) => {
+                Some(date.seconds_since(start) * 1000).filter(|&fine| fine < 0)
+            }
+            _ => None,
+        };
+        before.map_or_else(|| self.moment(text).map(|fine| fine as i64), Ok)
     }
 
     /// A moment: a length since time 0, or a date, in thousandths.

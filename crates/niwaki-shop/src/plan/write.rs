@@ -63,7 +63,11 @@ fn tables(shop: &Shop, clock: &Clock) -> Tables {
     let mut all = vec![table("settings", &["setting", "value"], settings)];
     let row = |job: &Job| {
         let weight = if job.weight == 1 { String::new() } else { job.weight.to_string() };
-        vec![job.name.clone(), positive(job.release), moment(job.due), moment(job.deadline), weight]
+        let due = match job.overdue {
+            0 => moment(job.due),
+            overdue => format!("-{}", clock.number(overdue)),
+        };
+        vec![job.name.clone(), positive(job.release), due, moment(job.deadline), weight]
     };
     let columns = ["job", "release", "due", "deadline", "weight"];
     all.push(table("jobs", &columns, shop.jobs().iter().map(row).collect()));

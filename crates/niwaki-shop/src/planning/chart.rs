@@ -17,6 +17,11 @@ pub fn chart(plan: &Plan, schedule: &Schedule, title: &str, deadline: Option<u32
         closed: shop.machines().iter().map(|machine| machine.calendar.closed().to_vec()).collect(),
         setups: setups(plan, schedule),
         due: shop.jobs().iter().map(|job| job.due).collect(),
+        overdue: (0..)
+            .zip(shop.jobs())
+            .filter(|(_, job)| job.overdue > 0)
+            .filter_map(|(number, job)| Some((number, plan.due(job)?)))
+            .collect(),
         windows: windows(plan, schedule),
         operations: shop
             .jobs()

@@ -119,6 +119,25 @@ fn what_has_started_stays_when_a_plan_is_made_again() {
 }
 
 #[test]
+fn what_a_schedule_to_start_from_lacks_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, shop) = in_folder(&folder, "shop.csv");
+    let (first, first_name) = in_folder(&folder, "first.csv");
+    niwaki(&["template", &shop]);
+    niwaki(&["solve", &shop, "--rounds", "1", "--threads", "1", "--out", &first_name]);
+    let text = std::fs::read_to_string(&first).unwrap();
+    let from = || niwaki(&["solve", &shop, "--rounds", "1", "--threads", "1", "--from", &first_name]);
+    assert!(!from().1.contains(" not in "));
+    let last = text.lines().last().unwrap();
+    std::fs::write(&first, text.replace(&format!("{last}\n"), "")).unwrap();
+    let (code, out, error) = from();
+    assert!(code == 0 && out.contains(&format!("\n1 operation is not in {first_name}\n")), "{out}{error}");
+    std::fs::write(&first, format!("{text}{last}\n")).unwrap();
+    let (code, out, error) = from();
+    assert!(code == 2 && out.is_empty() && error.ends_with("expected once, got it twice\n"), "{out}{error}");
+}
+
+#[test]
 fn rounds_give_the_same_schedule_again() {
     let folder = tempfile::tempdir().unwrap();
     let shop = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/planner/shop.csv");

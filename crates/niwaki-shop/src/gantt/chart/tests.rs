@@ -27,6 +27,7 @@ fn names_breaks_setups_and_late_jobs_are_drawn() {
         closed: vec![vec![(10, 12), (1000, 1010)]],
         setups: vec![(0, 30, 34)],
         due: vec![Some(30), Some(40)],
+        overdue: BTreeMap::new(),
         windows: vec![Window { machine: 0, job: 1, earliest: Some(33), latest: Some(2000) }],
         ticks: vec![(0, "Mon 06:00".into())],
         words: [(46, "Mon 06:46".to_owned())].into(),

@@ -157,6 +157,7 @@ impl Model {
         let shop = flat.shop;
         let total = self.engine.variable(0, cap as i32);
         let most = shop.horizon() as i32;
+        let overdue = shop.jobs().iter().map(|job| job.overdue).max().unwrap_or(0) as i32;
         let mut linear = Linear { terms: Vec::new(), constant: 0, total };
         for &(factor, measure) in &sum.terms {
             let factor = i64::from(factor);
@@ -171,10 +172,15 @@ impl Model {
                     linear.terms.push((factor, last));
                 }
                 Measure::MaxTardiness => {
-                    let late = self.engine.variable(0, most);
+                    let late = self.engine.variable(0, most + overdue);
                     for (job, about) in shop.jobs().iter().enumerate() {
                         if let Some(due) = about.due {
-                            self.end_before(flat, job, late, -(due.min(most as u32) as i32));
+                            self.end_before(
+                                flat,
+                                job,
+                                late,
+                                about.overdue as i32 - due.min(most as u32) as i32,
+                            );
                         }
                     }
                     linear.terms.push((factor, late));
@@ -191,8 +197,13 @@ impl Model {
                             linear.terms.push((weight, end));
                             linear.constant -= weight * i64::from(about.release);
                         } else if let Some(due) = about.due {
-                            let late = self.engine.variable(0, most);
-                            self.end_before(flat, job, late, -(due.min(most as u32) as i32));
+                            let late = self.engine.variable(0, most + about.overdue as i32);
+                            self.end_before(
+                                flat,
+                                job,
+                                late,
+                                about.overdue as i32 - due.min(most as u32) as i32,
+                            );
                             let counted = if measure == Measure::Tardiness {
                                 late
                             } else {
@@ -265,12 +276,12 @@ fn latest_ends(flat: &Flat<'_>, sums: &[Sum], caps: &[u64]) -> Vec<u32> {
                     Measure::TardyJobs | Measure::Earliness | Measure::SetupTime => 0,
                 };
                 let from = match measure {
-                    Measure::Tardiness | Measure::MaxTardiness => job.due.map(u64::from),
-                    Measure::FlowTime => Some(job.release.into()),
+                    Measure::Tardiness | Measure::MaxTardiness => job.due_at(),
+                    Measure::FlowTime => Some(i64::from(job.release)),
                     _ => Some(0),
                 };
                 if let (Some(from), Some(room)) = (from, cap.checked_div(weight)) {
-                    latest = latest.min(from + room);
+                    latest = latest.min(room.saturating_add_signed(from));
                 }
             }
         }

@@ -10,6 +10,7 @@ use niwaki_shop::plan::Plan;
 use niwaki_shop::planning::chart;
 use niwaki_shop::{Limits, Schedule};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
         None => plan,
     };
     let given = args.from.as_deref().map(|path| given(&plan, path)).transpose()?;
+    let unknown = given.as_ref().map_or(0, |given| plan.shop.operations() - given.operations.len());
     let fixed_until = match &args.fixed_until {
         Some(_) if given.is_none() => bail!("--fixed-until: name the schedule that has begun with --from"),
         Some(text) => Some(plan.moment(text).context("--fixed-until")?),
@@ -44,13 +46,29 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
         general::solve(&plan.shop, limits, args.threads(), past, &mut show)
     });
     let answer = answer.with_context(|| args.file.display().to_string())?;
-    found(args, &plan, &answer, deadline)
+    let mut found = found(args, &plan, &answer, deadline)?;
+    if let (Some(path), 1..) = (&args.from, unknown) {
+        let (count, are) =
+            if unknown == 1 { ("1 operation", "is") } else { (&*format!("{unknown} operations"), "are") };
+        found.lines.insert(1, format!("{count} {are} not in {}", path.display()));
+        found.fact("not_in_from", unknown);
+    }
+    Ok(found)
 }
 
 fn given(plan: &Plan, path: &Path) -> anyhow::Result<Schedule> {
     let at = || format!("--from {}", path.display());
     let text = niwaki_files::read_text(path).with_context(at)?;
-    plan.read_schedule(&text).with_context(at)
+    let schedule = plan.read_schedule(&text).with_context(at)?;
+    let mut seen = HashSet::new();
+    for here in &schedule.operations {
+        if !seen.insert((here.job, here.op)) {
+            let job = &plan.shop.jobs()[here.job as usize];
+            let operation = &job.operations[here.op as usize].name;
+            bail!("{}: job {}, operation {operation}: expected once, got it twice", at(), job.name);
+        }
+    }
+    Ok(schedule)
 }
 
 fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> anyhow::Result<Found> {
@@ -84,10 +102,8 @@ fn found(args: &Args, plan: &Plan, answer: &Answer, deadline: Option<u32>) -> an
     found.fact("machines", shop.machines().len());
     found.fact("operations", shop.operations());
     let ends = shop.jobs().iter().zip(&answer.verdict.ends);
-    let late: Vec<&str> = ends
-        .filter(|(job, end)| job.due.is_some_and(|due| **end > due))
-        .map(|(job, _)| job.name.as_str())
-        .collect();
+    let late: Vec<&str> =
+        ends.filter(|(job, end)| job.late(**end) > 0).map(|(job, _)| job.name.as_str()).collect();
     if shop.jobs().iter().any(|job| job.due.is_some()) {
         let few =
             if late.is_empty() || late.len() > 12 { String::new() } else { format!(": {}", late.join(", ")) };
