@@ -72,6 +72,13 @@ impl Plan {
     }
 
     pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        if tables.get("operations").is_none_or(|table| table.rows.is_empty())
+            && let Some(comments) = tables.comments()
+        {
+            return Err(Error::Instance(format!(
+                "operations: expected at least one row, got none; {comments} (a `#` at a line's start makes one)"
+            )));
+        }
         tables.check_names()?;
         local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
@@ -395,7 +402,7 @@ mod tests {
         );
         assert_eq!(
             refusal("B,cut", ",cut"),
-            "operations, row 4, column job: expected something, got nothing"
+            "operations, row 4, column job: the cell is empty; write the row's job"
         );
         assert!(refusal("due", "dew").starts_with(
             "operations, row 1, column dew: this column is not read; expected only the columns job"
