@@ -242,7 +242,7 @@ impl Reader<'_> {
             };
         }
         if let Some(cell) = table.cell(row, "earliest") {
-            operation.earliest = self.from_start(cell)?;
+            operation.earliest = self.since_start(cell)?;
         }
         operation.latest = table.cell(row, "latest").map(|cell| self.moment(cell)).transpose()?;
         let after = match table.cell(row, "after").map(|cell| cell.text) {

@@ -260,7 +260,7 @@ impl Reader<'_> {
     }
 
     /// A moment from which something may be; what has been so before the start is so at the start.
-    pub(super) fn from_start(&mut self, cell: Cell<'_>) -> Result<u32> {
+    pub(super) fn since_start(&mut self, cell: Cell<'_>) -> Result<u32> {
         let fine = self.instant(cell)?.max(0).unsigned_abs();
         self.count(cell, fine)
     }
@@ -287,7 +287,7 @@ impl Reader<'_> {
     /// Release, due date, deadline and weight of a job, wherever a row gives them; what is given twice must agree.
     fn dates(&mut self, table: &Table, row: &Row, job: &mut Job, said: &mut Said) -> Result<()> {
         if let Some(cell) = table.cell(row, "release") {
-            job.release = self.from_start(cell)?;
+            job.release = self.since_start(cell)?;
             said.release.agree(cell, &job.name, job.release.into())?;
         }
         if let Some(cell) = table.cell(row, "due") {
