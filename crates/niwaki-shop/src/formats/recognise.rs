@@ -24,10 +24,20 @@ pub struct Recognised {
 pub(crate) fn text_of(path: &Path) -> Result<String> {
     let named = |what: String| Error::File { path: path.display().to_string(), what };
     let bytes = niwaki_files::read_bytes(path).map_err(|error| named(error.to_string()))?;
+    const MEND: &str = "save it as .xlsx or as text (CSV) in UTF-8";
+    let kind = match &bytes[..] {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some("is text in UTF-16"),
+        [0xd0, 0xcf, 0x11, 0xe0, ..] => Some("is a workbook of an old kind (.xls)"),
+        [b'P', b'K', 3, 4, ..] => Some("is a packed file, such as .ods; a .xlsx file needs that ending"),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        return Err(named(format!("{kind}; {MEND}")));
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        named(format!("line {line}: expected text in UTF-8"))
+        named(format!("line {line}: expected text in UTF-8; {MEND}"))
     })?;
     Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
@@ -72,4 +82,25 @@ pub fn recognise(path: &Path, format: Option<Format>) -> Result<Recognised> {
          `pairs` for one common order",
     );
     Ok(Recognised { instance, format, open })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_other_encodings_are_refused_with_the_mend() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("plan.csv");
+        for (bytes, what) in [
+            (&b"\xff\xfej\0o\0b\0"[..], "is text in UTF-16"),
+            (b"\xd0\xcf\x11\xe0\xa1", "is a workbook of an old kind (.xls)"),
+            (b"PK\x03\x04", "is a packed file, such as .ods; a .xlsx file needs that ending"),
+            (b"job,machine,time\nK\xfcbel,m,1\n", "line 2: expected text in UTF-8"),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let line = text_of(&path).unwrap_err().to_string();
+            assert!(line.ends_with(&format!("{what}; save it as .xlsx or as text (CSV) in UTF-8")), "{line}");
+        }
+    }
 }

@@ -8,7 +8,9 @@ use crate::{Error, Result};
 /// `#` are comments, which are counted; empty ones say nothing.
 pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
     let mut tables = Tables::default();
-    let records = records(text, separator(text))?;
+    let (told, text) = told_separator(text)?;
+    let records = records(text, told.unwrap_or_else(|| separator(text)))?;
+    one_separator(&records)?;
     assemble(records, names, "operations", Marks::CommentsAndHeadings, &mut tables)?;
     for cell in tables.all.iter_mut().flat_map(|table| &mut table.rows).flat_map(|row| &mut row.cells) {
         if is_guarded(cell) {
@@ -16,6 +18,55 @@ pub(super) fn read_csv(text: &str, names: &[&str]) -> Result<Tables> {
         }
     }
     Ok(tables)
+}
+
+/// The separator of a first line `sep=;`, as spreadsheet programs write it, and the text without that line's letters.
+fn told_separator(text: &str) -> Result<(Option<char>, &str)> {
+    let end = text.find(['\r', '\n']).unwrap_or(text.len());
+    let line = text[..end].trim().trim_matches('"');
+    let Some(told) = line.get(..4).filter(|key| key.eq_ignore_ascii_case("sep=")).map(|_| &line[4..]) else {
+        return Ok((None, text));
+    };
+    // Blanks are trimmed, and a tab is one.
+    match told.chars().next().or_else(|| text[..end].ends_with('\t').then_some('\t')) {
+        Some(mark @ (',' | ';' | '\t')) if told.len() < 2 => Ok((Some(mark), &text[end..])),
+        _ => {
+            let what =
+                format!("`{line}`: expected a comma, a semicolon or a tab; save the file with one of them");
+            Err(Error::Parse { line: 1, column: 1, what })
+        }
+    }
+}
+
+/// Refuses a table whose header has another separator than the first one's.
+fn one_separator(records: &[Record]) -> Result<()> {
+    const OTHERS: [char; 3] = [',', ';', '\t'];
+    let (mut first, mut awaits_header) = (None, true);
+    for record in records {
+        let alone = || record.cells.iter().skip(1).all(|cell| cell.trim().is_empty());
+        let text = record.cells[0].trim();
+        if record.quoted || text.starts_with('#') || text.is_empty() && alone() {
+            awaits_header &= !record.quoted;
+            continue;
+        }
+        let bare = text.trim_end_matches(OTHERS).trim_end();
+        let is_heading = alone() && bare.starts_with('[') && bare.ends_with(']');
+        if (is_heading || awaits_header)
+            && record.cells.len() == 1
+            && let (Some(mark), Some(line)) = (text.chars().find(|letter| OTHERS.contains(letter)), first)
+        {
+            let mark = if mark == '\t' { "tabs".to_owned() } else { format!("`{mark}`") };
+            let what = format!(
+                "this line has {mark} between cells, the table of line {line} has another separator; use one in the whole file"
+            );
+            return Err(Error::Parse { line: record.place, column: 1, what });
+        }
+        if !is_heading && awaits_header {
+            first = first.or(Some(record.place));
+        }
+        awaits_header = is_heading;
+    }
+    Ok(())
 }
 
 /// What separates fields: what the first line with several of them has most of.
@@ -213,7 +264,63 @@ mod tests {
         assert_eq!(fault, "operations, row 2, column machine: the table has no such column; add it");
         let tables = read_csv("job,time\nA,\n", &["operations"]).unwrap();
         let fault = tables.all[0].need(&tables.all[0].rows[0], "time").err().unwrap().to_string();
-        assert_eq!(fault, "operations, row 2, column time: expected something, got nothing");
+        assert_eq!(fault, "operations, row 2, column time: the cell is empty; write the row's time");
+        assert!(refusal("job\nA,1\n").contains("expected 1 column, got more: `1`"));
+    }
+
+    #[test]
+    fn a_line_that_names_the_separator_is_heard() {
+        for text in ["sep=;\r\njob;time\r\nA;1,5\r\n", "\"SEP=;\"\njob;time\nA;1,5\n"] {
+            let tables = read_csv(text, &["operations"]).unwrap();
+            assert_eq!((tables.all[0].rows[0].place, &tables.all[0].rows[0].cells[1][..]), (3, "1,5"));
+        }
+        assert_eq!(read_csv("sep=\t\njob\ttime\nA\t1\n", &["operations"]).unwrap().all[0].columns.len(), 2);
+        assert_eq!(
+            read_csv("sep=|\njob|time\n", &["operations"]).unwrap_err().to_string(),
+            "line 1, column 1: `sep=|`: expected a comma, a semicolon or a tab; save the file with one of them"
+        );
+    }
+
+    #[test]
+    fn tables_with_different_separators_and_tables_that_come_twice_are_named() {
+        let refusal =
+            |text: &str| read_csv(text, &["jobs", "settings", "operations"]).unwrap_err().to_string();
+        let other = "this line has `;` between cells, the table of line 2 has another separator; use one in the whole file";
+        assert_eq!(
+            refusal("[jobs]\njob,due\nA,9\n\n[operations]\njob;machine;time\nA;m;1\n"),
+            format!("line 6, column 1: {other}")
+        );
+        assert_eq!(
+            refusal("[jobs]\njob,due\nA,9\n[operations];;\njob;m;time\n"),
+            format!("line 4, column 1: {other}")
+        );
+        // A table of one column has none, and a quoted cell may have any.
+        assert!(
+            read_csv("[jobs]\njob\nA;1\n[operations]\n\"a,b\",c\n1,2\n", &["jobs", "operations"]).is_ok()
+        );
+        assert_eq!(
+            refusal("[jobs]\njob,due\nA,9\n[operations]\njob,time\nA,1\n[jobs]\njob,due\nB,9\n"),
+            "line 7, column 1: the table [jobs] begins in line 1 already; put its rows there"
+        );
+        assert_eq!(
+            refusal("job,time\nA,1\n[operations]\njob,time\nB,1\n"),
+            "line 3, column 1: the table [operations] begins in line 1 already; put its rows there"
+        );
+    }
+
+    #[test]
+    fn a_file_of_comments_says_so() {
+        for (text, count) in [
+            ("# job,time\n", "1 row was a comment"),
+            ("job,machine,time\n# A,m,1\n# B,m,1\n", "2 rows were comments"),
+        ] {
+            assert_eq!(
+                Plan::read(text).unwrap_err().to_string(),
+                format!(
+                    "operations: expected at least one row, got none; {count} (a `#` at a line's start makes one)"
+                )
+            );
+        }
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Reader<'_> {
                             cell.fault(format!("expected a whole number from 1 to 1000, got `{}`", cell.text))
                         })?,
                 };
-                let available = table.cell(row, "available").map(|cell| self.from_start(cell)).transpose()?;
+                let available =
+                    table.cell(row, "available").map(|cell| self.since_start(cell)).transpose()?;
                 let family = table.cell(row, "family").map(|cell| cell.text.to_owned());
                 for number in 1..=count {
                     let title =
@@ -165,7 +166,7 @@ impl Reader<'_> {
                     return Err(to.fault(format!("expected a time after {}, got `{}`", from.text, to.text)));
                 }
                 // What of a break was before the start is over.
-                let (start, end) = (self.from_start(from)?, self.from_start(to)?);
+                let (start, end) = (self.since_start(from)?, self.since_start(to)?);
                 let chosen = match table.cell(row, "machine") {
                     None => (0..machines.all.len()).collect(),
                     Some(cell) => machines.named(cell)?,

@@ -8,7 +8,7 @@ use super::read::Reader;
 use super::table::{Row, Table};
 use crate::Result;
 use crate::general::{Mode, Operation, Precedence};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The columns that say something of an operation as a whole, whatever machine runs it.
 const OF_OPERATION: [&str; 7] =
@@ -49,12 +49,23 @@ pub(super) struct Drafts<'a> {
     /// Operations by job and what rows call them, and by job and the name that they have.
     called: HashMap<(usize, String), Vec<usize>>,
     titles: HashMap<(usize, String), usize>,
+    /// Operations of several rows, and the row that names each of their machines.
+    chosen: HashSet<usize>,
+    machines: HashMap<(usize, u32), usize>,
 }
 
 impl<'a> Drafts<'a> {
     pub(super) fn new(table: &'a Table, jobs: usize) -> Self {
         let jobs = vec![(0, None); jobs];
-        Self { table, all: Vec::new(), jobs, called: HashMap::new(), titles: HashMap::new() }
+        Self {
+            table,
+            all: Vec::new(),
+            jobs,
+            called: HashMap::new(),
+            titles: HashMap::new(),
+            chosen: HashSet::new(),
+            machines: HashMap::new(),
+        }
     }
 
     /// Adds a job without operations, and says which number it has.
@@ -77,6 +88,19 @@ impl<'a> Drafts<'a> {
         {
             let first = &mut self.all[*last];
             agree(self.table, row, &self.table.rows[first.row])?;
+            if self.chosen.insert(*last) {
+                let modes = first.operation.modes.iter();
+                self.machines.extend(modes.map(|mode| ((*last, mode.machine), first.row)));
+            }
+            for mode in &modes {
+                if let Some(other) = self.machines.insert((*last, mode.machine), index) {
+                    let what = format!(
+                        "row {} is this operation on this machine already; if `{known}` is done twice, give each its own name",
+                        self.table.rows[other].place
+                    );
+                    return Err(self.table.fault(row, "machine", what));
+                }
+            }
             first.operation.modes.extend(modes);
             return Ok(None);
         }
@@ -218,7 +242,7 @@ impl Reader<'_> {
             };
         }
         if let Some(cell) = table.cell(row, "earliest") {
-            operation.earliest = self.from_start(cell)?;
+            operation.earliest = self.since_start(cell)?;
         }
         operation.latest = table.cell(row, "latest").map(|cell| self.moment(cell)).transpose()?;
         let after = match table.cell(row, "after").map(|cell| cell.text) {
@@ -359,6 +383,17 @@ mod tests {
             let both = text.replace("A,b,m,1,\n", &format!("A,b,m,1,{cell}\n"));
             assert!(Plan::read(&both).is_ok(), "{column}");
         }
+    }
+
+    #[test]
+    fn a_visit_that_comes_twice_in_a_row_is_named() {
+        assert_eq!(
+            Plan::read("job,operation,machine,time\na,inspect,h,1\na,inspect,i,1\na,inspect,i,2\n")
+                .unwrap_err()
+                .to_string(),
+            "operations, row 4, column machine: row 3 is this operation on this machine already; if `inspect` is done twice, \
+             give each its own name"
+        );
     }
 
     #[test]

@@ -72,6 +72,13 @@ impl Plan {
     }
 
     pub(super) fn from_tables(mut tables: Tables) -> Result<Self> {
+        if tables.get("operations").is_none_or(|table| table.rows.is_empty())
+            && let Some(comments) = tables.comments()
+        {
+            return Err(Error::Instance(format!(
+                "operations: expected at least one row, got none; {comments} (a `#` at a line's start makes one)"
+            )));
+        }
         tables.check_names()?;
         local::settle(&mut tables)?;
         let settings = Settings::read(&tables)?;
@@ -253,7 +260,7 @@ impl Reader<'_> {
     }
 
     /// A moment from which something may be; what has been so before the start is so at the start.
-    pub(super) fn from_start(&mut self, cell: Cell<'_>) -> Result<u32> {
+    pub(super) fn since_start(&mut self, cell: Cell<'_>) -> Result<u32> {
         let fine = self.instant(cell)?.max(0).unsigned_abs();
         self.count(cell, fine)
     }
@@ -280,7 +287,7 @@ impl Reader<'_> {
     /// Release, due date, deadline and weight of a job, wherever a row gives them; what is given twice must agree.
     fn dates(&mut self, table: &Table, row: &Row, job: &mut Job, said: &mut Said) -> Result<()> {
         if let Some(cell) = table.cell(row, "release") {
-            job.release = self.from_start(cell)?;
+            job.release = self.since_start(cell)?;
             said.release.agree(cell, &job.name, job.release.into())?;
         }
         if let Some(cell) = table.cell(row, "due") {
@@ -395,7 +402,7 @@ mod tests {
         );
         assert_eq!(
             refusal("B,cut", ",cut"),
-            "operations, row 4, column job: expected something, got nothing"
+            "operations, row 4, column job: the cell is empty; write the row's job"
         );
         assert!(refusal("due", "dew").starts_with(
             "operations, row 1, column dew: this column is not read; expected only the columns job"

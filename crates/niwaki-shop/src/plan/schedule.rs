@@ -283,7 +283,7 @@ mod tests {
         assert!(
             read("120,150,2026-11-16 08:00,", ",150,,")
                 .unwrap_err()
-                .contains("column start: expected something")
+                .contains("column start: the cell is empty")
         );
         let json = plan.schedule_json(&schedule()).replace("2026-11-16 08:30", "2026-11-16 08:45");
         assert!(plan.read_schedule(&json).unwrap_err().to_string().contains("schedule, row 2, column ends"));

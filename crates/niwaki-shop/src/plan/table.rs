@@ -134,9 +134,9 @@ impl Table {
         self.cell(row, column).ok_or_else(|| {
             let there = self.columns.iter().any(|name| name == column);
             let what = if there {
-                "expected something, got nothing"
+                format!("the cell is empty; write the row's {column}")
             } else {
-                "the table has no such column; add it"
+                "the table has no such column; add it".to_owned()
             };
             self.fault(row, column, what)
         })
@@ -225,9 +225,15 @@ pub(super) fn assemble(
 ) -> Result<()> {
     let mut name = first.to_owned();
     let mut has_header = false;
-    let once = |name: &str, tables: &Tables, place| {
+    // Where tables begin: at their headings, or at their headers where they have none.
+    let (mut begun, mut heading_at) = (Vec::<(String, usize)>::new(), None);
+    let once = |name: &str, tables: &Tables, begun: &[(String, usize)], place| {
         if names.contains(&name) && tables.get(name).is_none() {
             return Ok(());
+        }
+        if let Some((_, there)) = begun.iter().find(|(known, _)| known == name) {
+            let what = format!("the table [{name}] begins in line {there} already; put its rows there");
+            return Err(Error::Parse { line: place, column: 1, what });
         }
         let known = names.iter().copied().filter(|known| tables.get(known).is_none());
         let meant = niwaki_words::nearest(name, known).filter(|_| !names.contains(&name));
@@ -255,12 +261,14 @@ pub(super) fn assemble(
         if let Some(title) = heading.and_then(|cell| cell.strip_prefix('[')?.strip_suffix(']')) {
             title.trim().clone_into(&mut name);
             has_header = false;
-            once(&name, tables, place)?;
+            once(&name, tables, &begun, place)?;
+            heading_at = Some(place);
             continue;
         }
         let mut cells = record.cells;
         if !has_header {
-            once(&name, tables, place)?;
+            once(&name, tables, &begun, place)?;
+            begun.push((name.clone(), heading_at.take().unwrap_or(place)));
             let mut columns: Vec<String> = cells.iter().map(|cell| cell.trim().to_lowercase()).collect();
             while columns.last().is_some_and(String::is_empty) {
                 columns.pop();
@@ -273,8 +281,11 @@ pub(super) fn assemble(
             let surplus = cells.iter().skip(table.columns.len()).find(|cell| !cell.trim().is_empty());
             if let Some(cell) = surplus {
                 let hint = torn_number(&cells);
-                let what =
-                    format!("expected {} columns, got more: `{}`{hint}", table.columns.len(), cell.trim());
+                let count = match table.columns.len() {
+                    1 => "1 column".to_owned(),
+                    many => format!("{many} columns"),
+                };
+                let what = format!("expected {count}, got more: `{}`{hint}", cell.trim());
                 return Err(Error::Parse { line: place, column: 1, what });
             }
             cells.truncate(table.columns.len());

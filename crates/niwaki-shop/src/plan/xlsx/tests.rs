@@ -66,7 +66,7 @@ fn mistakes_are_one_line() {
     );
     assert!(of("<c r=\"C4\" t=\"str\"><v>x</v></c>").starts_with("operations, row 4, column time: "));
     assert!(of("<c r=\"XFD4\"><v>1</v></c>").contains("expected at most 64 columns"));
-    assert!(of("").starts_with("operations, row 4, column time: expected something"));
+    assert!(of("").starts_with("operations, row 4, column time: the cell is empty"));
     // The end of a cell that never began, and a row after the last number that there is.
     let odd = "<row r=\"18446744073709551615\"/><row><v>1</v></c></row>";
     assert!(refusal(&book(&[("operations", odd)])).contains("expected a table of operations"));
