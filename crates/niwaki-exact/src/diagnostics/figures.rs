@@ -12,7 +12,7 @@ const ROUNDING: f64 = 1e-14;
 /// Paper: `fig:diag-mse-alpha`
 #[must_use]
 pub fn mse_against_alpha(summaries: &[Summary]) -> LineChart {
-    let chart = LineChart::new("Mean squared error against the tempering coefficient")
+    let chart = LineChart::new("MSE against the tempering coefficient")
         .y(Axis::log("MSE of the single-trajectory estimate"));
     against_alpha(chart, summaries, |row| row.mse)
 }

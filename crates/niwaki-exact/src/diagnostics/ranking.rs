@@ -159,7 +159,7 @@ pub(super) fn direction_against_noise(group: &[Summary]) -> ScatterChart {
 /// Alignment against the batch, in the colours of [`direction_against_noise`]. Where lines cross, two losses change place.
 pub(super) fn against_batch(rows: &[Row], group: &[Summary], batch: u64) -> LineChart {
     let losses = by_loss(rows);
-    let chart = LineChart::new("Alignment of a batch's update with the gradient of the return")
+    let chart = LineChart::new("Alignment against the batch")
         .x(Axis::log("trajectories in a batch (N)"))
         .y(Axis::linear("A(N)").include(0.0))
         .post(batch as f64, format!("N = {batch}"))
