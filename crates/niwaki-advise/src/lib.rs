@@ -16,6 +16,7 @@
 //! | [`schema`] | fields and the names under which other trainers write them |
 //! | [`read`] | JSONL, npz and parquet as bounded chunks |
 //! | [`trajectory`] | checks and packing of one trajectory |
+//! | [`keys`] | keys of groups |
 //! | [`measure`] | streaming sums, what they say, and intervals by the jackknife |
 //! | [`verl`] | verl's `rollout_corr/*` metrics, with raw twins |
 //! | [`verdict`] | what to do, and why |
@@ -50,6 +51,7 @@ mod advise;
 mod compare;
 mod error;
 pub mod gate;
+pub mod keys;
 pub mod measure;
 pub mod page;
 pub mod read;

@@ -5,7 +5,6 @@
 use crate::error::Fault;
 use crate::read::limits::LONGEST;
 use crate::schema::Field;
-use niwaki_files::Digest;
 use std::collections::BTreeMap;
 
 /// Log-probs may exceed zero by this much: sums of rounded exponentials do.
@@ -44,7 +43,7 @@ pub enum Came {
 pub struct Record {
     values: [Vec<f64>; LISTS],
     came: [Came; LISTS],
-    /// Key of the group, see [`key_of_text`] and [`key_of_number`].
+    /// Key of the group, see [`crate::keys`].
     pub group: Option<u64>,
     /// Batch of the run.
     pub iteration: Option<i64>,
@@ -157,37 +156,6 @@ fn unsound(field: Field, index: usize, value: f64) -> Option<Fault> {
         _ if value.abs() > LARGEST => Some(Fault::TooLarge { field, index, value, most: LARGEST }),
         _ => None,
     }
-}
-
-/// FNV-1a of a group's name.
-#[must_use]
-pub fn key_of_text(text: &[u8]) -> u64 {
-    Digest::of(text).value()
-}
-
-/// The key of a group that is a number: that of its bits.
-#[must_use]
-pub fn key_of_number(number: f64) -> u64 {
-    key_of_text(&number.to_bits().to_le_bytes())
-}
-
-/// The key of a group that is a whole number. Floats tell whole numbers apart up to 2⁵³; beyond, the digits are the name.
-#[must_use]
-pub fn key_of_whole(number: i128) -> u64 {
-    if number.unsigned_abs() <= u128::from(EXACT) {
-        key_of_number(number as f64)
-    } else {
-        key_of_text(number.to_string().as_bytes())
-    }
-}
-
-/// The largest whole number below which floats tell all of them apart.
-const EXACT: u64 = 1 << 53;
-
-/// Whether a number that came as a float may stand for another whole number beside it.
-#[must_use]
-pub fn is_blurred(number: f64) -> bool {
-    number.abs() >= EXACT as f64
 }
 
 /// Mean rewards, the baseline where a dump has rewards and no advantages.

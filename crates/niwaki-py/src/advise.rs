@@ -1,11 +1,10 @@
 //! What the log-probs of any run say about stale data: batches as arrays, or files.
 
 use crate::waiting;
+use niwaki_advise::keys::{key_of_number, key_of_text, key_of_whole};
 use niwaki_advise::measure::{Measure, Measured, Settings};
 use niwaki_advise::schema::{Field, Naming};
-use niwaki_advise::trajectory::{
-    Against, Baselines, Came, Chunk, Record, key_of_number, key_of_text, key_of_whole,
-};
+use niwaki_advise::trajectory::{Against, Baselines, Came, Chunk, Record};
 use niwaki_advise::verdict::Verdict;
 use niwaki_advise::{Error, Question, advise, text, verl};
 use niwaki_correction::Clip;

@@ -10,7 +10,7 @@ use niwaki_tasks::{Sequence, complete};
 use std::fmt::Display;
 use std::sync::{Arc, RwLock};
 
-/// How a task of so many tokens and steps is made, or why there is none.
+/// Makes a task from its vocabulary and horizon, or says why there is none.
 type Make = dyn Fn(usize, usize) -> Result<Arc<dyn Sequence>, String> + Send + Sync;
 
 /// A task that was given a name.

@@ -49,7 +49,7 @@ impl Reader {
     /// The seed of its noise, by its name.
     #[must_use]
     pub fn key(&self) -> u64 {
-        niwaki_advise::trajectory::key_of_text(self.name.as_bytes())
+        niwaki_advise::keys::key_of_text(self.name.as_bytes())
     }
 }
 

@@ -5,8 +5,9 @@
 use super::limits::LONGEST_LINE;
 use super::records::{Pass, Records, Unread, shown};
 use crate::error::{Error, Fault, Place};
+use crate::keys::{is_blurred, key_of_number, key_of_text, key_of_whole};
 use crate::schema::{FIELDS, Field, Naming};
-use crate::trajectory::{Came, Record, is_blurred, key_of_number, key_of_text, key_of_whole};
+use crate::trajectory::{Came, Record};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::fs::File;

@@ -4,7 +4,7 @@ use super::header::Header;
 use super::limits::BLOCK;
 use super::records::shown;
 use crate::error::Error;
-use crate::trajectory::{is_blurred, key_of_number, key_of_text, key_of_whole};
+use crate::keys::{is_blurred, key_of_number, key_of_text, key_of_whole};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;

@@ -3,9 +3,10 @@
 //! Nothing of the enumeration is used but the advantages: trajectories are drawn, and the loss is asked what it says of a
 //! batch of them. So members that look at the whole batch look at this one, not at all trajectories.
 
+use super::steps::Steps;
 use crate::sum::{dot, norm};
 use crate::{Error, Pair};
-use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
+use niwaki_correction::{Surrogate, Workspace};
 use niwaki_stream::{Key, Stream, by_chance};
 
 /// The gradients of several batches.
@@ -34,16 +35,6 @@ impl Batches {
     }
 }
 
-/// Steps of a batch, trajectories contiguous. Shapes: `[batch, horizon]` each
-#[derive(Default)]
-struct Drawn {
-    edges: Vec<usize>,
-    new: Vec<f64>,
-    old: Vec<f64>,
-    advantage: Vec<f64>,
-    entropy: Vec<f64>,
-}
-
 impl Pair<'_> {
     /// Draws batches from the rollout policy and takes the loss's gradient of each. All losses see the same trajectories: the
     /// seed alone decides them.
@@ -61,15 +52,14 @@ impl Pair<'_> {
             return Err(Error::Batch(batch as u64));
         }
         let horizon = self.process().horizon();
-        let (mut work, mut drawn) = (Workspace::default(), Drawn::default());
+        let (mut work, mut drawn, entropy) = (Workspace::default(), Steps::default(), self.entropies());
         let mut gradient = vec![0.0; self.process().edges()];
         let mut found = Batches { along: Vec::with_capacity(batches), square: Vec::with_capacity(batches) };
         for index in 0..batches {
             let mut stream = Key::new(seed, "oracle batch").iteration(index as u64).open();
-            self.draw(batch, &mut stream, &mut drawn);
-            let steps = Batch::new(Rows::uniform(horizon), &drawn.new, &drawn.old, &drawn.advantage)
-                .with_entropy(&drawn.entropy);
-            let cotangent = surrogate.cotangent(&steps, &mut work)?;
+            drawn.clear();
+            (0..batch).for_each(|_| drawn.push(self, &self.draw(&mut stream), &entropy));
+            let cotangent = surrogate.cotangent(&drawn.batch(horizon), &mut work)?;
             gradient.fill(0.0);
             for (&edge, cotangent) in drawn.edges.iter().zip(cotangent) {
                 // The objective is a mean over steps, a trajectory's estimate a sum.
@@ -83,32 +73,16 @@ impl Pair<'_> {
         Ok(found)
     }
 
-    /// Trajectories of the rollout policy.
-    fn draw(&self, batch: usize, stream: &mut Stream, drawn: &mut Drawn) {
+    /// A trajectory of the rollout policy, by the edges of its steps.
+    fn draw(&self, stream: &mut Stream) -> Vec<usize> {
         let (process, vocab) = (self.process(), self.process().vocab());
-        let Drawn { edges, new, old, advantage, entropy } = drawn;
-        edges.clear();
-        for values in [&mut *new, &mut *old, &mut *advantage, &mut *entropy] {
-            values.clear();
-        }
-        for _ in 0..batch {
-            let mut row = 0;
-            for _ in 0..process.horizon() {
-                let choices = vocab * row..vocab * (row + 1);
-                let prob = &self.old.prob()[choices.clone()];
-                let edge = choices.start + by_chance(prob.iter().copied(), stream.uniform());
-                let spread = |edge: usize| -self.new.prob()[edge] * self.new.log_prob()[edge];
-                entropy.push(choices.map(spread).sum());
-                new.push(self.new.log_prob()[edge]);
-                old.push(self.old.log_prob()[edge]);
-                advantage.push(self.advantages.mean[edge]);
-                edges.push(edge);
-                row = edge + 1;
-            }
-            if let Some(returns) = &self.advantages.returns {
-                let from = advantage.len() - process.horizon();
-                advantage[from..].fill(returns.terminal[row - process.prefixes()]);
-            }
-        }
+        let mut row = 0;
+        let step = |_| {
+            let prob = &self.old.prob()[vocab * row..vocab * (row + 1)];
+            let edge = vocab * row + by_chance(prob.iter().copied(), stream.uniform());
+            row = edge + 1;
+            edge
+        };
+        (0..process.horizon()).map(step).collect()
     }
 }

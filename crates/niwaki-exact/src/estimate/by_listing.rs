@@ -1,10 +1,11 @@
 //! Losses that are written out step by step: every sequence is listed, and the loss is asked what it says of each.
 
 use super::scores::Scores;
+use super::steps::Steps;
 use super::{Moments, Workspace};
 use crate::sum::sum;
 use crate::{Error, Pair};
-use niwaki_correction::{Batch, Rows, Rule, Surrogate};
+use niwaki_correction::{Rule, Surrogate};
 
 /// Steps of all sequences that are listed at most: each takes about a hundred bytes.
 const STEPS: usize = 1 << 24;
@@ -14,12 +15,7 @@ const STEPS: usize = 1 << 24;
 pub(crate) struct Listing {
     /// `[sequences]`
     chance: Vec<f64>,
-    /// `[sequences, horizon]` each.
-    edges: Vec<usize>,
-    new: Vec<f64>,
-    old: Vec<f64>,
-    advantage: Vec<f64>,
-    entropy: Vec<f64>,
+    steps: Steps,
 }
 
 impl Pair<'_> {
@@ -35,10 +31,8 @@ impl Pair<'_> {
             return Err(Self::refuse(surrogate, "a loss that is written out, on so many sequences"));
         }
         // All losses of a pair read one list.
-        let Listing { chance, edges, new, old, advantage, entropy } =
-            self.listed.get_or_init(|| self.listing());
-        let batch =
-            Batch::new(Rows::uniform(horizon), new, old, advantage).weighted(chance).with_entropy(entropy);
+        let Listing { chance, steps } = self.listed.get_or_init(|| self.listing());
+        let batch = steps.batch(horizon).weighted(chance);
         let overflow = |_| Error::Overflow { loss: surrogate.correction.to_string(), what: "a term" };
         let Some(terms) = surrogate.terms(&batch).map_err(overflow)? else {
             return Err(Self::refuse(surrogate, "a form of its own"));
@@ -50,7 +44,7 @@ impl Pair<'_> {
             weights.resize(self.process.edges(), 0.0);
         }
         for (index, (&edge, (mine, later))) in
-            edges.iter().zip(terms.own.iter().zip(&terms.routed)).enumerate()
+            steps.edges.iter().zip(terms.own.iter().zip(&terms.routed)).enumerate()
         {
             let chance = chance[index / horizon];
             own[edge] += chance * mine;
@@ -74,26 +68,13 @@ impl Pair<'_> {
 
     fn listing(&self) -> Listing {
         let (vocab, horizon) = (self.process.vocab(), self.process.horizon());
-        let row_entropy = |row: usize| -> f64 {
-            let edges = vocab * row..vocab * (row + 1);
-            -edges.map(|edge| self.new.prob()[edge] * self.new.log_prob()[edge]).sum::<f64>()
-        };
-        let entropy: Vec<f64> = (0..self.process.prefixes()).map(row_entropy).collect();
+        let entropy = self.entropies();
         let mut all = Listing::default();
         let mut path = vec![0; horizon];
-        for (sequence, last) in self.process.level_edges(horizon - 1).enumerate() {
+        for last in self.process.level_edges(horizon - 1) {
             all.chance.push(self.reach[last / vocab] * self.old.prob()[last]);
             self.process.walk(last, &mut path);
-            for &edge in &path {
-                all.new.push(self.new.log_prob()[edge]);
-                all.old.push(self.old.log_prob()[edge]);
-                all.entropy.push(entropy[edge / vocab]);
-                all.advantage.push(match &self.advantages.returns {
-                    None => self.advantages.mean[edge],
-                    Some(returns) => returns.terminal[sequence],
-                });
-            }
-            all.edges.extend_from_slice(&path);
+            all.steps.push(self, &path, &entropy);
         }
         all
     }

@@ -39,7 +39,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Alignment at a batch of so many trajectories: the signal of its gradient along the gradient of η, over the root mean
+    /// Alignment at a batch of a given size: the signal of its gradient along the gradient of η, over the root mean
     /// square of its size, `⟨∇η, E g⟩ / (|∇η| √(|E g|² + tr Cov(g) / N))`.
     ///
     /// It grows with the batch, up to the cosine. A loss without a gradient has none, and neither has a return without one.

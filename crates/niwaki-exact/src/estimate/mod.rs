@@ -10,6 +10,7 @@
 //! | `plain.rs` | PPO's own terms, and what the last step's rows come to where a factor multiplies them |
 //! | `scores.rs` | how terms weigh scores, and the gradient that this makes |
 //! | `noise.rs` | how much the gradient of one trajectory strays from its mean |
+//! | `steps.rs` | steps of trajectories, listed or drawn, as the correction takes them |
 //! | `batches.rs` | gradients of batches that are drawn, as a trainer sees them |
 //!
 //! But for losses that are written out nothing here lists sequences. A term of the estimate belongs to an edge of the tree, so
@@ -24,6 +25,7 @@ mod measure;
 mod noise;
 mod plain;
 mod scores;
+mod steps;
 
 pub use batches::Batches;
 pub(crate) use by_listing::Listing;

@@ -33,7 +33,7 @@ const MOVES_PER_TURN: u64 = 1024;
 /// The most operations of a shop whose proof takes as many turns as it can use.
 const PROVABLE: usize = 100;
 
-/// Moves between two looks at the clock; in a shop of more than so many operations, one.
+/// Moves between two looks at the clock; a shop with more operations than this looks after every move.
 const GLANCE: u64 = 128;
 const LARGE: usize = 5000;
 

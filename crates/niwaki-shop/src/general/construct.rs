@@ -91,7 +91,7 @@ pub(super) fn dispatch(flat: &Flat<'_>, rule: Rule) -> List {
     list.unwrap_or_else(|| queues::dispatch(flat, rank))
 }
 
-/// The same by a look at everything that is ready, before every step; nothing where that takes more than so many looks.
+/// The same by a look at everything that is ready, before every step; nothing where that takes more looks than allowed.
 fn dispatch_by_looking(flat: &Flat<'_>, rank: impl Fn(u32) -> i64, mut looks: u64) -> Option<List> {
     let count = flat.count();
     let mut list = List { order: Vec::with_capacity(count), mode: vec![0; count] };

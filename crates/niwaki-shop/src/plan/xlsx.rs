@@ -344,7 +344,7 @@ fn letters_of(mut column: usize) -> String {
     letters.into_iter().rev().collect()
 }
 
-/// What a file of so many bytes may unpack to and hold.
+/// What a file of a given size may unpack to and hold.
 const fn allowed(bytes: u64) -> u64 {
     FREE.saturating_add(SHARE.saturating_mul(bytes))
 }

@@ -305,7 +305,7 @@ fn rising(rows: &[Vec<f64>]) -> Result<(Judgement, String), Error> {
     Ok((judgement, words))
 }
 
-/// Behind, where so many were tested that one of them might seem so by chance (Bonferroni).
+/// Behind at the level that Bonferroni's correction leaves for each of several tests.
 fn certainly_behind(found: &Decision, tests: usize) -> bool {
     found.verdict == Verdict::Behind && found.p * tests as f64 <= 1.0 - LEVEL
 }

@@ -151,7 +151,7 @@ fn claims(board: &Board<'_>, outcomes: &[Outcome]) -> Result<Section, Error> {
     if outcomes.iter().any(|outcome| outcome.paper.is_some()) {
         section = section.table(numbers_table("The paper's numbers, and what came out here", outcomes)).note(
             "A mean agrees within two standard errors (ours and the paper's together) and the rounding of the print; a \
-             share where Fisher's exact test gives p > 0.05 and so many seeds could have given less; an iteration where it lies within the 95% interval of \
+             share where Fisher's exact test gives p > 0.05 where that number of seeds could have given less; an iteration where it lies within the 95% interval of \
              resampled seeds, give or take 5; a range where our mean lies in it, give or take two standard errors; a range over \
              seeds where our mean lies in it or ours covers it, give or take 5; a correlation where it \
              lies within Fisher's 95% interval of ours, and is open where zero does too. A single seed leaves a number open.",

@@ -2,8 +2,8 @@
 
 use super::codec::CUT;
 use super::meta::Physical;
+use crate::keys::key_of_text;
 use crate::read::npy::half;
-use crate::trajectory::key_of_text;
 
 pub(super) type Done<T> = Result<T, String>;
 

@@ -3,10 +3,11 @@
 use super::column::Column;
 use super::meta::{Leaf, Meta, Physical};
 use crate::error::{Error, Fault, Place};
+use crate::keys::{is_blurred, key_of_number};
 use crate::read::limits::{PER_BYTE, RUN};
 use crate::read::records::{Pass, Records, Unread, shown};
 use crate::schema::{Field, Naming};
-use crate::trajectory::{Came, Record, is_blurred, key_of_number};
+use crate::trajectory::{Came, Record};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};

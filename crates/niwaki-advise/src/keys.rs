@@ -1,0 +1,34 @@
+//! Keys of groups: what is told apart by a text or a number, as one number.
+
+use niwaki_files::Digest;
+
+/// FNV-1a of a group's name.
+#[must_use]
+pub fn key_of_text(text: &[u8]) -> u64 {
+    Digest::of(text).value()
+}
+
+/// The key of a group that is a number: that of its bits.
+#[must_use]
+pub fn key_of_number(number: f64) -> u64 {
+    key_of_text(&number.to_bits().to_le_bytes())
+}
+
+/// The key of a group that is a whole number. Floats tell whole numbers apart up to 2⁵³; beyond, the digits are the name.
+#[must_use]
+pub fn key_of_whole(number: i128) -> u64 {
+    if number.unsigned_abs() <= u128::from(EXACT) {
+        key_of_number(number as f64)
+    } else {
+        key_of_text(number.to_string().as_bytes())
+    }
+}
+
+/// The largest whole number below which floats tell all of them apart.
+const EXACT: u64 = 1 << 53;
+
+/// Whether a number that came as a float may stand for another whole number beside it.
+#[must_use]
+pub fn is_blurred(number: f64) -> bool {
+    number.abs() >= EXACT as f64
+}
