@@ -1,0 +1,132 @@
+"""Reads the runs of CHANNELS.md and prints its three decisions: channels.py RUNS"""
+import csv
+import math
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+# Setting: folder, endpoint, base, doubling strength; by batch, a function of the cell.
+SETTINGS = {
+    "testbed, returns": ("registered-channels-testbed", "auc", "ppo", "0.361", lambda cell: "0.251" if "N = 32" in cell else "0.643"),
+    "testbed, exact": ("registered-channels-testbed", "auc", "ppo", "0.361", lambda cell: "0.251" if "N = 32" in cell else "0.643"),
+    "flow shop, N = 64": ("registered-channels-shop-64", "greedy-auc", "control", "0.097", lambda cell: "0.097"),
+    "flow shop, N = 256": ("registered-channels-shop-256", "greedy-auc", "control", "0.097", lambda cell: "0.173"),
+    "long flow shop": ("registered-channels-horizon", "greedy-auc", "control", None, lambda cell: "0.063" if "30" in cell else "0.047"),
+    "transformer": ("registered-channels-transformer", "auc", "ppo", "0.26", lambda cell: "0.463"),
+}
+CONSTANTS = ["0.05", "0.1", "0.3", "0.72", "1"]
+# Two-sided 97.5% points of Student's t.
+T975 = {11: 2.201, 15: 2.131, 23: 2.069, 47: 2.012}
+
+
+def sign_test(wins, losses):
+    """Exact, two-sided; ties are left out."""
+    n, k = wins + losses, min(wins, losses)
+    if n == 0:
+        return 1.0
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / 2**n)
+
+
+class Difference:
+    """Paired by seed."""
+
+    def __init__(self, values):
+        self.n = len(values)
+        self.mean = sum(values) / self.n
+        self.error = math.sqrt(sum((v - self.mean) ** 2 for v in values) / (self.n - 1) / self.n)
+        self.half = T975[self.n - 1] * self.error
+        self.wins, self.losses = sum(v > 0 for v in values), sum(v < 0 for v in values)
+        self.p = sign_test(self.wins, self.losses)
+
+    def __str__(self):
+        return f"{self.mean:+.4f} [{self.mean - self.half:+.4f}, {self.mean + self.half:+.4f}] {self.wins}/{self.n} p {self.p:.2g}"
+
+
+def holm(tests):
+    """Adjusted p-values, in the given order."""
+    order, worst, adjusted = sorted(range(len(tests)), key=lambda i: tests[i]), 0.0, [0.0] * len(tests)
+    for place, i in enumerate(order):
+        worst = max(worst, min(1.0, (len(tests) - place) * tests[i]))
+        adjusted[i] = worst
+    return adjusted
+
+
+def main(runs):
+    data = {}
+    for setting, (folder, endpoint, *_) in SETTINGS.items():
+        values = defaultdict(dict)
+        with open(Path(runs) / folder / "endpoints.csv") as lines:
+            for row in csv.DictReader(lines):
+                if "testbed" not in setting or row["cell"].endswith(setting.split(", ")[1]):
+                    values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+        data[setting] = values
+
+    def difference(setting, cell, arm, base):
+        one, other = data[setting][cell, arm], data[setting][cell, base]
+        assert one.keys() == other.keys(), (setting, cell, arm, base)
+        return Difference([one[seed] - other[seed] for seed in sorted(one)])
+
+    def cells(setting):
+        return list(dict.fromkeys(cell for cell, _ in data[setting]))
+
+    print("== 1, 2: weights, and the clip")
+    rows = []
+    for setting, (_, _, base, double, _) in SETTINGS.items():
+        if double is None:
+            continue
+        for cell in cells(setting):
+            of = lambda arm, against: difference(setting, cell, arm, against)
+            whole, weights = of(f"tempered {double}", base), of(f"weights {double}", base)
+            free = of(f"tempered {double}, no clip", f"{base}, no clip")
+            unclipped = of(f"{base}, no clip", base)
+            against = of(f"{base}, no clip", f"tempered {double}")
+            values = data[setting]
+            seeds = sorted(values[cell, base])
+            change = Difference([
+                (values[cell, f"tempered {double}, no clip"][s] - values[cell, f"{base}, no clip"][s])
+                - (values[cell, f"tempered {double}"][s] - values[cell, base][s]) for s in seeds
+            ])
+            level = sum(values[cell, base].values()) / len(seeds)
+            rows.append((setting, cell, level, whole, weights, free, change, unclipped, against))
+    columns = ["whole over base", "weights over base", "whole without clip over base without", "change", "base without clip over base", "base without clip over whole with it"]
+    tests = [holm([row[3 + place].p for row in rows]) for place in range(6)]
+    print("setting\tcell\tbase\t" + "\t".join(f"{name}\tHolm" for name in columns))
+    for i, row in enumerate(rows):
+        print(f"{row[0]}\t{row[1]}\t{row[2]:.3f}\t" + "\t".join(f"{row[3 + c]}\t{tests[c][i]:.2g}" for c in range(6)))
+    significant = [i for i in range(len(rows)) if tests[0][i] < 0.05 and rows[i][3].mean > 0]
+    ahead = sum(tests[1][i] < 0.05 and rows[i][4].mean > 0 for i in range(len(rows)))
+    behind = sum(tests[1][i] < 0.05 and rows[i][4].mean < 0 for i in range(len(rows)))
+    share = sum(rows[i][4].mean / rows[i][3].mean for i in significant) / max(1, len(significant))
+    print(f"cells {len(rows)}; whole correction ahead in {len(significant)}; weights ahead in {ahead}, behind in {behind}; mean share of weights {share:+.2f}")
+    smaller = sum(tests[3][i] < 0.05 and rows[i][6].mean < 0 for i in significant)
+    print(f"gain significantly smaller without the clip in {smaller} of {len(significant)}; "
+          f"base without clip ahead of the correction with one in {sum(tests[5][i] < 0.05 and rows[i][8].mean > 0 for i in range(len(rows)))}, "
+          f"behind in {sum(tests[5][i] < 0.05 and rows[i][8].mean < 0 for i in range(len(rows)))}")
+
+    print("== 3: strength, in units of the best constant's gain")
+    total, below, counted = defaultdict(list), defaultdict(list), []
+    for setting, (_, _, base, double, batch) in SETTINGS.items():
+        kept = defaultdict(list)
+        for cell in cells(setting):
+            constants = [c for c in CONSTANTS if (cell, f"tempered {c}") in data[setting]]
+            gains = {c: difference(setting, cell, f"tempered {c}", base) for c in constants}
+            best = max(gains.values(), key=lambda gain: gain.mean)
+            plain = double or batch(cell)
+            gains |= {"doubling": difference(setting, cell, f"tempered {plain}", base), "with the batch": difference(setting, cell, f"tempered {batch(cell)}", base)}
+            for name, gain in gains.items():
+                if gain.mean < -gain.error:
+                    below[name].append(f"{setting}: {cell} ({gain.mean:+.4f})")
+            if best.p < 0.05 and best.mean > 0:
+                counted.append(cell)
+                for name, gain in gains.items():
+                    kept[name].append(gain.mean / best.mean)
+            print(f"{setting}\t{cell}\t" + "\t".join(f"{name} {gain.mean:+.4f}±{gain.error:.4f}" for name, gain in gains.items()))
+        for name, shares in kept.items():
+            total[name].append((setting, sum(shares) / len(shares), len(shares)))
+    for name, shares in total.items():
+        print(f"{name}: mean over settings {sum(s for _, s, _ in shares) / len(shares):+.3f}; " + "; ".join(f"{setting} {s:+.2f} ({n} cells)" for setting, s, n in shares)
+              + f"; below the base by more than a standard error in {len(below[name])}: " + ", ".join(below[name]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
