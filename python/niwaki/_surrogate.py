@@ -59,7 +59,7 @@ class Ops:
 def is_tempered(rule: Rule) -> bool:
     """Whether the factor is the prefix ratio to a power and nothing else."""
     free = rule.low == -math.inf and rule.high == math.inf and rule.ess_floor is None and not rule.self_normalised
-    return rule.reads == "prefix" and rule.form == "multiply" and free
+    return rule.reads == "prefix" and rule.form == "multiply" and rule.amplification is None and free
 
 
 def positions(ops: Ops, own: Any, like: Any) -> Any:
@@ -94,6 +94,8 @@ def log_factors(ops: Ops, ell: Any, own: Any, rule: Rule, weight: Any = None) ->
     """`log g` at each step; minus infinity where the member drops it."""
     read = reading(ops, ell, own, rule)
     strength = rule.strength
+    if rule.amplification is not None:
+        strength = _at_lengths(ops, ops.constant(read), own, rule.amplification)
     if rule.ess_floor is not None:
         strength = _strength(ops, ops.constant(read), own, rule, weight)
     raw = strength * read
@@ -218,6 +220,17 @@ def _strength(ops: Ops, read: Any, own: Any, rule: Rule, weight: Any) -> Any:
         holds = kept(middle)
         least, most = ops.where(holds, middle, least), ops.where(holds, most, middle)
     return ops.where(whole, 0.0 * least + rule.strength, least)
+
+
+def _at_lengths(ops: Ops, read: Any, own: Any, limit: float) -> Any:
+    """The strength at which a fresh gradient of a constant advantage is `limit` times PPO's, 1 at most."""
+    lengths = ops.floats(own, read).sum(1)
+    steps = ops.maximum(lengths.sum(), 1.0)
+    first = (lengths * (lengths - 1.0)).sum() / steps / 2.0
+    second = ((lengths - 1.0) * lengths * (2.0 * lengths - 1.0)).sum() / steps / 6.0
+    room = limit * limit - 1.0
+    solved = room / ops.maximum(first + (first * first + second * room) ** 0.5, TINY)
+    return ops.where(second > 0, -ops.maximum(-solved, -1.0), 1.0 + 0.0 * second)
 
 
 def _log_mean_by_position(ops: Ops, factor: Any, own: Any, weight: Any) -> Any:

@@ -61,6 +61,7 @@ class Rule:
     growing_clip: bool = False
     dual: float = math.inf
     ess_floor: float | None = None
+    amplification: float | None = None
     written: str | None = None
     """A member that is written out step by step, by name; the other fields then say nothing."""
 
@@ -158,6 +159,16 @@ class Correction:
     def adaptive(cls, floor: float = 0.9) -> Correction:
         """The tempered member with the largest alpha that keeps the batch's ESS at or above `floor`."""
         return cls._of("adaptive", floor)
+
+    @classmethod
+    def by_length(cls, limit: float = 2.0) -> Correction:
+        """The tempered member with the largest alpha that makes a fresh gradient at most `limit` times PPO's, from the batch's lengths."""
+        return cls._of("by-length", limit)
+
+    @classmethod
+    def outside(cls, alpha: float) -> Correction:
+        """The tempered factor outside of the clip, which then sees the step's own ratio alone."""
+        return cls._of("outside", alpha)
 
     @classmethod
     def minpro(cls) -> Correction:

@@ -17,6 +17,8 @@ LOSSES = [
     "self-normalised",
     "adaptive:0.97",
     "adaptive:0.2",
+    "by-length",
+    "by-length:1.3",
     "minpro",
     "ctpo",
     "gspo",

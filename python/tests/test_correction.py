@@ -99,6 +99,8 @@ def test_names_constructors_and_members_agree():
         "clipped:0.25,1": Correction.clipped(0.25, 1),
         "self-normalised:0.5": Correction.self_normalised(0.5),
         "adaptive:0.8": Correction.adaptive(0.8),
+        "by-length:3": Correction.by_length(3),
+        "outside:0.3": Correction.outside(0.3),
         "minpro": Correction.minpro(),
         "ctpo": Correction.ctpo(),
         "gspo": Correction.gspo(),

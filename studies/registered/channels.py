@@ -14,6 +14,13 @@ SETTINGS = {
     "long flow shop": ("registered-channels-horizon", "greedy-auc", "control", None, lambda cell: "0.063" if "30" in cell else "0.047"),
     "transformer": ("registered-channels-transformer", "auc", "ppo", "0.26", lambda cell: "0.463"),
 }
+# Where `outside` ran beside a base: folder, endpoint, base, strength.
+OUTSIDE = [
+    ("testbed", "registered-channels-outside", "auc", "ppo", "0.361"),
+    ("flow shop, N = 64", "registered-channels-shop-64", "greedy-auc", "control", "0.097"),
+    ("flow shop, N = 256", "registered-channels-shop-256", "greedy-auc", "control", "0.097"),
+    ("transformer", "registered-channels-transformer", "auc", "ppo", "0.26"),
+]
 CONSTANTS = ["0.05", "0.1", "0.3", "0.72", "1"]
 # Two-sided 97.5% points of Student's t.
 T975 = {11: 2.201, 15: 2.131, 23: 2.069, 47: 2.012}
@@ -49,6 +56,37 @@ def holm(tests):
         worst = max(worst, min(1.0, (len(tests) - place) * tests[i]))
         adjusted[i] = worst
     return adjusted
+
+
+def outside(runs):
+    """The addendum's decision."""
+    rows = []
+    for setting, folder, endpoint, base, strength in OUTSIDE:
+        values = defaultdict(dict)
+        with open(Path(runs) / folder / "endpoints.csv") as lines:
+            for row in csv.DictReader(lines):
+                values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+        for cell in dict.fromkeys(cell for cell, _ in values):
+            arms = [arm for at, arm in values if at == cell]
+
+            def difference(arm, against):
+                one, other = values[cell, arm], values[cell, against]
+                return Difference([one[seed] - other[seed] for seed in sorted(one)])
+
+            others = {arm: difference(arm, base) for arm in arms if arm != base}
+            rows.append((setting, cell, sum(values[cell, base].values()) / len(values[cell, base]), others, [
+                difference(f"outside {strength}", base), difference(f"outside weights {strength}", base),
+                difference(f"{base}, no clip", base), difference(f"outside {strength}", f"{base}, no clip"),
+            ]))
+    print("== 4: the factor outside of the clip")
+    tests = [holm([row[4][place].p for row in rows]) for place in range(4)]
+    print("setting\tcell\tbase\toutside over base\tHolm\tits weights over base\tHolm\tbase without clip over base\tHolm\toutside over base without clip\tHolm\tall means over base")
+    for i, (setting, cell, level, others, four) in enumerate(rows):
+        print(f"{setting}\t{cell}\t{level:.3f}\t" + "\t".join(f"{four[c]}\t{tests[c][i]:.2g}" for c in range(4)) + "\t" + "; ".join(f"{arm} {gain.mean:+.4f}" for arm, gain in others.items()))
+    for place, name in enumerate(["outside", "its weights alone", "no clip", "outside over no clip"]):
+        ahead = sum(tests[place][i] < 0.05 and row[4][place].mean > 0 for i, row in enumerate(rows))
+        behind = sum(tests[place][i] < 0.05 and row[4][place].mean < 0 for i, row in enumerate(rows))
+        print(f"{name}: ahead in {ahead}, behind in {behind} of {len(rows)}")
 
 
 def main(runs):
@@ -130,3 +168,4 @@ def main(runs):
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    outside(sys.argv[1])

@@ -74,11 +74,16 @@ fn rules() -> Vec<Rule> {
     for (reads, bound) in reads.iter().flat_map(|&reads| bounds.map(|bound| (reads, bound))) {
         for form in [Form::Multiply, Form::Replace, Form::Weigh] {
             let rule = Rule { reads, bound, form, ..Rule::tempered(0.7) };
-            let coupled = [Rule { self_normalised: true, ..rule }, Rule { ess_floor: Some(0.97), ..rule }];
+            let by_batch = [
+                Rule { self_normalised: true, ..rule },
+                Rule { ess_floor: Some(0.97), ..rule },
+                Rule { amplification: Some(1.3), ..rule },
+            ];
             let growing = Rule { growing_clip: true, ..rule };
             let dual = Rule { dual: 1.15, ..rule };
-            rules
-                .extend([rule, growing, dual].into_iter().chain(coupled).filter(|rule| rule.check().is_ok()));
+            rules.extend(
+                [rule, growing, dual].into_iter().chain(by_batch).filter(|rule| rule.check().is_ok()),
+            );
         }
     }
     rules

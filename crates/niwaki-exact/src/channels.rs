@@ -95,7 +95,7 @@ impl Pair<'_> {
         let everything = 0..self.process.prefixes();
         let (mut plain, mut routing) = (vec![0.0; self.process.edges()], vec![0.0; self.process.edges()]);
         self.weights(everything.clone(), work, &mut plain, &mut routing);
-        let rule = self.moments(surrogate, surrogate.correction.rule(), work)?.rule;
+        let rule = self.moments(surrogate, self.rule(surrogate), work)?.rule;
         let mut reweighting = vec![0.0; self.process.edges()];
         self.weights(everything, work, &mut reweighting, &mut routing);
         reweighting.iter_mut().zip(&plain).for_each(|(own, plain)| *own -= plain);

@@ -28,6 +28,7 @@ pub(crate) struct Fields {
     growing_clip: bool,
     dual: f64,
     ess_floor: Option<f64>,
+    amplification: Option<f64>,
     /// A written-out member, by name.
     written: Option<String>,
 }
@@ -97,6 +98,7 @@ impl Fields {
             growing_clip: self.growing_clip,
             dual: self.dual,
             ess_floor: self.ess_floor,
+            amplification: self.amplification,
         })
     }
 }
@@ -133,6 +135,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, name: &str, rule: &Rule) -> PyResu
     fields.set_item("growing_clip", rule.growing_clip)?;
     fields.set_item("dual", rule.dual)?;
     fields.set_item("ess_floor", rule.ess_floor)?;
+    fields.set_item("amplification", rule.amplification)?;
     fields.set_item("written", rule.written.map(|_| name))?;
     Ok(fields)
 }

@@ -132,6 +132,7 @@ impl<P: Player> Trainer<P> {
         } else if self.shared().spec.update.reference_kl > 0.0 {
             self.batch.reference_log_prob = self.player.reference(&self.rollout)?;
         }
+        let terms = &self.batch.settle(terms);
         clock.lap(&mut self.seconds[1]);
 
         let mut norms = Vec::new();

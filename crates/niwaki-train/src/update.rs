@@ -144,6 +144,17 @@ impl<F: Real> TrainingBatch<F> {
         keep(player, &mut self.log_prob);
     }
 
+    /// Every member's loss, where a strength depends on lengths with that of the whole batch: a part of it has the same.
+    #[must_use]
+    pub fn settle(&self, terms: &[LossTerms]) -> Vec<LossTerms> {
+        let of_member = |(member, terms): (usize, &LossTerms)| {
+            let lengths = (0..self.shape.lanes()).map(|lane| self.shape.steps(member, lane..lane + 1).len());
+            let correction = terms.surrogate.correction.at_lengths(lengths);
+            LossTerms { surrogate: Surrogate { correction, ..terms.surrogate }, ..*terms }
+        };
+        terms.iter().enumerate().map(of_member).collect()
+    }
+
     /// Pulls the loss of every member back through the player.
     ///
     /// # Errors
@@ -248,7 +259,8 @@ impl<F: Real> TrainingBatch<F> {
         iteration: usize,
     ) -> Result<(Diagnostics, Option<f64>), Error> {
         let mut workspace = Workspace::default();
-        let adaptive = terms.surrogate.correction.rule().ess_floor.is_some();
+        let rule = terms.surrogate.correction.rule();
+        let adaptive = rule.ess_floor.is_some() || rule.amplification.is_some();
         let batch = self.steps(&self.whole(member), log_prob, None);
         let evaluation = terms.surrogate.evaluate(&batch, &mut workspace);
         evaluation

@@ -138,6 +138,17 @@ impl Correction {
         }
     }
 
+    /// The same on trajectories of these lengths: a strength that depends on them is settled, so that parts of a batch have
+    /// that of the whole ([`Rule::at_lengths`]).
+    #[must_use]
+    pub fn at_lengths(self, lengths: impl Iterator<Item = usize>) -> Self {
+        let rule = self.rule();
+        if rule.amplification.is_none() {
+            return self;
+        }
+        Self { source: Source::Custom(rule.at_lengths(lengths)), ..self }
+    }
+
     /// Several weights from outside as one: their product, under their names joined by a plus. verl's rollout correction is such
     /// a product of one weight and any number of rejections.
     ///
@@ -307,6 +318,8 @@ mod tests {
             ("clipped:0.25,1", Correction::clipped(0.25, 1.0)),
             ("self-normalised:0.5", Correction::self_normalised(0.5)),
             ("adaptive:0.8", Correction::adaptive(0.8)),
+            ("by-length:3", Correction::by_length(3.0)),
+            ("outside:0.3", Correction::outside(0.3)),
             ("minpro", Ok(Correction::minpro())),
             ("ctpo", Ok(Correction::ctpo())),
             ("gspo", Ok(Correction::gspo())),

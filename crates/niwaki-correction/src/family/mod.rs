@@ -6,6 +6,7 @@
 //! point says (a gate by the sign of the advantage, entropies, statistics of the batch) are [`written`] out instead.
 
 mod adaptive;
+mod by_length;
 mod cispo;
 mod clipped;
 mod covariance;
@@ -20,6 +21,7 @@ mod gspo;
 mod masks;
 mod minpro;
 mod normalised_tis;
+mod outside;
 mod penalised;
 mod ppo;
 mod rejection;
@@ -55,6 +57,8 @@ pub static MEMBERS: &[&Member] = &[
     &clipped::MEMBER,
     &self_normalised::MEMBER,
     &adaptive::MEMBER,
+    &by_length::MEMBER,
+    &outside::MEMBER,
     &minpro::MEMBER,
     &ctpo::MEMBER,
     &gspo::MEMBER,

@@ -70,6 +70,8 @@ pub struct Rule {
     pub dual: f64,
     /// Lowers the strength until the normalised ESS of the batch is at least this floor.
     pub ess_floor: Option<f64>,
+    /// Sets the strength by the lengths of the batch: see [`Rule::at_lengths`].
+    pub amplification: Option<f64>,
     /// A loss that is written out step by step; the other fields then say nothing.
     pub written: Option<Written>,
 }
@@ -98,6 +100,7 @@ impl Rule {
             growing_clip: false,
             dual: f64::INFINITY,
             ess_floor: None,
+            amplification: None,
             written: None,
         }
     }
@@ -154,6 +157,10 @@ impl Rule {
                 "an ESS floor lies from 0 to 1",
             ),
             (
+                self.amplification.is_some_and(|limit| !(1.0..f64::INFINITY).contains(&limit)),
+                "an amplification is a number from 1",
+            ),
+            (
                 coupled && self.form == Form::Weigh,
                 "a weight from outside the clip is not normalised by its batch",
             ),
@@ -194,6 +201,32 @@ impl Rule {
     pub fn clip(&self, clip: Option<Clip>) -> Option<Clip> {
         let narrower = |dual: Option<f64>| dual.map_or(self.dual, |dual| dual.min(self.dual));
         clip.map(|clip| Clip { dual: Some(narrower(clip.dual)).filter(|dual| dual.is_finite()), ..clip })
+    }
+
+    /// Replaces an amplification by the strength that it comes to on trajectories of some lengths.
+    ///
+    /// On fresh data, an advantage `A` that is constant along a trajectory gives the step with `j` steps behind it the
+    /// cotangent `(1 + αj) · A`: its own, and what the later factors route back. The strength is the largest up to 1
+    /// for which their root mean square over all steps is at most `amplification` times that at α = 0. With `m₁` and
+    /// `m₂` the means of `j` and `j²` over steps and `c` the amplification, it solves `1 + 2αm₁ + α²m₂ = c²`.
+    ///
+    /// Paper: `eq:gradient-two-channels`, `eq:dominance` (the routed channel grows with the horizon at zero drift)
+    #[must_use]
+    pub fn at_lengths(self, lengths: impl Iterator<Item = usize>) -> Self {
+        let Some(limit) = self.amplification else { return self };
+        let (mut steps, mut first, mut second) = (0.0, 0.0, 0.0);
+        for length in lengths.filter(|&length| length > 0) {
+            let length = length as f64;
+            steps += length;
+            first += length * (length - 1.0) / 2.0;
+            second += (length - 1.0) * length * (2.0 * length - 1.0) / 6.0;
+        }
+        let room = limit * limit - 1.0;
+        let (first, second) = (first / steps, second / steps);
+        let solved = room / (first + (first * first + second * room).sqrt());
+        // Where no trajectory has two steps, no strength changes anything.
+        let strength = if second > 0.0 { solved.min(1.0) } else { 1.0 };
+        Self { strength, amplification: None, ..self }
     }
 
     /// Replaces an ESS floor by the largest strength that respects it, found by bisection.
@@ -242,6 +275,28 @@ mod tests {
         let dual = |clip: Clip| rule.clip(Some(clip)).unwrap().dual;
         assert_eq!((dual(Clip::PPO), dual(Clip { dual: Some(2.0), ..Clip::PPO })), (Some(3.0), Some(2.0)));
         assert_eq!((rule.clip(None), Rule::tempered(0.0).clip(Some(Clip::PPO))), (None, Some(Clip::PPO)));
+    }
+
+    #[test]
+    fn lengths_set_the_strength() {
+        let at = |limit: f64, lengths: &[usize]| {
+            let rule = Rule { amplification: Some(limit), ..Rule::tempered(1.0) };
+            rule.at_lengths(lengths.iter().copied()).strength
+        };
+        // Two steps: (1 + (1 + α)²) / 2 = 4 has α = √7 − 1, above 1. Three: 3 + 6α + 5α² = 12.
+        assert_eq!(at(2.0, &[2, 2]), 1.0);
+        assert!((at(2.0, &[3]) - (216.0_f64.sqrt() - 6.0) / 10.0).abs() < 1e-12);
+        for (length, strength) in [(6, 0.361), (8, 0.260), (20, 0.097), (512, 0.0040)] {
+            assert!((at(2.0, &[length]) - strength).abs() < 5e-4, "{length}: {}", at(2.0, &[length]));
+        }
+        // Empty trajectories say nothing; where there is nothing to route, the strength is free.
+        assert_eq!(at(2.0, &[0, 6]), at(2.0, &[6]));
+        assert_eq!((at(2.0, &[1, 1]), at(1.0, &[6]), at(2.0, &[])), (1.0, 0.0, 1.0));
+        // Lengths that differ: the mean square over all steps is what the limit says.
+        let (alpha, lengths) = (at(3.0, &[4, 40, 400]), [4, 40, 400]);
+        let square = |length: usize| (0..length).map(|j| (1.0 + alpha * j as f64).powi(2)).sum::<f64>();
+        let mean = lengths.into_iter().map(square).sum::<f64>() / 444.0;
+        assert!((mean.sqrt() - 3.0).abs() < 1e-12, "{mean}");
     }
 
     #[test]

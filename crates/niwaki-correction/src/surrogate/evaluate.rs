@@ -27,7 +27,7 @@ pub struct Evaluation<'w, F> {
     pub own: &'w [F],
     /// Credit routed back along the prefix; zero where routing is off. Paper: `eq:gradient-two-channels`
     pub routed: &'w [F],
-    /// The member as it acted on this batch: an ESS floor is replaced by the strength it led to.
+    /// The member as it acted on this batch: an ESS floor or an amplification is replaced by the strength it led to.
     pub rule: Rule,
     /// What the batch says of drift, weights and bias.
     pub diagnostics: Diagnostics,
@@ -207,7 +207,8 @@ impl Surrogate {
         if steps.log_prob.is_empty() {
             return Err(Error::NoSteps);
         }
-        let mut rule = self.correction.rule();
+        let mut rule =
+            self.correction.rule().at_lengths(passes.offsets.windows(2).map(|row| row[1] - row[0]));
         let longest = passes.offsets.windows(2).map(|row| row[1] - row[0]).max().unwrap_or(0);
         self.fill_bounds(&rule, steps, longest, passes);
         let whole = match (lane_weight, self.mean) {

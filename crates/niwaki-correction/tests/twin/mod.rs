@@ -123,11 +123,30 @@ impl Case {
         self.offsets.windows(2).map(|row| (row[0]..row[1]).filter(counts).collect()).collect()
     }
 
+    /// The strength that an amplification comes to, by halving: every step's weight on fresh data is summed up as it is.
+    fn at_lengths(&self, rule: Rule) -> Rule {
+        let Some(limit) = rule.amplification else { return rule };
+        let rows = self.rows();
+        let within = |strength: f64| {
+            let weights =
+                rows.iter().flat_map(|row| (0..row.len()).map(|behind| 1.0 + strength * behind as f64));
+            let (count, square) =
+                weights.fold((0.0, 0.0), |sum, weight| (sum.0 + 1.0, sum.1 + weight * weight));
+            square <= limit * limit * count
+        };
+        let (mut held, mut broken) = if within(1.0) { (1.0, 1.0) } else { (0.0, 1.0) };
+        for _ in 0..60 {
+            let middle = 0.5 * (held + broken);
+            if within(middle) { held = middle } else { broken = middle }
+        }
+        Rule { strength: held, amplification: None, ..rule }
+    }
+
     /// Compares value and cotangent; returns how many steps went flat, and how many cotangents were compared.
     pub(crate) fn check(&self, surrogate: &Surrogate) -> (usize, usize) {
         let mut workspace = Workspace::default();
         let evaluation = surrogate.evaluate(&self.batch(), &mut workspace).unwrap();
-        let rule = surrogate.correction.rule();
+        let rule = self.at_lengths(surrogate.correction.rule());
         let rule = rule.resolve(|strength| self.ess(rule, strength));
         assert!((evaluation.rule.strength - rule.strength).abs() < 1e-9);
         let twin = |live: &[f64]| match rule.written {

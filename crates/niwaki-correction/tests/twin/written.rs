@@ -152,6 +152,10 @@ impl Case {
                 let (k, rate) = if advantage >= 0.0 { (value(0), value(1)) } else { (value(2), value(3)) };
                 lane.score(ratio.powf(k) * (rate * (1.0 - ratio)).exp(), t)
             }
+            "outside" => {
+                let source = if surrogate.routing { &lane.now } else { &lane.stop };
+                (value(0) * source[..t].iter().sum::<f64>()).exp() * lane.ppo(surrogate, t)
+            }
             "gmpo" => {
                 let clipped = |ell: f64, of: usize| {
                     let sign = lane.advantage(of).signum();

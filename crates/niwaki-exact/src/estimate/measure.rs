@@ -143,7 +143,7 @@ impl Pair<'_> {
     ///
     /// Paper: `eq:Lhat`, `eq:bias-def`, `eq:var-def`, `eq:mse-def`, `app:diagnostics`
     pub fn measure(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Measurement, Error> {
-        let moments = self.moments(surrogate, surrogate.correction.rule(), work)?;
+        let moments = self.moments(surrogate, self.rule(surrogate), work)?;
         let (gradient_norm, cosine) = self.direction(work);
         let gradient_square = self.gradient_square(surrogate, &moments.rule, work);
         let bias = moments.mean - self.improvement();
@@ -188,12 +188,17 @@ impl Pair<'_> {
     /// # Errors
     /// As [`Pair::measure`].
     pub fn gradient(&self, surrogate: &Surrogate, work: &mut Workspace) -> Result<Vec<f64>, Error> {
-        self.moments(surrogate, surrogate.correction.rule(), work)?;
+        self.moments(surrogate, self.rule(surrogate), work)?;
         let mut gradient = vec![0.0; self.process.edges()];
         self.each_gradient(self.process.prefixes(), work, |edges, block| {
             gradient[edges].copy_from_slice(block)
         });
         Ok(gradient)
+    }
+
+    /// A loss's rule on trajectories of the process's length.
+    pub(crate) fn rule(&self, surrogate: &Surrogate) -> Rule {
+        surrogate.correction.rule().at_lengths(std::iter::once(self.process.horizon()))
     }
 
     /// Moments of a rule under a loss's clip and routing; the workspace is left ready for [`Pair::weights`].
