@@ -1,4 +1,4 @@
-"""Reads the runs of CHANNELS.md and prints its three decisions: channels.py RUNS"""
+"""Reads the runs of CHANNELS.md and prints its decisions: channels.py RUNS; channels.py confirm RUNS chooses clip and strength and writes the studies of their confirmation; channels.py confirmed RUNS reads those."""
 import csv
 import math
 import sys
@@ -166,6 +166,56 @@ def main(runs):
               + f"; below the base by more than a standard error in {len(below[name])}: " + ", ".join(below[name]))
 
 
+def table(path, endpoint="greedy-auc"):
+    values = defaultdict(dict)
+    with open(path) as lines:
+        for row in csv.DictReader(lines):
+            values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+    return values
+
+
+def confirm(runs):
+    """Chooses by the mean over deadlines, and writes what confirms it."""
+    for batch in (64, 256):
+        values = table(Path(runs) / f"registered-channels-clip-{batch}" / "endpoints.csv")
+        arms = defaultdict(list)
+        for (_, arm), seeds in values.items():
+            arms[arm].append(sum(seeds.values()) / len(seeds))
+        means = {arm: sum(each) / len(each) for arm, each in arms.items()}
+        for arm, mean in sorted(means.items(), key=lambda item: -item[1]):
+            print(batch, arm, f"{mean:.4f}")
+        chosen = [max((arm for arm in means if arm.startswith(kind)), key=means.get) for kind in ("control", "tempered")]
+        here = Path(__file__).parent
+        study = (here / f"2026-11-19-channels-clip-{batch}.toml").read_text()
+        head, rest = study.split("[[arm]]", 1)
+        arms, cells = rest.split("[[cell]]", 1)
+        kept = {arm.split('"')[1]: arm for arm in arms.split("[[arm]]")}
+        wanted = dict.fromkeys(["control, clip 0.2", "tempered 0.097, clip 0.2", *chosen])
+        head = head.replace("channels-clip-", "channels-confirm-").replace("seeds = 24", "seeds = 48").replace("95000", "96000")
+        text = head + "".join("[[arm]]" + kept[arm] for arm in wanted) + "[[cell]]" + cells
+        Path(runs, f"channels-confirm-{batch}.toml").write_text(text)
+        Path(runs, f"channels-confirm-{batch}.txt").write_text("\n".join(chosen))
+        print("chosen:", *chosen, sep=" | ")
+
+
+def confirmed(runs):
+    """Whether corrected reuse at its chosen clip is ahead of the best without a correction."""
+    rows = []
+    for batch in (64, 256):
+        plain, corrected = Path(runs, f"channels-confirm-{batch}.txt").read_text().split("\n")
+        values = table(Path(runs) / f"registered-channels-confirm-{batch}" / "endpoints.csv")
+        for cell in dict.fromkeys(cell for cell, _ in values):
+            means = {arm: sum(seeds.values()) / len(seeds) for (at, arm), seeds in values.items() if at == cell}
+            one, other = values[cell, corrected], values[cell, plain]
+            rows.append((batch, cell, plain, corrected, Difference([one[s] - other[s] for s in sorted(one)]), means))
+    adjusted = holm([row[4].p for row in rows])
+    for (batch, cell, plain, corrected, gain, means), p in zip(rows, adjusted):
+        print(f"N = {batch}\t{cell}\t{corrected} over {plain}\t{gain}\tHolm {p:.2g}\t" + "; ".join(f"{arm} {mean:.4f}" for arm, mean in means.items()))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
-    outside(sys.argv[1])
+    if sys.argv[1] in ("confirm", "confirmed"):
+        {"confirm": confirm, "confirmed": confirmed}[sys.argv[1]](sys.argv[2])
+    else:
+        main(sys.argv[1])
+        outside(sys.argv[1])

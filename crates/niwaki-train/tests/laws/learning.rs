@@ -1,6 +1,7 @@
 //! What each part of the loss is for. Seeds are fixed; margins are stated.
 
 use super::{curve, curves, recipe, with};
+use niwaki_correction::Correction;
 use niwaki_train::{Recipe, Record};
 
 fn tail(curve: &[Record], of: fn(&Record) -> f64) -> f64 {
@@ -90,8 +91,17 @@ fn an_entropy_bonus_raises_entropy() {
 
 #[test]
 fn every_member_of_the_family_trains() {
-    let names =
-        ["ppo", "tempered:0.25", "full", "truncated:2", "clipped:0.25,1", "self-normalised", "adaptive:0.8"];
+    let names = [
+        "ppo",
+        "tempered:0.25",
+        "full",
+        "truncated:2",
+        "clipped:0.25,1",
+        "self-normalised",
+        "adaptive:0.8",
+        "by-length:1.5",
+        "outside:0.25",
+    ];
     for policy in ["tabular", "bag"] {
         let rate = if policy == "tabular" { "optimiser.rate=1.0" } else { "optimiser.rate=0.3" };
         let members: Vec<Recipe> = names
@@ -105,10 +115,28 @@ fn every_member_of_the_family_trains() {
         for (name, curve) in names.iter().zip(&trained) {
             let last = curve.last().unwrap();
             assert!(last.eta.unwrap() > 0.5, "{policy} {name}: {:?}", last.eta);
-            assert_eq!(last.alpha.is_some(), name.starts_with("adaptive"), "{name}");
+            let chooses = name.starts_with("adaptive") || name.starts_with("by-length");
+            assert_eq!(last.alpha.is_some(), chooses, "{name}");
         }
         // A member that looks at the whole batch is the same alone as among those that do not.
         assert_eq!(curve(&members[6]), trained[6], "{policy}");
+    }
+}
+
+#[test]
+fn a_strength_by_length_is_that_constant_where_all_lengths_are_one() {
+    let alpha = "by-length:1.5".parse::<Correction>().unwrap().rule().at_lengths([6].into_iter()).strength;
+    assert!(0.1 < alpha && alpha < 0.3, "{alpha}");
+    for policy in ["tabular", "bag"] {
+        let run = |correction: &str| {
+            let correction = format!("update.correction={correction}");
+            curve(&long(policy, &["task.horizon=6", "update.minibatches=4", "iterations=5", &correction]))
+        };
+        let mut by_length = run("by-length:1.5");
+        for record in &mut by_length {
+            assert_eq!(record.alpha.take(), Some(alpha));
+        }
+        assert_eq!(by_length, run(&format!("tempered:{alpha}")), "{policy}");
     }
 }
 

@@ -109,8 +109,17 @@ fn exact_values_of_both_twins_are_the_same() {
 /// What the trainer hands to the correction is what a padded batch with a mask gives, for every kind of loss.
 #[test]
 fn cotangents_are_those_of_a_masked_batch() {
-    let names =
-        ["ppo", "tempered:0.4", "full", "truncated:2", "clipped:0.5,1", "self-normalised", "adaptive:0.8"];
+    let names = [
+        "ppo",
+        "tempered:0.4",
+        "full",
+        "truncated:2",
+        "clipped:0.5,1",
+        "self-normalised",
+        "adaptive:0.8",
+        "by-length:1.5",
+        "outside:0.4",
+    ];
     let init = TableInit { scale: 0.4, prime: None, critic: true, reference: false };
     let mut player = Tables::new(Arc::new(Stops { padded: false }), &[3, 4], init).unwrap();
     let mut rollout = Rollout::default();
@@ -176,7 +185,7 @@ struct Asked {
 impl Asked {
     fn of(batch: &TrainingBatch<f64>, player: &mut Tables, terms: LossTerms) -> Self {
         let mut spy = Spy { inner: player, asked: std::sync::Mutex::default() };
-        batch.pull_back(&mut spy, &[terms, terms], 0).unwrap();
+        batch.pull_back(&mut spy, &batch.settle(&[terms, terms]), 0).unwrap();
         let mut asked = spy.asked.into_inner().unwrap();
         asked.sort_by_key(|(member, _)| *member);
         let pick = |which: usize| [0, 1].map(|member: usize| asked[member].1[which].clone());
