@@ -1,5 +1,6 @@
 """Reads the runs of CHANNELS.md and prints its decisions: channels.py RUNS; channels.py confirm RUNS chooses clip and strength and writes the studies of their confirmation; channels.py confirmed RUNS reads those."""
 import csv
+import gzip
 import math
 import sys
 from collections import defaultdict
@@ -24,6 +25,13 @@ OUTSIDE = [
 CONSTANTS = ["0.05", "0.1", "0.3", "0.72", "1"]
 # Two-sided 97.5% points of Student's t.
 T975 = {11: 2.201, 15: 2.131, 23: 2.069, 47: 2.012}
+
+
+def endpoints(folder):
+    """The lines of a study's table, packed or not."""
+    path = Path(folder) / "endpoints.csv"
+    with open(path) if path.exists() else gzip.open(f"{path}.gz", "rt") as lines:
+        yield from csv.DictReader(lines)
 
 
 def sign_test(wins, losses):
@@ -63,9 +71,8 @@ def outside(runs):
     rows = []
     for setting, folder, endpoint, base, strength in OUTSIDE:
         values = defaultdict(dict)
-        with open(Path(runs) / folder / "endpoints.csv") as lines:
-            for row in csv.DictReader(lines):
-                values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+        for row in endpoints(Path(runs) / folder):
+            values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
         for cell in dict.fromkeys(cell for cell, _ in values):
             arms = [arm for at, arm in values if at == cell]
 
@@ -93,10 +100,9 @@ def main(runs):
     data = {}
     for setting, (folder, endpoint, *_) in SETTINGS.items():
         values = defaultdict(dict)
-        with open(Path(runs) / folder / "endpoints.csv") as lines:
-            for row in csv.DictReader(lines):
-                if "testbed" not in setting or row["cell"].endswith(setting.split(", ")[1]):
-                    values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+        for row in endpoints(Path(runs) / folder):
+            if "testbed" not in setting or row["cell"].endswith(setting.split(", ")[1]):
+                values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
         data[setting] = values
 
     def difference(setting, cell, arm, base):
@@ -166,18 +172,17 @@ def main(runs):
               + f"; below the base by more than a standard error in {len(below[name])}: " + ", ".join(below[name]))
 
 
-def table(path, endpoint="greedy-auc"):
+def table(folder, endpoint="greedy-auc"):
     values = defaultdict(dict)
-    with open(path) as lines:
-        for row in csv.DictReader(lines):
-            values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
+    for row in endpoints(folder):
+        values[row["cell"], row["arm"]][row["seed"]] = float(row[endpoint])
     return values
 
 
 def confirm(runs):
     """Chooses by the mean over deadlines, and writes what confirms it."""
     for batch in (64, 256):
-        values = table(Path(runs) / f"registered-channels-clip-{batch}" / "endpoints.csv")
+        values = table(Path(runs) / f"registered-channels-clip-{batch}")
         arms = defaultdict(list)
         for (_, arm), seeds in values.items():
             arms[arm].append(sum(seeds.values()) / len(seeds))
@@ -203,7 +208,7 @@ def confirmed(runs):
     rows = []
     for batch in (64, 256):
         plain, corrected = Path(runs, f"channels-confirm-{batch}.txt").read_text().split("\n")
-        values = table(Path(runs) / f"registered-channels-confirm-{batch}" / "endpoints.csv")
+        values = table(Path(runs) / f"registered-channels-confirm-{batch}")
         for cell in dict.fromkeys(cell for cell, _ in values):
             means = {arm: sum(seeds.values()) / len(seeds) for (at, arm), seeds in values.items() if at == cell}
             one, other = values[cell, corrected], values[cell, plain]
