@@ -22,12 +22,15 @@ import torch
 from torch import Tensor
 
 from ._amplification import WATCHES, AmplificationWarning, Watch
+from ._gather import gather_tallies
 from ._packed import Rows
 from ._surrogate import behaviour_rule, bounds, is_tempered, log_factors, ratios, scales
 from ._torch_ops import OPS, Clipped, Corrected, Kept, bits_of, keep
 from .correction import Clip, Correction, Rule, clip_range
 
-__all__ = ["AmplificationWarning", "amplification", "corrected_logprobs", "log_factor", "surrogate", "terms"]
+__all__ = [
+    "AmplificationWarning", "amplification", "corrected_logprobs", "gather_tallies", "log_factor", "surrogate", "terms",
+]
 
 
 Values = Union[Tensor, Sequence[Tensor]]
