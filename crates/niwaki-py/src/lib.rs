@@ -48,6 +48,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::waiting::at_home();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
