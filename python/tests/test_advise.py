@@ -127,7 +127,6 @@ def test_refusals_name_the_argument():
     assert refusal(rewards=[1.0]).startswith("ValueError: rewards has shape (1,)")
     assert refusal(mask=np.full((4, 3), 2)).startswith("TypeError: mask holds other values")
     assert refusal(mask=np.zeros((4, 3), bool)) == "ValueError: mask leaves no step of the policy in the batch"
-    assert refusal(old_logprobs=np.asfortranarray(positive)).startswith("ValueError: old_logprobs is not contiguous")
     assert refusal(logprobs=np.full(3, -1.0)).startswith("ValueError: logprobs has shape (3,)")
     with pytest.raises(ValueError, match="ess_floor is 2"):
         Advisor(ess_floor=2)
