@@ -60,7 +60,7 @@ def test_a_run_of_epochs_ends_where_it_was_planned(tmp_path):
     rates, epochs = logged(found, "learning_rate"), logged(found, "epoch")
     assert rates[26] == pytest.approx(RATE / 26) and rates[1] == pytest.approx(RATE)
     assert [step for step, epoch in epochs.items() if epoch == int(epoch)] == [14, 26] and epochs[7] == pytest.approx(0.5)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["checkpoint-14", "checkpoint-26"]
+    assert sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*")) == ["checkpoint-14", "checkpoint-26"]
     shown = generations(found.seen)
     assert [passes for _, passes in shown.values()] == [3, 3] + 10 * [2]
     # Every prompt is shown in every epoch, in an order of its own.
