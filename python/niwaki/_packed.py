@@ -5,12 +5,53 @@ They are laid out as `[trajectories, steps]`, and results return as they came.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
+
+
+class PackedWarning(UserWarning):
+    """One row looks like several trajectories."""
+
+
+class Single:
+    """Looks at batches of one row until it has warned once: the first, the second, the fourth and so on, since every look waits
+    for the device."""
+
+    SHORT = 4
+    """Steps that trajectories have on average at least: rewards of turns change more often."""
+
+    def __init__(self) -> None:
+        self.rows, self.said = 0, False
+
+    def look(self, advantage: Tensor, own: Tensor) -> None:
+        """Warns where advantages stand still and jump, as those of packed trajectories do: prefixes then run on over the
+        boundaries. Shapes: `[1, steps]`."""
+        if self.said or advantage.shape[0] != 1 or advantage.shape[1] < 2 * self.SHORT or torch.compiler.is_compiling():
+            return
+        if advantage.is_cuda and torch.cuda.is_current_stream_capturing():
+            return
+        self.rows += 1
+        if self.rows & (self.rows - 1):
+            return
+        values = advantage.expand_as(own)[own]
+        stretches = 1 + int((values[1:] != values[:-1]).sum())
+        if stretches < 2 or values.numel() < self.SHORT * stretches:
+            return
+        self.said = True
+        warnings.warn(
+            f"logprobs is one row whose advantages take {stretches} values one after the other, as packed trajectories do: it is "
+            "corrected as one trajectory, across their boundaries; pass cu_seqlens if it is packed",
+            PackedWarning,
+            stacklevel=3,
+        )
+
+
+SINGLE = Single()
 
 
 class Rows:

@@ -20,7 +20,9 @@ import math
 import operator
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -29,7 +31,7 @@ import numpy as np
 from . import _native
 from ._arrays import flags, floats, ragged
 
-__all__ = ["Advice", "Advisor", "Monitor", "Number", "advise"]
+__all__ = ["Advice", "Advisor", "Monitor", "NarrowWarning", "Number", "advise"]
 
 # Arguments under the names of the fields that the measurements speak of.
 _ARGUMENTS = {
@@ -130,6 +132,10 @@ class Advice:
         return f"<b>{html.escape(self.says)}</b><ul>{told}</ul><table>{head}{rows}</table>"
 
 
+class NarrowWarning(UserWarning):
+    """Log-probs of 16 bits were measured."""
+
+
 @dataclass
 class _Settings:
     """What the measurements depend on beside the data, checked."""
@@ -167,6 +173,10 @@ class Advisor:
         batch: trajectories per update; the mean of the iterations where None.
         against: what the policy now is held against: `"old"`, or `"behaviour"` for the sampling engine's log-probs.
         rollout_is, rollout_is_threshold: level and bound of verl's weights in the `rollout_corr/*` metrics.
+        share: (rank, ranks) where each rank adds its own part of every batch; `tally` and `merge` bring them together, and
+            until then the verdict says that it is of a share.
+
+    Threads may add to one advisor. It pickles as its tally.
     """
 
     def __init__(
@@ -178,9 +188,31 @@ class Advisor:
         against: Literal["old", "behaviour"] = "old",
         rollout_is: Literal["token", "sequence"] = "token",
         rollout_is_threshold: float = 2.0,
+        share: tuple[int, int] | None = None,
     ) -> None:
-        self._settings = _checked(clip, ess_floor, batch, against, rollout_is, rollout_is_threshold)
-        self._native = _native.Advisor(self._settings)
+        settings = _checked(clip, ess_floor, batch, against, rollout_is, rollout_is_threshold)
+        self._native = _native.Advisor(settings, _rank(share))
+
+    @classmethod
+    def from_tally(cls, tally: bytes) -> Advisor:
+        """What `tally` gave, to go on with; ValueError where the bytes are damaged or of another version."""
+        advisor = cls.__new__(cls)
+        advisor._native = _native.Advisor.from_tally(_bytes(tally))
+        return advisor
+
+    def tally(self) -> bytes:
+        """Everything measured, without a single log-prob: some hundred kilobytes however long the run, and its settings. A
+        file of it ends in `.tally`, and `niwaki advise rank*.tally` reads those."""
+        return self._native.tally()
+
+    def merge(self, tally: bytes | Advisor) -> None:
+        """Adds another's tally: the numbers are then those of one advisor that saw both, to the last bit and in any order,
+        and groups that span ranks are one. ValueError where the two are not of one run; nothing is added then."""
+        other = tally if isinstance(tally, Advisor) else Advisor.from_tally(tally)
+        self._native.merge(other._native)
+
+    def __reduce__(self) -> Any:
+        return Advisor.from_tally, (self.tally(),)
 
     @property
     def empty(self) -> bool:
@@ -227,80 +259,174 @@ class Advisor:
 
 
 class Monitor:
-    """A live run: the batch in hand beside the whole run, in a dozen numbers for the logs.
+    """A live run in a dozen numbers for the logs: the newest iteration and a smoothed course, each with its interval, a verdict
+    on the last few iterations that says when it changes, and alarms that are told once.
 
-    `Advisor` alone adds up everything since the start, so that a drift of long ago stays in its numbers. Here numbers are
-    those of the newest iteration, each with its interval; the verdict is the whole run's.
+    `Advisor` alone adds up everything since the start, so that a drift of long ago stays in its numbers.
 
     >>> monitor = Monitor()
     >>> monitor.update([[-1.1], [-0.9]], [[-1.0], [-1.0]], [1.0, -1.0], iteration=0)
     >>> sorted(monitor.to_log())[:3]
     ['niwaki/bias_to_noise', 'niwaki/clip_fraction', 'niwaki/drift']
+
+    Args:
+        recent: iterations that the verdict is on.
+        alarms: conditions on an iteration's numbers, such as `"ess<0.3"`; each is told once, by `alarm`.
+        gather: takes this rank's tally and returns those of all ranks (`niwaki.torch.gather_tallies`); every rank calls `close`
+            when it has added its part of an iteration, and only iterations that were closed are shown.
+        settings: of `Advisor`; `share` with `gather`, and as `batch` the trajectories of an optimiser's step: of all
+            ranks and accumulated micro-batches.
     """
 
-    _SHOWN = ("drift", "ess", "kl_k3", "clip_fraction", "bias_to_noise")
-    _WITH_INTERVAL = ("drift", "ess", "bias_to_noise")
+    _SHOWN = ("ess", "kl_k3", "clip_fraction")
+    _WITH_INTERVAL = ("drift", "bias_to_noise")
     _SMOOTHING = 0.2
     """Weight of the newest iteration in `drift_smooth`."""
 
-    def __init__(self, **settings: Any) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        *,
+        recent: int = 8,
+        alarms: Sequence[str] = (),
+        gather: Callable[[bytes], Sequence[bytes]] | None = None,
+        **settings: Any,
+    ) -> None:
+        if recent < 1:
+            raise ValueError(f"recent is {recent}; give at least 1")
+        self._settings, self._gather = settings, gather
+        self._alarms = {text: _native.parse_condition(text) for text in alarms}
         self._whole = Advisor(**settings)
-        self._newest = Advisor(**settings)
+        self._recent: deque[Advisor] = deque(maxlen=recent)
+        self._newest: Advisor | None = None
+        self._open: Advisor | None = None
         self._iteration: int | None = None
-        self._smooth: float | None = None
-        self._told: str | None = None
+        self._smooth: tuple[float, float] | None = None
+        self._told: Advice | None = None
 
     def update(self, *arrays: Any, iteration: int = 0, **more: Any) -> None:
         """Adds a part of an iteration's batch; arguments as `Advisor.update`'s. Parts of one iteration come together."""
-        if iteration != self._iteration and self._iteration is not None:
-            self._smooth = self._smoothed()
-        newest = self._newest if iteration == self._iteration else Advisor(**self._settings)
-        newest.update(*arrays, iteration=iteration, **more)
-        self._whole.update(*arrays, iteration=iteration, **more)
-        self._newest, self._iteration = newest, iteration
+        if iteration != self._iteration and self._open is not None:
+            self.close()
+        added = Advisor(**self._settings) if self._open is None else self._open
+        added.update(*arrays, iteration=iteration, **more)
+        self._open, self._iteration = added, iteration
+
+    def close(self) -> Advisor | None:
+        """Ends the iteration at hand, brings the ranks' parts together, and returns them; None where no rank had any. The
+        next `update` begins another; without `gather` it closes by itself."""
+        ended = Advisor(**self._settings) if self._open is None else self._open
+        if self._gather is not None:
+            first, *others = self._gather(ended.tally())
+            ended = Advisor.from_tally(first)
+            for other in others:
+                ended.merge(other)
+        self._open = None
+        if ended.empty:
+            return None
+        self._smooth = self._smoothed(ended.advice())
+        self._whole.merge(ended)
+        self._recent.append(ended)
+        self._newest = ended
+        return ended
 
     @property
     def advice(self) -> Advice:
         """What the whole run says; ValueError before anything was added."""
-        return self._whole.advice()
+        return self._together(self._whole)
+
+    @property
+    def recent(self) -> Advice:
+        """What the last iterations say; ValueError before anything was added."""
+        kept = list(self._recent)
+        if self._shown_open() and len(kept) == self._recent.maxlen:
+            kept = kept[1:]
+        return self._together(*kept)
 
     @property
     def newest(self) -> Advice:
         """What the newest iteration says; ValueError before anything was added."""
-        return self._newest.advice()
+        newest = self._open if self._shown_open() else self._newest
+        if newest is None:
+            raise ValueError("nothing was added yet; call update with a batch first")
+        return newest.advice()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show yet."""
+        return self._newest is None and not self._shown_open()
 
     def to_log(self, prefix: str = "niwaki/") -> dict[str, float]:
         """At most a dozen names and values of the newest iteration; finite ones only, and nothing before the first."""
-        if self._iteration is None:
+        if self.empty:
             return {}
-        numbers = self.newest.numbers
-        found = {name: numbers[name].value for name in self._SHOWN}
+        newest = self.newest
+        found = {name: newest[name] for name in self._WITH_INTERVAL + self._SHOWN}
         for name in self._WITH_INTERVAL:
-            low, high = numbers[name].low, numbers[name].high
+            low, high = newest.numbers[name].low, newest.numbers[name].high
             found |= {} if low is None or high is None else {f"{name}_low": low, f"{name}_high": high}
-        found["drift_smooth"] = self._smoothed()
+        smooth = self._smoothed(newest) if self._shown_open() else self._smooth
+        assert smooth is not None, "an iteration was closed"
+        value, reach = smooth
+        found |= {"drift_smooth": value, "drift_smooth_low": max(value - reach, 0.0), "drift_smooth_high": value + reach}
         return {f"{prefix}{name}": value for name, value in found.items() if math.isfinite(value)}
 
     def changed(self) -> str | None:
-        """The run's verdict where it is another than at the last call; None where it stands."""
-        if self._iteration is None:
+        """The verdict on the last iterations, where it is of another kind than at the last call; None where it stands."""
+        if self.empty:
             return None
-        says, before = self.advice.says, self._told
-        self._told = says
-        return None if says == before else says
+        found, before = self.recent, self._told
+        if before is not None and found.action == before.action:
+            return None
+        self._told = found
+        return found.says if before is None else f"{found.says} (before: {before.says})"
 
-    def _smoothed(self) -> float:
-        """The drift, averaged over iterations with weights that fall by a fifth each."""
-        drift = self.newest["drift"]
-        return drift if self._smooth is None else self._smooth + self._SMOOTHING * (drift - self._smooth)
+    def alarm(self) -> list[str]:
+        """The alarms that the newest iteration meets and that were not told before."""
+        rung = []
+        newest = None if self.empty else self.newest
+        for text, (name, sign, bound) in list(self._alarms.items()):
+            if newest is None or not _SIGNS[sign](newest[name], bound):
+                continue
+            number = newest.numbers[name]
+            interval = "" if number.low is None else f" (95%: {number.low:.3g} to {number.high:.3g})"
+            rung.append(f"{name} {sign} {bound:g}: {number.value:.3g}{interval} in iteration {self._iteration}")
+            del self._alarms[text]
+        return rung
+
+    def _shown_open(self) -> bool:
+        """Whether what is being added is shown already: where no other rank has a part of it."""
+        return self._gather is None and self._open is not None
+
+    def _together(self, *parts: Advisor) -> Advice:
+        """The advice of some iterations, and of the one at hand."""
+        all_of_them = Advisor(**self._settings)
+        for part in parts:
+            all_of_them.merge(part)
+        if self._shown_open():
+            assert self._open is not None, "it is shown"
+            all_of_them.merge(self._open)
+        return all_of_them.advice()
+
+    def _smoothed(self, newest: Advice) -> tuple[float, float]:
+        """The drift, averaged over iterations with weights that fall by a fifth each, and half of its interval: iterations
+        draw apart, so that half-widths add as squares."""
+        drift = newest.numbers["drift"]
+        reach = math.nan if drift.low is None or drift.high is None else 0.5 * (drift.high - drift.low)
+        if self._smooth is None:
+            return drift.value, reach
+        value, before = self._smooth
+        kept = 1.0 - self._SMOOTHING
+        return value + self._SMOOTHING * (drift.value - value), math.hypot(kept * before, self._SMOOTHING * reach)
+
+
+_SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def advise(data: Any, *, names: Mapping[str, str] | None = None, **settings: Any) -> Advice:
     """What files, a DataFrame or a mapping of arrays say.
 
     Args:
-        data: a path or several (.jsonl, .npz, .parquet); a pandas DataFrame with one row per trajectory; or a mapping
+        data: a path or several (.jsonl, .npz, .parquet; .tally of each rank; a folder of them); a pandas DataFrame with one row per trajectory; or a mapping
             with the arguments of `Advisor.update`.
         names: field → name, for files whose names `niwaki advise` does not know.
         settings: of `Advisor`.
@@ -316,14 +442,21 @@ def advise(data: Any, *, names: Mapping[str, str] | None = None, **settings: Any
     if not isinstance(data, Iterable):
         raise TypeError(f"data is {type(data).__name__}; pass paths, a DataFrame or a mapping of arrays")
     files = [os.fspath(file) for file in data]
-    given = Advisor(**settings)._settings
-    return _advice(*_native.advise_files(files, list((names or {}).items()), given))
+    given = {"clip": 0.2, "ess_floor": 0.9, "batch": None, "against": "old", "rollout_is": "token", "rollout_is_threshold": 2.0}
+    for name in settings:
+        if name not in given:
+            raise TypeError(f"{name} is not a setting for files; write one of {', '.join(given)}")
+    chosen = next(iter([*sorted({*settings} - {"batch"}), *["names"] * bool(names)]), None)
+    return _advice(*_native.advise_files(files, list((names or {}).items()), _checked(**given | settings), chosen))
 
 
 def _of_frame(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """The columns that are arguments of `update`, under their own or the schema's names."""
     taken = {}
     for field_name, argument in {**_ARGUMENTS, "mask": "mask", "group": "group", "iteration": "iteration"}.items():
+        here = [name for name in dict.fromkeys((argument, field_name)) if name in frame.columns and field_name not in names]
+        if len(here) > 1:
+            raise ValueError(f"data has the columns {here[0]} and {here[1]}, which are the same field; keep one, or pass names")
         for name in (names.get(field_name), argument, field_name):
             if name is not None and name in frame.columns:
                 column = frame[name].tolist()
@@ -335,7 +468,30 @@ def _of_frame(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     return taken
 
 
-def _checked(clip: Any, ess_floor: Any, batch: Any, against: Any, rollout_is: Any, threshold: Any) -> _Settings:
+def _rank(share: Any) -> tuple[int, int] | None:
+    """A rank and the number of ranks, checked."""
+    if share is None:
+        return None
+    try:
+        rank, ranks = (operator.index(number) for number in share)
+    except (TypeError, ValueError):
+        raise TypeError(f"share is {share!r}; pass (rank, ranks)") from None
+    if not 0 <= rank < ranks <= 1 << 20:
+        raise ValueError(f"share is {share!r}; a rank lies in [0, ranks)")
+    return rank, ranks
+
+
+def _bytes(tally: Any) -> bytes:
+    """A tally's bytes."""
+    if not isinstance(tally, (bytes, bytearray, memoryview)):
+        raise TypeError(f"tally is {type(tally).__name__}; pass the bytes of Advisor.tally")
+    return bytes(tally)
+
+
+def _checked(
+    clip: Any, ess_floor: Any, batch: Any, against: Any, rollout_is: Any, rollout_is_threshold: Any
+) -> _Settings:
+    threshold = rollout_is_threshold
     low, high = (clip, clip) if isinstance(clip, (int, float)) else tuple(clip)
     if not (0.0 <= low <= 1.0 and high >= 0.0):
         raise ValueError(f"clip ({low}, {high}): the lower width lies in [0, 1], the upper one is not negative")
@@ -387,7 +543,7 @@ def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: A
     each = {"rewards": rewards, "weights": weights}
     for name, value in each.items():
         if value is not None:
-            each[name] = floats(name, value).astype(np.float64)
+            each[name] = _wide(name, value)
             if each[name].shape != (lanes,):
                 raise ValueError(f"{name} has shape {each[name].shape}; one per trajectory is ({lanes},)")
     if group is not None and len(group) != lanes:
@@ -413,10 +569,28 @@ def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: A
     )
 
 
+def _marks(name: str, value: Any) -> np.ndarray:
+    """The argument as flags."""
+    return flags(name, value, copied=True)
+
+
+def _wide(name: str, value: Any) -> np.ndarray:
+    """The argument as float64. Log-probs of 16 bits are what such a trainer computes its ratios from, so they are measured, and
+    it is said once that their rounding looks like drift."""
+    found = floats(name, value, narrow=True)
+    if name.partition("[")[0].endswith("logprobs") and "16" in str(getattr(value, "dtype", "")):
+        warnings.warn(
+            f"{name} is {value.dtype}: its rounding alone looks like drift; pass float32 log-probs where the trainer has them",
+            NarrowWarning,
+            stacklevel=5,
+        )
+    return found.astype(np.float64)
+
+
 def _flat(name: str, value: Any, lengths: list[int]) -> np.ndarray | None:
     if value is None:
         return None
-    kind = flags if name == "mask" else floats
+    kind = _marks if name == "mask" else _wide
     if not ragged(value):
         found = kind(name, value).astype(np.float64)
         if name == "advantages" and found.shape == (len(lengths),):
@@ -431,7 +605,7 @@ def _flat(name: str, value: Any, lengths: list[int]) -> np.ndarray | None:
 def _padded(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
     if value is None:
         return None
-    found = (flags if name == "mask" else floats)(name, value)
+    found = (_marks if name == "mask" else _wide)(name, value)
     if found.shape != shape and not (name == "advantages" and found.shape == shape[:1]):
         raise ValueError(f"{name} has shape {found.shape} where logprobs has {shape}")
     return found.reshape(-1).astype(np.float64)

@@ -175,8 +175,16 @@ class Instance:
         rows = schedule.operations if isinstance(schedule, Schedule) else schedule
         return Verdict(*self._native.verify([tuple(row) for row in rows]))
 
+    def __reduce__(self) -> Any:
+        return _unpacked, (*self._native.packed(), self.name, self.note)
+
     def __repr__(self) -> str:
         return f"<{self.kind}, {self.jobs} jobs, {self.machines} machines, {self.operations} operations>"
+
+
+def _unpacked(format: str, text: str, name: str, note: str | None) -> Instance:
+    """An instance that was pickled: in its problem's usual layout."""
+    return Instance(_native.Instance.unpacked(format, text), name, note)
 
 
 def _solution(

@@ -22,12 +22,16 @@ import torch
 from torch import Tensor
 
 from ._amplification import WATCHES, AmplificationWarning, Watch
-from ._packed import Rows
+from ._gather import gather_tallies
+from ._packed import SINGLE, PackedWarning, Rows
 from ._surrogate import behaviour_rule, bounds, is_tempered, log_factors, ratios, scales
 from ._torch_ops import OPS, Clipped, Corrected, Kept, bits_of, keep
 from .correction import Clip, Correction, Rule, clip_range
 
-__all__ = ["AmplificationWarning", "amplification", "corrected_logprobs", "log_factor", "surrogate", "terms"]
+__all__ = [
+    "AmplificationWarning", "PackedWarning", "amplification", "corrected_logprobs", "gather_tallies", "log_factor", "surrogate",
+    "terms",
+]
 
 
 Values = Union[Tensor, Sequence[Tensor]]
@@ -83,6 +87,7 @@ def surrogate(
     Raises:
         TypeError, ValueError: with a sentence that names the argument.
 
+    Warns (`PackedWarning`), once, where one row without boundaries looks packed: its advantages stand still and jump.
     Warns (`AmplificationWarning`), once for each member, where the correction more than doubles the norm of the gradient on a
     batch. The first batch, the second, the fourth and so on are measured, outside `torch.compile`.
     """
@@ -92,6 +97,8 @@ def surrogate(
     rows = Rows.of(logprobs, cu_seqlens)
     new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
     advantage = _advantages(new, advantages, rows)
+    if rows is None:
+        SINGLE.look(advantage, own)
     behaviour = _behaviour(new, behaviour_logprobs, rows)
     decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
     weight = None if weights is None else _weights(new, weights)
@@ -125,6 +132,8 @@ def terms(
     rows = Rows.of(logprobs, cu_seqlens)
     new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
     advantage = _advantages(new, advantages, rows)
+    if rows is None:
+        SINGLE.look(advantage, own)
     behaviour = _behaviour(new, behaviour_logprobs, rows)
     decoupled = _decoupled(correction, behaviour is not None, behaviour_weight)
     each = _terms(new, old, advantage, own, member, edges, routing, None, behaviour, decoupled)[0]

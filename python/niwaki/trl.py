@@ -38,7 +38,7 @@ from ._amplification import Watch  # noqa: E402
 from ._course import Course, Epochs, Repeated  # noqa: E402
 from .advise import Advice, Monitor  # noqa: E402
 from .correction import Correction  # noqa: E402
-from .torch import corrected_logprobs, watch_amplification  # noqa: E402
+from .torch import corrected_logprobs, gather_tallies, watch_amplification  # noqa: E402
 
 __all__ = ["AdviseCallback", "GRPOTrainer"]
 
@@ -149,6 +149,8 @@ class GRPOTrainer(trl.GRPOTrainer):
         if self.model.training and self._pass == self.reuse_of(self._generation) - 1:
             for watcher in self._watchers():
                 watcher.see(self, inputs, old, logps.detach(), mask, self._generation)
+                if self._left == 0:
+                    watcher.close(self, self._generation)
         if not self.corrected:
             return (logps, *rest)
         if self.model.training and self.accelerator.is_main_process:
@@ -221,20 +223,27 @@ class GRPOTrainer(trl.GRPOTrainer):
 class AdviseCallback(TrainerCallback):
     """Measures the last pass over each batch of a `niwaki.trl.GRPOTrainer`, and adds the numbers to its logs.
 
-    Logged are a dozen numbers of the newest generation, with intervals (`niwaki.advise.Monitor`); the run's verdict goes to
-    the logger `niwaki` when it changes, and `advice` has it whole.
+    Of several processes each measures its part of a batch, and they gather their tallies (`niwaki.advise.Advisor.tally`), so that
+    numbers and verdict are those of the whole batch. Logged once for each generation are a dozen numbers with intervals
+    (`niwaki.advise.Monitor`); the verdict goes to the logger `niwaki` when it changes, an alarm when it first holds, and
+    `advice` has the whole run.
 
     Args:
-        folder: where `dump.jsonl` goes, for `niwaki advise`; nothing is written where None.
-        settings: of `niwaki.advise.Monitor`; the clip is the trainer's own unless given.
-
-    Of several processes the main one measures its share of each batch.
+        folder: where the run can be read by `niwaki advise FOLDER`; nothing is written where None.
+        dumps: write every completion's log-probs, `dump.jsonl` or `dump-<rank>.jsonl`; where False, a tally of each
+            generation, `generation-<number>.tally`.
+        settings: of `niwaki.advise.Monitor`; clip and batch (completions of an optimiser's step, over processes and accumulated
+            micro-batches) are the trainer's own unless given.
     """
 
-    def __init__(self, folder: str | Path | None = None, **settings: Any) -> None:
-        self.path = None if folder is None else Path(folder) / "dump.jsonl"
+    def __init__(self, folder: str | Path | None = None, *, dumps: bool = True, **settings: Any) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self.path: Path | None = None
+        self._dumps = dumps
         self._settings = settings
         self._monitor: Monitor | None = None
+        self._taken_up = False
+        self._fresh = False
 
     @property
     def advice(self) -> Advice:
@@ -243,20 +252,31 @@ class AdviseCallback(TrainerCallback):
             raise ValueError("no batch has had its last pass yet")
         return self._monitor.advice
 
-    def to_log(self) -> dict[str, float]:
-        """Names and values for the logs; tells the verdict where it has changed."""
+    @property
+    def monitor(self) -> Monitor:
+        """The newest generation, and the last few; ValueError before the first batch has had its last pass."""
         if self._monitor is None:
+            raise ValueError("no batch has had its last pass yet")
+        return self._monitor
+
+    def to_log(self) -> dict[str, float]:
+        """Names and values of a generation that was not logged yet."""
+        if self._monitor is None or not self._fresh:
             return {}
-        if (verdict := self._monitor.changed()) is not None:
-            logging.getLogger("niwaki").warning("verdict on the run so far: %s", verdict)
+        self._fresh = False
         return self._monitor.to_log()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Makes the dump; a run that is taken up again goes on with its own."""
-        if self.path is not None and state.is_world_process_zero:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if state.global_step == 0:
-                self.path.write_text("")
+        """Makes the folder."""
+        self._taken_up = state.global_step > 0
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._dumps:
+            name = "dump.jsonl" if args.world_size == 1 else f"dump-{args.process_index}.jsonl"
+            self.path = self.folder / name
+        if not self._taken_up:
+            self._forget(0, state.is_world_process_zero)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Says so where nothing was measured."""
@@ -268,11 +288,7 @@ class AdviseCallback(TrainerCallback):
     ) -> None:
         """Takes one micro-batch, `[trajectories, tokens]` each, with what TRL's loss was given beside: advantages, prompts, and
         the log-probs of the engine that sampled, where there was one."""
-        if not trainer.accelerator.is_main_process:
-            return
-        if self._monitor is None:
-            clip = {"clip": (trainer.epsilon_low, trainer.epsilon_high)}
-            self._monitor = Monitor(**clip | self._settings)
+        monitor = self._made(trainer, generation)
         own = mask.bool()
         rows = lambda values: [row[kept].double().cpu().numpy() for row, kept in zip(values, own)]
         olds, news = rows(old), rows(new)
@@ -282,7 +298,8 @@ class AdviseCallback(TrainerCallback):
         advantages = inputs["advantages"]
         each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
         worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
-        self._monitor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
+        if any(len(row) for row in news):
+            monitor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
         if self.path is None:
             return
         with self.path.open("a") as file:
@@ -291,6 +308,61 @@ class AdviseCallback(TrainerCallback):
                 record |= {"old_log_prob": olds[row].tolist(), "new_log_prob": news[row].tolist()}
                 record |= {} if engines is None else {"behaviour_log_prob": engines[row].tolist()}
                 file.write(json.dumps(record | {"advantage": worth[row].tolist()}) + "\n")
+
+    def close(self, trainer: GRPOTrainer, generation: int) -> None:
+        """Ends a generation, on every process at the same place: gathers what they measured, and tells what is new."""
+        monitor = self._made(trainer, generation)
+        tally = monitor.close()
+        self._fresh = tally is not None
+        if not trainer.accelerator.is_main_process or tally is None:
+            return
+        if self.folder is not None and not self._dumps:
+            place = self.folder / f"generation-{generation:06}.tally"
+            part = place.with_suffix(".part")
+            part.write_bytes(tally.tally())
+            part.replace(place)
+        logger = logging.getLogger("niwaki")
+        if (verdict := monitor.changed()) is not None:
+            logger.warning("generation %d, verdict: %s", generation, verdict)
+        for rung in monitor.alarm():
+            logger.warning("generation %d, alarm: %s", generation, rung)
+
+    def _made(self, trainer: GRPOTrainer, generation: int) -> Monitor:
+        """The monitor. Where a run is taken up again, what was written of the generations to come is forgotten."""
+        if self._monitor is None:
+            accelerator = trainer.accelerator
+            processes = accelerator.num_processes
+            own: dict[str, Any] = {"clip": (trainer.epsilon_low, trainer.epsilon_high)}
+            own["batch"] = trainer.args.per_device_train_batch_size * processes * trainer.args.gradient_accumulation_steps
+            if processes > 1:
+                own |= {"share": (accelerator.process_index, processes), "gather": gather_tallies}
+            self._monitor = Monitor(**own | self._settings)
+            if self._taken_up and self.folder is not None:
+                self._forget(generation, accelerator.is_main_process)
+        return self._monitor
+
+    def _forget(self, generation: int, main: bool) -> None:
+        """Drops what a folder has of a generation and those after it: they are drawn again."""
+        assert self.folder is not None, "there is a folder"
+        if self.path is not None:
+            part = self.path.with_suffix(".part")
+            with part.open("w") as kept:
+                for line in self.path.open() if self.path.exists() and generation else ():
+                    if _is_before(line, generation):
+                        kept.write(line)
+            part.replace(self.path)
+        elif main:
+            for place in self.folder.glob("generation-*.tally"):
+                if place.stem[len("generation-") :].isdigit() and int(place.stem[len("generation-") :]) >= generation:
+                    place.unlink()
+
+
+def _is_before(line: str, generation: int) -> bool:
+    """Whether a dump's line is whole and of an earlier generation."""
+    try:
+        return json.loads(line)["iteration"] < generation
+    except (ValueError, KeyError):
+        return False
 
 
 def _groups(inputs: dict[str, Any]) -> list[int]:

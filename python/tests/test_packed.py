@@ -1,12 +1,15 @@
 """Packed rows with boundaries and lists of one tensor per trajectory are the padded batch, value and gradient."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed; python/test-extras.sh runs this")
 
 from members import batch  # noqa: E402
-from niwaki.torch import amplification, corrected_logprobs, log_factor, surrogate, terms  # noqa: E402
+from niwaki import _packed  # noqa: E402
+from niwaki.torch import PackedWarning, amplification, corrected_logprobs, log_factor, surrogate, terms  # noqa: E402
 
 NAMES = ("logprobs", "old_logprobs", "behaviour_logprobs", "advantages", "mask")
 LENGTHS = [5, 1, 7, 0, 3]
@@ -135,3 +138,26 @@ def test_refusals_name_the_argument(entry):
         for wrong in (flat[None], [flat[:1], flat[:1]], "x"):
             with pytest.raises((TypeError, ValueError), match=rf"^{name}\b"):
                 entry(**lists | {name: wrong})
+
+
+def test_a_row_that_looks_packed_is_told_once(monkeypatch):
+    monkeypatch.setattr(_packed.SINGLE, "said", False)
+    monkeypatch.setattr(_packed.SINGLE, "rows", 0)
+    old = torch.full((1, 12), -1.0)
+    one = torch.full((1, 12), 0.5)
+    two = torch.tensor([[0.5] * 5 + [-0.5] * 7])
+    noise = torch.linspace(-1, 1, 12)[None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PackedWarning)
+        # One trajectory, a critic's advantages, boundaries, and two rows.
+        surrogate(old, old, one)
+        surrogate(old, old, noise)
+        surrogate(old, old, two, cu_seqlens=[0, 5, 12])
+        surrogate(old.repeat(2, 1), old.repeat(2, 1), two.repeat(2, 1))
+        surrogate(old, old, two, mask=torch.arange(12)[None] < 5)
+    monkeypatch.setattr(_packed.SINGLE, "rows", 0)
+    with pytest.warns(PackedWarning, match="2 values one after the other.*pass cu_seqlens"):
+        surrogate(old, old, two)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PackedWarning)
+        surrogate(old, old, two)

@@ -1,8 +1,12 @@
 """niwaki.trl against TRL's real GRPOTrainer, on the CPU with a tiny model built here."""
 
 import json
+import os
 import shutil
+import socket
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed; python/test
 trl = pytest.importorskip("trl", reason="trl is not installed; python/test-extras.sh runs this")
 
 from datasets import Dataset  # noqa: E402
+from niwaki.advise import Advisor, advise  # noqa: E402
 from niwaki.trl import AdviseCallback, GRPOTrainer  # noqa: E402
 from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: E402
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast  # noqa: E402
@@ -57,7 +62,7 @@ def train(kind, folder, steps=6, losses=None, callback=False, **extra):
     losses = [] if losses is None else losses
     data = Dataset.from_list([{"prompt": f"w{index} w{index + 1}"} for index in range(12)])
     trainer = Recorded(model(folder), reward_funcs=reward, args=args, train_dataset=data, processing_class=tokenizer(), **extra)
-    watching = AdviseCallback(folder) if callback else None
+    watching = AdviseCallback(folder, **callback if isinstance(callback, dict) else {}) if callback else None
     if watching is not None:
         trainer.add_callback(watching)
     trainer.train()
@@ -138,6 +143,64 @@ def test_the_callback_takes_the_samplers_log_probs(tmp_path):
     assert sum(np.isnan(apart)) == 2 and np.nanmax(np.abs(np.array(apart) - 0.25)) < 1e-6
     # KL of the sampler from the old policy, by verl's name: the mean of log-probs of the sampler less the old ones.
     assert watching.advice.verl["rollout_corr/kl"] == pytest.approx(-0.25, abs=1e-6)
+
+
+PROCESS = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_trl
+from niwaki.trl import GRPOTrainer
+folder = Path(sys.argv[2])
+test_trl.model = lambda folder: test_trl.LlamaForCausalLM.from_pretrained(folder / "model")
+settings = {"callback": {"dumps": sys.argv[3] == "dumps", "alarms": ["drift>0"]}, "correction": "tempered:0.1"}
+_, _, trainer, watching = test_trl.train(GRPOTrainer, folder, **settings)
+found = watching.advice.to_dict()
+logged = [logs["niwaki/drift"] for logs in trainer.state.log_history if "niwaki/drift" in logs]
+(folder / f"said-{trainer.accelerator.process_index}.json").write_text(json.dumps([found["numbers"], found["facts"], logged]))
+"""
+
+
+def two_processes(folder, kind):
+    # Of several processes the first alone would write it.
+    model(folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    together = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROCESS, str(Path(__file__).parent), str(folder), kind]
+    ranks = [
+        subprocess.Popen(command, env=os.environ | together | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
+        for rank in (0, 1)
+    ]
+    said = [rank.communicate(timeout=300)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    return said, [json.loads((folder / f"said-{rank}.json").read_text()) for rank in (0, 1)]
+
+
+def plain(numbers):
+    return {name: (number.value, number.low, number.high) for name, number in numbers.items() if np.isfinite(number.value)}
+
+
+@pytest.mark.parametrize("kind", ["dumps", "tallies"])
+def test_two_processes_measure_the_whole_batch(tmp_path, kind):
+    said, (first, second) = two_processes(tmp_path, kind)
+    assert json.dumps(first) == json.dumps(second)
+    numbers, facts, logged = first
+    # Eight completions each: of 16, two prompts of four and parts of more lie on either.
+    assert facts["trajectories"] == 32 and facts["ranks"] == {"seen": [0, 1], "world": 2} and facts["batch"] == 16
+    files = sorted(tmp_path.glob("dump-*.jsonl" if kind == "dumps" else "generation-*.tally"))
+    assert len(files) == 2
+    whole = advise(files, batch=16) if kind == "dumps" else advise(files)
+    assert {name: (one["value"], one["low"], one["high"]) for name, one in numbers.items() if np.isfinite(one["value"])} == plain(whole.numbers)
+    # Once for each generation, and that one's.
+    alone = [Advisor(batch=16), Advisor(batch=16)]
+    if kind == "dumps":
+        for row in (json.loads(line) for file in files for line in file.read_text().splitlines()):
+            one = {"logprobs": [row["new_log_prob"]], "old_logprobs": [row["old_log_prob"]], "advantages": [row["advantage"]]}
+            alone[row["iteration"]].update(**one, group=[row["group"]], iteration=row["iteration"])
+        assert logged == [one.advice()["drift"] for one in alone]
+    assert said[0].count("alarm: drift > 0") == 1 and "verdict: " in said[0] and "verdict: " not in said[1]
 
 
 def test_a_callback_on_another_trainer_says_that_it_saw_nothing(tmp_path):

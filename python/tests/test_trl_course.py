@@ -7,7 +7,8 @@ trl = pytest.importorskip("trl", reason="trl is not installed; python/test-extra
 
 import test_trl  # noqa: E402
 from datasets import Dataset  # noqa: E402
-from niwaki.trl import GRPOTrainer  # noqa: E402
+from niwaki.advise import advise  # noqa: E402
+from niwaki.trl import AdviseCallback, GRPOTrainer  # noqa: E402
 
 RATE = 3e-2
 # Twelve prompts, two a generation: six generations an epoch. Two generations of three passes, then every two.
@@ -59,7 +60,7 @@ def test_a_run_of_epochs_ends_where_it_was_planned(tmp_path):
     rates, epochs = logged(found, "learning_rate"), logged(found, "epoch")
     assert rates[26] == pytest.approx(RATE / 26) and rates[1] == pytest.approx(RATE)
     assert [step for step, epoch in epochs.items() if epoch == int(epoch)] == [14, 26] and epochs[7] == pytest.approx(0.5)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["checkpoint-14", "checkpoint-26"]
+    assert sorted(path.name for path in (tmp_path / "out").glob("checkpoint-*")) == ["checkpoint-14", "checkpoint-26"]
     shown = generations(found.seen)
     assert [passes for _, passes in shown.values()] == [3, 3] + 10 * [2]
     # Every prompt is shown in every epoch, in an order of its own.
@@ -112,3 +113,18 @@ def test_without_a_warmup_passes_are_not_made_twice(tmp_path):
     again = trainer(tmp_path, warmup=False, num_train_epochs=1, num_iterations=3)
     again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
     assert again.seen == [place for place in whole.seen if place[0] >= 4]
+
+
+@pytest.mark.parametrize("dumps", [True, False], ids=["dumps", "tallies"])
+def test_a_run_that_is_taken_up_again_leaves_each_generation_once(tmp_path, dumps):
+    whole = trainer(tmp_path, save_strategy="steps", save_steps=1, num_train_epochs=1)
+    whole.add_callback(AdviseCallback(tmp_path / "advice", dumps=dumps))
+    whole.train()
+    before = advise(tmp_path / "advice")
+    # Generations 0 and 1 have three passes each: step 4 lies in the second, whose rows and tally are written again.
+    again = trainer(tmp_path, num_train_epochs=1)
+    again.add_callback(AdviseCallback(tmp_path / "advice", dumps=dumps))
+    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
+    after = advise(tmp_path / "advice")
+    assert after.facts["iterations"] == before.facts["iterations"] == 6
+    assert after.facts["trajectories"] == before.facts["trajectories"] == 48

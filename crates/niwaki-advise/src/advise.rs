@@ -1,26 +1,23 @@
-//! The door: dumps in, advice out.
+//! The door: dumps or tallies in, advice out.
 
 use crate::gate::Gate;
 use crate::measure::{Measure, Measured, Settings};
-use crate::read::Dump;
+use crate::read::{Dump, shown};
 use crate::schema::Naming;
-use crate::series::named;
-use crate::trajectory::Against;
-use crate::verdict::Verdict;
+use crate::series::{is_tally, named};
+use crate::verdict::{Trainer, Verdict};
 use crate::{Error, page, text};
-use niwaki_correction::Clip;
 use niwaki_page::{Made, Page};
 use std::path::PathBuf;
 
-/// What is asked of some dumps.
+/// What is asked of some dumps or tallies.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// Clip range, batch, ESS floor and verl's weights.
+    /// Clip range, batch, ESS floor, verl's weights and what the current policy is held against. Of these a tally has its own,
+    /// and takes the batch alone.
     pub settings: Settings,
     /// Names of the fields.
     pub naming: Naming,
-    /// What the current policy is held against.
-    pub against: Against,
     /// Whether the files are still written to: a last line without its end is then left for later.
     pub growing: bool,
 }
@@ -36,23 +33,48 @@ pub struct Advice {
     pub measured: Measured,
     /// What to do, and why.
     pub verdict: Verdict,
+    measure: Measure,
 }
 
-/// Reads the dumps of one run, in order, and says what they mean.
+/// Reads the dumps of one run, in order, or the tallies of its shares, and says what they mean.
 ///
 /// `watch` is told how many bytes are to be read, and how many have been.
 ///
 /// # Errors
-/// Where a setting is out of its range, a file cannot be read, a trajectory cannot be used, or there is none.
+/// Where a setting is out of its range, a file cannot be read, a trajectory cannot be used, tallies are not of one run, or there is
+/// no trajectory.
 pub fn advise(
     files: &[PathBuf],
     question: Question,
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Advice, Error> {
-    let Question { settings, naming, against, growing } = question;
-    check(&settings)?;
-    let mut dump = Dump::open(files, naming, against, growing)?;
-    let (names, bytes, trainer) = (dump.names(), dump.bytes(), dump.trainer());
+    question.settings.check()?;
+    let (measure, unread, trainer) = match files.iter().find(|file| is_tally(file)) {
+        Some(tally) => match files.iter().find(|file| !is_tally(file)) {
+            Some(dump) => return Err(Error::Mixed { tally: shown(tally), dump: shown(dump) }),
+            None => (tallies(files, &question.settings, watch)?, Vec::new(), None),
+        },
+        None => dumps(files, question, watch)?,
+    };
+    if measure.is_empty() {
+        let names: Vec<String> = files.iter().map(|file| shown(file)).collect();
+        return Err(Error::Empty { files: names.join(", ") });
+    }
+    let mut measured = measure.finish();
+    measured.facts.unread = unread;
+    let verdict = Verdict::new(&measured).in_the_words_of(trainer);
+    Ok(Advice { files: files.to_vec(), settings: measure.settings(), measured, verdict, measure })
+}
+
+/// Measures dumps; with the names that were not read, and whose words they speak.
+fn dumps(
+    files: &[PathBuf],
+    question: Question,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<(Measure, Vec<String>, Option<Trainer>), Error> {
+    let Question { settings, naming, growing } = question;
+    let mut dump = Dump::open(files, naming, settings.against, growing)?;
+    let (bytes, trainer) = (dump.bytes(), dump.trainer());
     watch(bytes, 0);
     let mut measure = Measure::new(settings);
     dump.prepare(|done| watch(bytes, done))?;
@@ -60,39 +82,32 @@ pub fn advise(
         measure.add(chunk);
         watch(bytes, done);
     })?;
-    if measure.is_empty() {
-        return Err(Error::Empty { files: names });
-    }
-    let mut measured = measure.finish();
-    measured.facts.unread = unread;
-    let verdict = Verdict::new(&measured).in_the_words_of(trainer);
-    Ok(Advice { files: files.to_vec(), settings, measured, verdict })
+    Ok((measure, unread, trainer))
 }
 
-/// Refuses settings that mean nothing.
-fn check(settings: &Settings) -> Result<(), Error> {
-    let Settings { clip, ess_floor, batch, verl } = settings;
-    Clip::new(clip.low, clip.high)?;
-    let faults = [
-        // Written so that what is not a number fails too.
-        ("ess_floor", *ess_floor, *ess_floor > 0.0 && *ess_floor < 1.0, "must lie between 0 and 1"),
-        (
-            "batch",
-            batch.unwrap_or(1.0),
-            batch.is_none_or(|batch| batch >= 1.0),
-            "holds no trajectory; give at least 1",
-        ),
-        (
-            "threshold",
-            verl.threshold.upper,
-            verl.threshold.is_sound(),
-            "must be a positive number, with a smaller one before it where there are two",
-        ),
-    ];
-    match faults.into_iter().find(|(_, _, sound, _)| !sound) {
-        Some((name, value, _, why)) => Err(Error::Setting { name, value, why }),
-        None => Ok(()),
+/// Adds tallies up.
+fn tallies(
+    files: &[PathBuf],
+    settings: &Settings,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Measure, Error> {
+    let mut all: Option<Measure> = None;
+    for (at, file) in files.iter().enumerate() {
+        watch(files.len() as u64, at as u64);
+        let refuse = |source| Error::File { file: shown(file), source };
+        let bytes = std::fs::read(file).map_err(refuse)?;
+        let tally = Measure::from_tally(&bytes).map_err(|why| Error::Tally { file: shown(file), why })?;
+        match &mut all {
+            None => all = Some(tally),
+            Some(all) => {
+                let first = shown(&files[0]);
+                all.merge(&tally).map_err(|why| Error::Differ { file: shown(file), first, why })?;
+            }
+        }
     }
+    let mut all = all.unwrap_or_else(|| Measure::new(*settings));
+    settings.batch.into_iter().for_each(|batch| all.set_batch(batch));
+    Ok(all)
 }
 
 impl Advice {
@@ -108,6 +123,12 @@ impl Advice {
     /// If a value cannot be written as JSON.
     pub fn json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(&self.value())
+    }
+
+    /// What was measured as a tally's bytes, for a file that ends in .tally.
+    #[must_use]
+    pub fn tally(&self) -> Vec<u8> {
+        self.measure.tally()
     }
 
     pub(crate) fn value(&self) -> serde_json::Value {

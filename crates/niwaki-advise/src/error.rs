@@ -1,5 +1,6 @@
 //! What can be wrong with a dump, always with its place.
 
+use crate::measure::{Differ, Unreadable};
 use crate::schema::Field;
 use std::fmt;
 use thiserror::Error;
@@ -17,7 +18,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file name whose ending names no layout.
-    #[error("{file}: the ending '{ending}' names no layout; use .jsonl, .npz or .parquet")]
+    #[error("{file}: the ending '{ending}' names no layout; use .jsonl, .npz, .parquet or .tally")]
     Layout {
         /// The file as it was given.
         file: String,
@@ -25,7 +26,7 @@ pub enum Error {
         ending: String,
     },
     /// A folder without a dump.
-    #[error("{folder} holds no dump; it would end in .jsonl, .npz or .parquet")]
+    #[error("{folder} holds no dump; it would end in .jsonl, .npz, .parquet or .tally")]
     NoDump {
         /// The folder as it was given.
         folder: String,
@@ -51,6 +52,34 @@ pub enum Error {
         layout: &'static str,
         /// What the decoder says.
         why: String,
+    },
+    /// A file that ends in .tally and is not one.
+    #[error("{file}: {why}")]
+    Tally {
+        /// The file as it was given.
+        file: String,
+        /// What is wrong with it.
+        why: Unreadable,
+    },
+    /// Tallies that are not of one run.
+    #[error("{file} does not go with {first}: {why}")]
+    Differ {
+        /// The file as it was given.
+        file: String,
+        /// The first of the run.
+        first: String,
+        /// Why not.
+        why: Differ,
+    },
+    /// A run of tallies and dumps.
+    #[error(
+        "{tally} is a tally and {dump} is a dump; make a tally of that first: niwaki advise {dump} --out NAME.tally"
+    )]
+    Mixed {
+        /// The first tally.
+        tally: String,
+        /// The first dump.
+        dump: String,
     },
     /// A trajectory that cannot be used.
     #[error("{place}: {fault}")]
@@ -120,6 +149,14 @@ pub enum Fault {
         /// The field.
         field: Field,
         /// Its name in the record.
+        name: String,
+    },
+    /// A field that is there under two names.
+    #[error("{name} is a second {field}; keep one of the two")]
+    Second {
+        /// The field.
+        field: Field,
+        /// The name that was not read.
         name: String,
     },
     /// Neither of the two fields that can give an advantage.

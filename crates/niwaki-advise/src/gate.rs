@@ -56,12 +56,19 @@ impl FromStr for Gate {
 
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = Sign::ALL.iter().find(|(_, sign)| *sign == self.sign).map_or("", |(mark, _)| mark);
-        write!(f, "{} {mark} {}", self.name, self.bound)
+        let (name, mark, bound) = self.parts();
+        write!(f, "{name} {mark} {bound}")
     }
 }
 
 impl Gate {
+    /// The number's name, the sign and the bound.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, &'static str, f64) {
+        let mark = Sign::ALL.iter().find(|(_, sign)| *sign == self.sign).map_or("", |(mark, _)| mark);
+        (self.name, mark, self.bound)
+    }
+
     /// The value that meets the condition, if it does. A number that the data does not determine meets none.
     #[must_use]
     pub fn triggered(&self, measured: &Measured) -> Option<f64> {

@@ -2,16 +2,22 @@
 
 use niwaki_files::Digest;
 
-/// FNV-1a of a group's name.
+/// The key of a group that is a text: that of its number, so that a group has one key, and one fold, in every layout.
 #[must_use]
 pub fn key_of_text(text: &[u8]) -> u64 {
-    Digest::of(text).value()
+    key_of_number(number_of_text(text))
+}
+
+/// A text as a number, for columns that hold numbers: the first 53 bits of its FNV-1a.
+#[must_use]
+pub(crate) fn number_of_text(text: &[u8]) -> f64 {
+    (Digest::of(text).value() >> 11) as f64
 }
 
 /// The key of a group that is a number: that of its bits.
 #[must_use]
 pub fn key_of_number(number: f64) -> u64 {
-    key_of_text(&number.to_bits().to_le_bytes())
+    Digest::of(number.to_bits().to_le_bytes()).value()
 }
 
 /// The key of a group that is a whole number. Floats tell whole numbers apart up to 2⁵³; beyond, the digits are the name.

@@ -4,8 +4,17 @@ use crate::Error;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Endings of dumps.
-const ENDINGS: [&str; 4] = ["jsonl", "ndjson", "npz", "parquet"];
+/// Endings of dumps and tallies.
+const ENDINGS: [&str; 5] = ["jsonl", "ndjson", "npz", "parquet", TALLY];
+
+/// The ending of tallies.
+const TALLY: &str = "tally";
+
+/// Whether a file is a tally, by its name.
+#[must_use]
+pub fn is_tally(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(TALLY))
+}
 
 /// How files given together are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -161,6 +161,10 @@ fn interval(number: &Number) -> String {
 pub fn facts(measured: &Measured) -> String {
     let facts = &measured.facts;
     let groups = if facts.groups > 0 { format!(", {} groups", facts.groups) } else { String::new() };
+    let ranks = facts
+        .ranks
+        .as_ref()
+        .map_or_else(String::new, |ranks| format!(", {} of {} ranks", ranks.seen.len(), ranks.world));
     let mut aside = String::new();
     if facts.earlier_uses > 0 {
         let _ = write!(aside, "; {} earlier uses of the same batches left aside", facts.earlier_uses);
@@ -173,7 +177,7 @@ pub fn facts(measured: &Measured) -> String {
         let _ = write!(aside, "; not read: {}", facts.unread.join(", "));
     }
     format!(
-        "{} trajectories of {} steps on average (longest {}), {} {}{groups}; N = {} per batch{aside}",
+        "{} trajectories of {} steps on average (longest {}), {} {}{groups}{ranks}; N = {} per batch{aside}",
         facts.trajectories,
         Format::significant(3).text(facts.mean_length),
         facts.longest,

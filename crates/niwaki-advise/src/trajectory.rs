@@ -227,6 +227,8 @@ pub struct Lane {
     pub weight: f64,
     /// Its reward.
     pub reward: Option<f64>,
+    /// Whether its advantage was made of rewards, from the mean of those that were there.
+    pub own_baseline: bool,
 }
 
 /// A bounded number of trajectories, packed to the policy's own steps.
@@ -416,6 +418,7 @@ impl Chunk {
             group: record.group,
             weight: record.weight()?,
             reward,
+            own_baseline: record.came(Field::Advantage) == Came::Absent,
         });
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! What the log-probs of any run say about stale data: batches as arrays, or files.
 
 use crate::waiting;
+use niwaki_advise::gate::Gate;
 use niwaki_advise::keys::{key_of_number, key_of_text, key_of_whole};
 use niwaki_advise::measure::{Measure, Measured, Settings};
 use niwaki_advise::schema::{Field, Naming};
+use niwaki_advise::series::{Runs, is_tally, series};
 use niwaki_advise::trajectory::{Against, Baselines, Came, Chunk, Record};
 use niwaki_advise::verdict::Verdict;
 use niwaki_advise::{Error, Question, advise, text, verl};
@@ -11,6 +13,7 @@ use niwaki_correction::Clip;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,16 +38,13 @@ impl Given {
             clip: Clip { low: self.clip.0, high: self.clip.1, dual: None },
             ess_floor: self.ess_floor,
             batch: self.batch,
+            against: if self.behaviour { Against::Behaviour } else { Against::Old },
             verl: verl::Settings {
                 level,
                 threshold: verl::Threshold { lower: None, upper: self.rollout_is_threshold },
                 ..verl::Settings::default()
             },
         })
-    }
-
-    fn against(&self) -> Against {
-        if self.behaviour { Against::Behaviour } else { Against::Old }
     }
 }
 
@@ -73,30 +73,58 @@ enum Key {
 }
 
 /// Running sums over batches, and what they say.
-#[pyclass]
+#[pyclass(frozen)]
 pub(crate) struct Advisor {
     /// Threads that add at the same time wait for each other.
     measure: Mutex<Measure>,
-    against: Against,
 }
 
 #[pymethods]
 impl Advisor {
+    /// `share`: the rank whose trajectories are added, and how many share a batch.
     #[new]
-    fn new(given: Given) -> PyResult<Self> {
-        Ok(Self { measure: Mutex::new(Measure::new(given.settings()?)), against: given.against() })
+    fn new(given: Given, share: Option<(u32, u32)>) -> PyResult<Self> {
+        let measure = Measure::new(given.settings()?);
+        let measure = match share {
+            Some((rank, world)) => measure.of_rank(rank, world),
+            None => measure,
+        };
+        Ok(Self { measure: Mutex::new(measure) })
+    }
+
+    /// What [`Advisor::tally`] gave.
+    #[staticmethod]
+    fn from_tally(py: Python<'_>, tally: &[u8]) -> PyResult<Self> {
+        let measure = py.detach(|| Measure::from_tally(tally)).map_err(refuse)?;
+        Ok(Self { measure: Mutex::new(measure) })
+    }
+
+    /// Everything measured, as bytes.
+    fn tally<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.sums().tally()))
+    }
+
+    /// Adds what another has measured; where the two are not of one run, nothing is added.
+    fn merge(&self, py: Python<'_>, other: &Self) -> PyResult<()> {
+        py.detach(|| {
+            // Two that are merged into each other at the same time would wait for ever if either held on to its own.
+            let other = other.sums().clone();
+            self.sums().merge(&other)
+        })
+        .map_err(refuse)
     }
 
     /// Adds a batch; a fault leaves what was measured before as it was.
     fn add(&self, py: Python<'_>, batch: Trajectories<'_>) -> PyResult<()> {
-        let chunk = batch.chunk(self.against)?;
+        let against = py.detach(|| self.sums().settings().against);
+        let chunk = batch.chunk(against)?;
         py.detach(|| self.sums().add(&chunk));
         Ok(())
     }
 
     /// Whether nothing was added yet.
-    fn is_empty(&self) -> bool {
-        self.sums().is_empty()
+    fn is_empty(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.sums().is_empty())
     }
 
     /// Verdict and numbers as JSON, and the summary as text.
@@ -109,6 +137,18 @@ impl Advisor {
     }
 }
 
+/// What is wrong with a tally.
+fn refuse(why: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(format!("tally: {why}"))
+}
+
+/// Name, sign and bound of a condition such as `ess<0.3`.
+#[pyfunction]
+pub(crate) fn parse_condition(text: &str) -> PyResult<(&'static str, &'static str, f64)> {
+    let gate: Gate = text.parse().map_err(PyValueError::new_err::<String>)?;
+    Ok(gate.parts())
+}
+
 impl Advisor {
     /// The sums. A thread that panicked while it added left them as they were before its batch, or with a part of it.
     fn sums(&self) -> MutexGuard<'_, Measure> {
@@ -116,32 +156,45 @@ impl Advisor {
     }
 }
 
-/// Verdict and numbers of files as JSON, and the summary as text.
+/// Verdict and numbers of files as JSON, and the summary as text. `chosen`: a setting that tallies have of their own.
 #[pyfunction]
 pub(crate) fn advise_files(
     py: Python<'_>,
     files: Vec<PathBuf>,
     names: Vec<(String, String)>,
     given: Given,
+    chosen: Option<String>,
 ) -> PyResult<(String, String)> {
+    let files: Vec<PathBuf> =
+        series(&files, Runs::Joined).map_err(unreadable)?.into_iter().flatten().collect();
+    if let Some((name, tally)) = chosen.zip(files.iter().find(|file| is_tally(file))) {
+        let tally = tally.display();
+        return Err(PyValueError::new_err(format!(
+            "{name}: {tally} was measured under its own settings; leave {name} out"
+        )));
+    }
     let mut naming = Naming::default();
     for (field, name) in names {
         let field: Field = field.parse().map_err(|why| PyValueError::new_err(format!("names: {why}")))?;
         naming = naming.with(field, name);
     }
-    let question = Question { settings: given.settings()?, naming, against: given.against(), growing: false };
+    let question = Question { settings: given.settings()?, naming, growing: false };
     let found = waiting::run(py, move |_| {
         let advice = advise(&files, question, &mut |_, _| {})?;
         Ok(told(&advice.measured, &advice.verdict))
     })?;
-    let told = found.map_err(|error: Error| match &error {
+    found.map_err(unreadable)?.map_err(PyValueError::new_err::<String>)
+}
+
+/// What is wrong with files: the system's own complaint as an `OSError`, with its number.
+fn unreadable(error: Error) -> PyErr {
+    match &error {
         Error::File { file, source } => match source.raw_os_error() {
             Some(code) => PyOSError::new_err((code, source.to_string(), file.clone())),
             None => PyOSError::new_err(format!("{error}: {source}")),
         },
         _ => PyValueError::new_err(error.to_string()),
-    })?;
-    told.map_err(PyValueError::new_err::<String>)
+    }
 }
 
 fn told(measured: &Measured, verdict: &Verdict) -> Result<(String, String), String> {

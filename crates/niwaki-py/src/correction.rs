@@ -1,13 +1,16 @@
 //! The family by name, and what a loss says of a batch of NumPy arrays.
 
-use crate::rule;
+use crate::{rule, waiting};
 use niwaki_correction::family::MEMBERS;
 use niwaki_correction::surrogate::Mean;
-use niwaki_correction::{Batch, Clip, Correction, Diagnostics, Error, Evaluation, Real, Rows, Workspace};
+use niwaki_correction::{
+    Batch, Clip, Correction, Diagnostics, Error, Evaluation, Real, Rows, Rule, Workspace,
+};
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::ops::Deref;
 
 /// Log-probs may exceed zero by this much: sums of rounded exponentials do.
 const ROUNDING: f64 = 1e-4;
@@ -114,46 +117,114 @@ impl Surrogate {
         py: Python<'py>,
         arrays: &Arrays<'py, F>,
     ) -> PyResult<Found<'py, F>> {
-        let offsets = arrays.offsets.as_ref().map(|offsets| offsets.as_slice()).transpose()?;
-        let rows = match (offsets, arrays.horizon) {
-            (Some(offsets), _) => Rows::ragged(offsets),
-            (None, horizon) => Rows::uniform(horizon.unwrap_or(0)),
+        let slice = |values: &Option<PyReadonlyArray1<'py, F>>| -> PyResult<Option<Vec<F>>> {
+            Ok(values.as_ref().map(|values| values.as_slice().map(<[F]>::to_vec)).transpose()?)
         };
-        let (logprobs, old) = (arrays.logprobs.as_slice()?, arrays.old_logprobs.as_slice()?);
-        let mask = arrays.mask.as_ref().map(|mask| mask.as_slice()).transpose()?;
-        let behaviour = arrays.behaviour_logprobs.as_ref().map(|values| values.as_slice()).transpose()?;
-        let weights = arrays.weights.as_ref().map(|values| values.as_slice()).transpose()?;
-        let reference = arrays.reference_logprobs.as_ref().map(|values| values.as_slice()).transpose()?;
-        let entropies = arrays.entropies.as_ref().map(|values| values.as_slice()).transpose()?;
-        let mut batch = Batch::new(rows, logprobs, old, arrays.advantages.as_slice()?);
-        batch = mask.map_or(batch, |mask| batch.masked(mask));
-        batch = behaviour.map_or(batch, |behaviour| batch.sampled_by(behaviour));
-        batch = weights.map_or(batch, |weights| batch.weighted(weights));
-        batch = reference.map_or(batch, |reference| batch.held_to(reference));
-        batch = entropies.map_or(batch, |entropies| batch.with_entropy(entropies));
-        let place = Place { horizon: arrays.horizon, offsets };
-        let densities = arrays.densities;
-        let found = py.detach(|| {
-            if !densities {
-                let named = [("logprobs", Some(logprobs)), ("old_logprobs", Some(old))];
-                let others = [("behaviour_logprobs", behaviour), ("reference_logprobs", reference)];
-                for (what, values) in named.into_iter().chain(others) {
-                    none_positive(what, values.unwrap_or_default(), mask, &place)?;
-                }
-            }
-            let mut workspace = Workspace::default();
-            let evaluation =
-                self.inner.evaluate(&batch, &mut workspace).map_err(|error| place.explain(&error))?;
-            let Evaluation { objective, cotangent, own, routed, rule, diagnostics } = evaluation;
-            let channels = [cotangent, own, routed].map(<[F]>::to_vec);
-            Ok((objective, channels, rule, diagnostics))
-        });
+        let steps = arrays.logprobs.as_slice()?.len();
+        let found = if steps >= LONG {
+            // In a thread of its own, which an interrupt leaves behind: with arrays of its own.
+            let batch = Slices {
+                horizon: arrays.horizon,
+                offsets: arrays
+                    .offsets
+                    .as_ref()
+                    .map(|own| own.as_slice().map(<[usize]>::to_vec))
+                    .transpose()?,
+                logprobs: arrays.logprobs.as_slice()?.to_vec(),
+                old_logprobs: arrays.old_logprobs.as_slice()?.to_vec(),
+                advantages: arrays.advantages.as_slice()?.to_vec(),
+                mask: arrays.mask.as_ref().map(|mask| mask.as_slice().map(<[bool]>::to_vec)).transpose()?,
+                behaviour_logprobs: slice(&arrays.behaviour_logprobs)?,
+                weights: slice(&arrays.weights)?,
+                reference_logprobs: slice(&arrays.reference_logprobs)?,
+                entropies: slice(&arrays.entropies)?,
+                densities: arrays.densities,
+            };
+            let surrogate = self.inner;
+            waiting::run(py, move |_| said(&surrogate, &batch))?
+        } else {
+            let batch = Slices {
+                horizon: arrays.horizon,
+                offsets: arrays.offsets.as_ref().map(|own| own.as_slice()).transpose()?,
+                logprobs: arrays.logprobs.as_slice()?,
+                old_logprobs: arrays.old_logprobs.as_slice()?,
+                advantages: arrays.advantages.as_slice()?,
+                mask: arrays.mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
+                behaviour_logprobs: arrays
+                    .behaviour_logprobs
+                    .as_ref()
+                    .map(|own| own.as_slice())
+                    .transpose()?,
+                weights: arrays.weights.as_ref().map(|own| own.as_slice()).transpose()?,
+                reference_logprobs: arrays
+                    .reference_logprobs
+                    .as_ref()
+                    .map(|own| own.as_slice())
+                    .transpose()?,
+                entropies: arrays.entropies.as_ref().map(|own| own.as_slice()).transpose()?,
+                densities: arrays.densities,
+            };
+            py.detach(|| said(&self.inner, &batch))
+        };
         let (objective, channels, rule, diagnostics) = found.map_err(PyValueError::new_err::<String>)?;
         let [cotangent, own, routed] = channels.map(|channel| PyArray1::from_vec(py, channel));
         let diagnostics = fields(py, diagnostics)?;
         let name = self.inner.correction.to_string();
         Ok((objective, cotangent, own, routed, rule::to_python(py, &name, &rule)?, diagnostics))
     }
+}
+
+/// Steps from which on an evaluation may take longer than one waits for Ctrl-C.
+const LONG: usize = 1 << 22;
+
+/// What [`Arrays`] hold, borrowed or as own copies.
+struct Slices<O, V, M> {
+    horizon: Option<usize>,
+    offsets: Option<O>,
+    logprobs: V,
+    old_logprobs: V,
+    advantages: V,
+    mask: Option<M>,
+    behaviour_logprobs: Option<V>,
+    weights: Option<V>,
+    reference_logprobs: Option<V>,
+    entropies: Option<V>,
+    densities: bool,
+}
+
+/// Objective; cotangent, own and routed channel; the rule as it acted; diagnostics.
+type Said<F> = (f64, [Vec<F>; 3], Rule, Diagnostics);
+
+/// What a loss says of a batch.
+fn said<F: Real, O: Deref<Target = [usize]>, V: Deref<Target = [F]>, M: Deref<Target = [bool]>>(
+    surrogate: &niwaki_correction::Surrogate,
+    slices: &Slices<O, V, M>,
+) -> Result<Said<F>, String> {
+    let offsets = slices.offsets.as_deref();
+    let rows = match (offsets, slices.horizon) {
+        (Some(offsets), _) => Rows::ragged(offsets),
+        (None, horizon) => Rows::uniform(horizon.unwrap_or(0)),
+    };
+    let (logprobs, old, mask) = (&*slices.logprobs, &*slices.old_logprobs, slices.mask.as_deref());
+    let (behaviour, reference) = (slices.behaviour_logprobs.as_deref(), slices.reference_logprobs.as_deref());
+    let mut batch = Batch::new(rows, logprobs, old, &slices.advantages);
+    batch = mask.map_or(batch, |mask| batch.masked(mask));
+    batch = behaviour.map_or(batch, |behaviour| batch.sampled_by(behaviour));
+    batch = slices.weights.as_deref().map_or(batch, |weights| batch.weighted(weights));
+    batch = reference.map_or(batch, |reference| batch.held_to(reference));
+    batch = slices.entropies.as_deref().map_or(batch, |entropies| batch.with_entropy(entropies));
+    let place = Place { horizon: slices.horizon, offsets };
+    if !slices.densities {
+        let named = [("logprobs", Some(logprobs)), ("old_logprobs", Some(old))];
+        let others = [("behaviour_logprobs", behaviour), ("reference_logprobs", reference)];
+        for (what, values) in named.into_iter().chain(others) {
+            none_positive(what, values.unwrap_or_default(), mask, &place)?;
+        }
+    }
+    let mut workspace = Workspace::default();
+    let evaluation = surrogate.evaluate(&batch, &mut workspace).map_err(|error| place.explain(&error))?;
+    let Evaluation { objective, cotangent, own, routed, rule, diagnostics } = evaluation;
+    Ok((objective, [cotangent, own, routed].map(<[F]>::to_vec), rule, diagnostics))
 }
 
 /// Where a flat index lies in the arrays as the caller sees them.

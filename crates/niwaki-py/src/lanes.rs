@@ -91,7 +91,7 @@ impl Lanes {
     ) -> PyResult<()> {
         let (actions, instances) = (actions.as_slice()?, instances.as_slice()?);
         let mut seen = seen.open(self)?;
-        py.detach(|| self.advance(actions, instances, &mut seen)).map_err(refuse)
+        py.detach(|| waiting::pooled(|| self.advance(actions, instances, &mut seen))).map_err(refuse)
     }
 
     /// What a lane has scheduled so far.

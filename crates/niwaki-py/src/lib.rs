@@ -29,7 +29,7 @@ mod waiting;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::advise::{Advisor, advise_files};
+    use crate::advise::{Advisor, advise_files, parse_condition};
     #[pymodule_export]
     use crate::correction::{Surrogate, alpha_for_drift, check_rule, members, parse};
     #[pymodule_export]
@@ -48,6 +48,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::waiting::at_home();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

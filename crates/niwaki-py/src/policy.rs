@@ -43,7 +43,7 @@ fn named(py: Python<'_>, tensors: Vec<Tensor>) -> Vec<Named<'_>> {
 /// The policy of a run's folder.
 #[pyfunction]
 pub(crate) fn load_policy(py: Python<'_>, folder: PathBuf) -> PyResult<Py<PyAny>> {
-    Ok(match TrainedPolicy::open(&folder).map_err(refuse)? {
+    Ok(match waiting::pooled(|| TrainedPolicy::open(&folder)).map_err(refuse)? {
         TrainedPolicy::Shops(policy) => Py::new(py, ShopPolicy { inner: Arc::from(policy) })?.into_any(),
         TrainedPolicy::Graphs(_) => {
             let words =
@@ -100,7 +100,8 @@ impl ShopPolicy {
         let lanes = choices.shape()[0];
         let choices = choices.as_slice()?;
         let accepted = self.inner.accept(instance.instance().clone()).map_err(refuse)?;
-        let scored = py.detach(|| self.inner.score(&accepted, choices)).map_err(refuse)?;
+        let scored =
+            py.detach(|| waiting::pooled(|| self.inner.score(&accepted, choices))).map_err(refuse)?;
         let shape = scored.shape;
         let fields = PyDict::new(py);
         let array = |values: Vec<f32>, sizes: &[usize]| PyArray1::from_vec(py, values).reshape(sizes);
@@ -145,7 +146,8 @@ impl SequencePolicy {
     /// Log-probabilities `[sequence, step]` flat, and which tokens were open, `[sequence, step, vocab]` flat.
     fn score<'py>(&self, py: Python<'py>, tokens: PyReadonlyArray2<'py, i32>) -> PyResult<Told<'py>> {
         let tokens = tokens.as_slice()?;
-        let (scored, open) = py.detach(|| (self.inner.score(tokens), self.inner.open_tokens(tokens)));
+        let (scored, open) =
+            py.detach(|| waiting::pooled(|| (self.inner.score(tokens), self.inner.open_tokens(tokens))));
         let open: Vec<bool> = open.iter().map(|&open| open != 0).collect();
         Ok((PyArray1::from_vec(py, scored.map_err(refuse)?), PyArray1::from_vec(py, open)))
     }

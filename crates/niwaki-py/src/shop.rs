@@ -184,6 +184,18 @@ impl Instance {
         Ok(Some(PyArray2::from_vec2(py, &rows)?))
     }
 
+    /// The instance that [`Instance::packed`] gave.
+    #[staticmethod]
+    fn unpacked(format: &str, text: &str) -> PyResult<Self> {
+        Format::named(format).and_then(|format| format.read(text)).map(Self::from).map_err(refuse)
+    }
+
+    /// The layout that is usual for its problem, and the instance in it.
+    fn packed(&self) -> PyResult<(&'static str, String)> {
+        let format = Format::usual(&self.inner);
+        Ok((format.name(), format.write(&self.inner).map_err(refuse)?))
+    }
+
     /// The instance as text, in the usual layout of its problem or the one that is named.
     fn text(&self, format: Option<&str>) -> PyResult<String> {
         match format {

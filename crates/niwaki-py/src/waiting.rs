@@ -1,9 +1,10 @@
 //! Long calls: work in a thread of its own while the interpreter stays answerable.
 
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How often signals are looked for.
@@ -29,6 +30,38 @@ impl Drop for Flag {
     }
 }
 
+/// The process that loaded this module, whose pool of threads works; a process that was forked from it has the pool and none of
+/// its threads, and would wait for them for ever.
+static HOME: OnceLock<u32> = OnceLock::new();
+
+/// Pools of forked processes, which live as long as these.
+static FORKED: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
+
+/// Notes the process that loads this module.
+pub(crate) fn at_home() {
+    HOME.get_or_init(std::process::id);
+}
+
+/// Runs `work` where its parallel parts have threads to run on.
+pub(crate) fn pooled<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let here = std::process::id();
+    if HOME.get().is_none_or(|home| *home == here) {
+        return work();
+    }
+    let mut forked = FORKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let pool = match *forked {
+        Some((process, pool)) if process == here => Some(pool),
+        _ => ThreadPoolBuilder::new().build().ok().map(|pool| &*Box::leak(Box::new(pool))),
+    };
+    *forked = pool.map(|pool| (here, pool));
+    drop(forked);
+    match pool {
+        Some(pool) => pool.install(work),
+        // No thread is to be had: neither for the work's own pool.
+        None => work(),
+    }
+}
+
 /// Runs `work`, which may look at a flag that asks it to stop, without the interpreter's lock and looks for Ctrl-C meanwhile.
 ///
 /// # Errors
@@ -41,7 +74,7 @@ pub(crate) fn run<T: Send + 'static>(
     let flag = Flag::take();
     let stop = flag.0;
     let thread = std::thread::spawn(move || {
-        let found = work(flag.0);
+        let found = pooled(|| work(flag.0));
         // Given back only now: an abandoned search reads its flag to the end.
         drop(flag);
         // A caller that has gone takes nothing.

@@ -129,12 +129,16 @@ pub(crate) fn has_ending(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending))
 }
 
-/// Writes a file whole, in a folder that is made where it is missing.
+/// Writes a text as [`write_bytes`] does.
 pub(crate) fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file whole, in a folder that is made where it is missing.
+pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
-    niwaki_files::write_atomically(path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
+    niwaki_files::write_atomically(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Makes a folder, so that a command finds out before its work rather than after it.

@@ -28,6 +28,10 @@ pub(crate) struct Cotangents {
     workspace: Workspace<f64>,
     /// `[lanes]`
     squares: Vec<[f64; STRENGTHS.len()]>,
+    /// Log-probs now and then, and advantages, `[steps + 1]` each.
+    with_one_more: [Vec<f64>; 3],
+    offsets: Vec<usize>,
+    weights: Vec<f64>,
 }
 
 impl Clone for Cotangents {
@@ -42,18 +46,36 @@ impl Cotangents {
     pub(crate) fn fill(&mut self, chunk: &Chunk, clip: Clip) {
         self.squares.clear();
         self.squares.resize(chunk.lanes.len(), [0.0; STRENGTHS.len()]);
-        if chunk.steps() == 0 {
+        let steps = chunk.steps();
+        if steps == 0 {
             return;
         }
-        let batch = Batch::new(Rows::ragged(&chunk.offsets), &chunk.new, &chunk.old, &chunk.advantage);
-        // The kernel gives that of a mean over the chunk's steps; chunks of any size add up without it.
-        let scale = (chunk.steps() as f64).powi(2);
+        // The kernel gives the cotangent of a mean over the chunk's steps. One step more, without an advantage and with the
+        // weight that is missing to a power of two, makes that a division without rounding: what a trajectory adds is the same
+        // in a chunk of any size.
+        let whole = (steps + 1).next_power_of_two();
+        let Self { workspace, squares, with_one_more: [new, old, advantage], offsets, weights } = self;
+        let filled = [(new, &chunk.new, -1.0), (old, &chunk.old, -1.0), (advantage, &chunk.advantage, 0.0)];
+        let [new, old, advantage] = filled.map(|(own, values, last)| {
+            own.clear();
+            own.extend_from_slice(values);
+            own.push(last);
+            &*own
+        });
+        offsets.clear();
+        offsets.extend_from_slice(&chunk.offsets);
+        offsets.push(steps + 1);
+        weights.clear();
+        weights.resize(chunk.lanes.len(), 1.0);
+        weights.push((whole - steps) as f64);
+        let batch = Batch::new(Rows::ragged(offsets), new, old, advantage).weighted(weights);
+        let scale = (whole as f64).powi(2);
         for (k, &alpha) in STRENGTHS.iter().enumerate() {
             let found = Correction::tempered(alpha).and_then(|correction| {
                 let surrogate = Surrogate { clip: Some(clip), ..Surrogate::new(correction) };
-                surrogate.cotangent(&batch, &mut self.workspace)
+                surrogate.cotangent(&batch, workspace)
             });
-            for (squares, row) in self.squares.iter_mut().zip(chunk.offsets.windows(2)) {
+            for (squares, row) in squares.iter_mut().zip(chunk.offsets.windows(2)) {
                 squares[k] = match found {
                     Ok(values) => {
                         scale * values[row[0]..row[1]].iter().map(|value| value * value).sum::<f64>()

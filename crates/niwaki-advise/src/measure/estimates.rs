@@ -152,10 +152,7 @@ impl Estimates {
         self.prefix_rms = each(&|at| mean(at, Sum::PrefixSquared).sqrt());
         self.advantage_rms = each(&|at| mean(at, Sum::AdvantageSquared).sqrt());
         self.bias_witness = each(&|at| mean(at, Sum::Witness));
-        let mean_ratio = |at: usize| {
-            let ratios = positions.ratios(at);
-            ratios.first / positions.get(at, Sum::Mass) * ratios.scale.exp()
-        };
+        let mean_ratio = |at: usize| positions.ratios(at).mean(positions.get(at, Sum::Mass));
         // Cov(R, rA), with E[R r A] = b + E[r A].
         self.witness_covariance = each(&|at| {
             covariance(at, mean(at, Sum::Witness) + mean(at, Sum::Content), mean_ratio(at), Sum::Content)

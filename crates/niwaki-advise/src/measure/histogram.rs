@@ -1,5 +1,7 @@
 //! A histogram of log-ratios in constant memory: bins of equal relative width on either side of zero.
 
+use super::exact::Exact;
+
 /// Bins per doubling.
 const FINE: usize = 16;
 /// Smallest and largest power of two with bins of their own: 2⁻³⁰ to 2¹⁰.
@@ -7,18 +9,18 @@ const LOWEST: i32 = -30;
 const DOUBLINGS: usize = 40;
 const SIDE: usize = FINE * DOUBLINGS;
 
+/// The bin of what is nearer to zero than all others; those below zero come before it, those above behind.
+const ZERO: usize = SIDE;
+
 /// Weighted counts of log-ratios.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LogRatios {
-    /// Bins below zero from the smallest size up, then those above zero.
-    sides: [Vec<f64>; 2],
-    zero: f64,
-    total: f64,
+    counts: Vec<Exact<1>>,
 }
 
 impl Default for LogRatios {
     fn default() -> Self {
-        Self { sides: [vec![0.0; SIDE], vec![0.0; SIDE]], zero: 0.0, total: 0.0 }
+        Self { counts: vec![Exact::default(); 2 * SIDE + 1] }
     }
 }
 
@@ -26,23 +28,47 @@ impl LogRatios {
     pub(crate) fn add(&mut self, ell: &[f64], weight: f64) {
         for &ell in ell {
             let size = ell.abs();
-            if size < edge(0) {
-                self.zero += weight;
+            let at = if size < edge(0) {
+                ZERO
+            } else if ell > 0.0 {
+                ZERO + 1 + bin(size)
             } else {
-                self.sides[usize::from(ell > 0.0)][bin(size)] += weight;
-            }
+                ZERO - 1 - bin(size)
+            };
+            self.counts[at].add(&[weight]);
         }
-        self.total += weight * ell.len() as f64;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (side, other) in self.sides.iter_mut().zip(&other.sides) {
-            side.iter_mut().zip(other).for_each(|(own, other)| *own += other);
-        }
-        self.zero += other.zero;
-        self.total += other.total;
+        self.counts.iter_mut().zip(&other.counts).for_each(|(own, other)| own.merge(other));
     }
 
+    /// The counts, for a file.
+    pub(crate) fn counts(&mut self) -> &mut [Exact<1>] {
+        &mut self.counts
+    }
+
+    /// Shares of the steps in equal bins that hold all but a thousandth on either side: `(from, to, share)`.
+    pub(crate) fn bins(&self, count: usize) -> Vec<(f64, f64, f64)> {
+        let value = |at: usize| self.counts[at].value(0);
+        let side = |sign: usize| -> Vec<f64> {
+            (0..SIDE).map(|bin| value(if sign == 1 { ZERO + 1 + bin } else { ZERO - 1 - bin })).collect()
+        };
+        let sides = [side(0), side(1)];
+        let total = sides.iter().flatten().sum::<f64>() + value(ZERO);
+        Counted { sides, zero: value(ZERO), total }.bins(count)
+    }
+}
+
+/// The counts as floats.
+struct Counted {
+    /// Bins below zero from the smallest size up, then those above zero.
+    sides: [Vec<f64>; 2],
+    zero: f64,
+    total: f64,
+}
+
+impl Counted {
     /// The log-ratio below which a share of the steps lies, to the width of a bin.
     fn quantile(&self, share: f64) -> f64 {
         let mut below = 0.0;
@@ -65,8 +91,8 @@ impl LogRatios {
         edge(SIDE)
     }
 
-    /// Shares of the steps in equal bins that hold all but a thousandth on either side: `(from, to, share)`.
-    pub(crate) fn bins(&self, count: usize) -> Vec<(f64, f64, f64)> {
+    /// As [`LogRatios::bins`].
+    fn bins(&self, count: usize) -> Vec<(f64, f64, f64)> {
         let reach = self.quantile(0.001).abs().max(self.quantile(0.999).abs());
         if self.total == 0.0 || reach == 0.0 {
             return Vec::new();

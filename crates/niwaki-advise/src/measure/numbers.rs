@@ -1,7 +1,7 @@
 //! The scalars by name: one table for JSON, text, page and `--fail-on`.
 
 use super::estimates::Estimates;
-use super::jackknife::{half_width, standard_error};
+use super::jackknife::Leaving;
 use serde::Serialize;
 
 /// A measured number with its 95% interval, where the data allows one.
@@ -143,11 +143,11 @@ pub const NAMES: [&str; ENTRIES.len() + SIGNAL.len()] = {
 };
 
 /// Every number with its interval: `all` from all folds, `without` with each fold left out.
-pub(crate) fn numbers(all: &Estimates, without: &[Estimates]) -> Vec<Number> {
+pub(crate) fn numbers(all: &Estimates, without: &[Estimates], leaving: &Leaving) -> Vec<Number> {
     let number = |&(name, about, read, (least, most)): &Entry| {
         let value = read(all);
         let left_out: Vec<f64> = without.iter().map(read).collect();
-        let reach = standard_error(&left_out).map(|error| error * half_width(left_out.len()));
+        let reach = leaving.reach(&left_out);
         let end = |sign: f64| reach.map(|reach| (value + sign * reach).clamp(least, most));
         Number { name, value, low: end(-1.0), high: end(1.0), about }
     };

@@ -1,12 +1,152 @@
 //! The sums of a set of trajectories: a fold of the run, or one of its iterations.
 
 use super::amplification::STRENGTHS;
-use super::position::Positions;
-use super::scaled::{GRID, Moments, Tilted};
+use super::exact::Exact;
+use super::position::{Places, Positions};
+use super::scaled::{GRID, Moments, POWERS, Tilted};
 use super::steps::Steps;
 
-/// Sums that add up: those of two disjoint sets of trajectories are the sums of both.
-#[derive(Clone, Debug, Default)]
+/// Where the sums of an estimate at each strength begin, of its square, of its product with the estimate at 1, and those of the
+/// squared cotangents.
+const ESTIMATE: usize = 13;
+const ESTIMATE_SQUARED: usize = ESTIMATE + GRID;
+const ESTIMATE_WITH_FULL: usize = ESTIMATE_SQUARED + GRID;
+const COTANGENT: usize = ESTIMATE_WITH_FULL + GRID;
+pub(crate) const PLAIN: usize = COTANGENT + STRENGTHS.len();
+
+/// Sums that may lie beyond floats: powers of the prefix ratios, then the whole trajectories' ratios and their squares.
+const WHOLE: usize = POWERS;
+pub(crate) const WIDE: usize = POWERS + 2;
+
+/// Logs up to this are exponentiated as they are; their squares still fit.
+const ROOM: f64 = 300.0;
+
+/// Running sums that add up: those of two disjoint sets of trajectories are the sums of both, to the last bit and in any order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    pub(super) places: Places,
+    /// Trajectories with at least one step.
+    pub(crate) lanes: usize,
+    pub(crate) steps: usize,
+    pub(super) plain: Exact<PLAIN>,
+    pub(super) wide: Exact<WIDE>,
+}
+
+impl Cell {
+    /// An empty cell whose positions share sums beyond `limit`.
+    pub(crate) fn limited(limit: usize) -> Self {
+        let (plain, wide) = (Exact::default(), Exact::default());
+        Self { places: Places::limited(limit), lanes: 0, steps: 0, plain, wide }
+    }
+
+    /// The positions, to share or limit them.
+    pub(crate) fn places(&mut self) -> &mut Places {
+        &mut self.places
+    }
+
+    /// Adds a trajectory; `squares` are those of its cotangent.
+    pub(crate) fn add(&mut self, steps: &Steps, squares: &[f64; STRENGTHS.len()], weight: f64) {
+        let (length, whole) = (steps.ell.len(), &steps.whole);
+        if length == 0 || weight == 0.0 {
+            return;
+        }
+        self.places.add(steps, weight);
+        self.lanes += 1;
+        self.steps += length;
+        let difference = weight * (whole.estimate[0] - whole.estimate[GRID - 1]);
+        let mut terms = [0.0; PLAIN];
+        terms[..ESTIMATE].copy_from_slice(&[
+            weight,
+            weight * weight,
+            weight * length as f64,
+            weight * whole.ratio,
+            weight * whole.ratio_squared,
+            weight * whole.flat,
+            weight * whole.outside,
+            difference.powi(2),
+            difference.powi(4),
+            weight * whole.routed,
+            weight * whole.routed * whole.routed,
+            if whole.silent { weight } else { 0.0 },
+            if whole.constant { weight } else { 0.0 },
+        ]);
+        for k in 0..GRID {
+            let estimate = whole.estimate[k];
+            terms[ESTIMATE + k] = weight * estimate;
+            terms[ESTIMATE_SQUARED + k] = weight * estimate * estimate;
+            terms[ESTIMATE_WITH_FULL + k] = weight * estimate * whole.estimate[GRID - 1];
+        }
+        for (term, square) in terms[COTANGENT..].iter_mut().zip(squares) {
+            *term = weight * weight * square;
+        }
+        self.plain.add(&terms);
+
+        let near = whole.log_ratio.abs() <= ROOM;
+        let mut terms = [0.0; WIDE];
+        if whole.scale == 0.0 {
+            terms[..POWERS].iter_mut().zip(whole.tilted).for_each(|(term, sum)| *term = weight * sum);
+        }
+        if near {
+            let ratio = whole.log_ratio.exp();
+            (terms[WHOLE], terms[WHOLE + 1]) = (weight * ratio, weight * ratio * ratio);
+        }
+        self.wide.add(&terms);
+        if whole.scale != 0.0 {
+            for (k, sum) in whole.tilted.iter().enumerate() {
+                self.wide.add_far_one(k, weight * sum, super::scaled::strength(k) * whole.scale);
+            }
+        }
+        if !near {
+            self.wide.add_far_one(WHOLE, weight, whole.log_ratio);
+            self.wide.add_far_one(WHOLE + 1, weight, 2.0 * whole.log_ratio);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.places.merge(&other.places);
+        self.lanes += other.lanes;
+        self.steps += other.steps;
+        self.plain.merge(&other.plain);
+        self.wide.merge(&other.wide);
+    }
+
+    /// Weight of the trajectories.
+    pub(crate) fn mass(&self) -> f64 {
+        self.plain.value(0)
+    }
+
+    /// The sums as floats.
+    pub(crate) fn read(&self) -> Part {
+        let at = |at: usize| self.plain.value(at);
+        let grid = |first: usize| std::array::from_fn(|k| at(first + k));
+        Part {
+            positions: self.places.read(),
+            lanes: self.lanes,
+            steps: self.steps,
+            lane_mass: at(0),
+            lane_mass_squared: at(1),
+            step_mass: at(2),
+            ratio: at(3),
+            ratio_squared: at(4),
+            flat: at(5),
+            outside: at(6),
+            difference: [at(7), at(8)],
+            routed: at(9),
+            routed_squared: at(10),
+            silent: at(11),
+            constant: at(12),
+            estimate: grid(ESTIMATE),
+            estimate_squared: grid(ESTIMATE_SQUARED),
+            estimate_with_full: grid(ESTIMATE_WITH_FULL),
+            cotangent: std::array::from_fn(|k| at(COTANGENT + k)),
+            tilted: Tilted::new(&self.wide, 0),
+            whole: Moments { first: self.wide.far(WHOLE), second: self.wide.far(WHOLE + 1) },
+        }
+    }
+}
+
+/// The sums of a [`Cell`], as they are read.
+#[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) positions: Positions,
     /// Trajectories with at least one step.
@@ -34,74 +174,4 @@ pub(crate) struct Part {
     pub(crate) cotangent: [f64; STRENGTHS.len()],
     pub(crate) silent: f64,
     pub(crate) constant: f64,
-}
-
-impl Part {
-    /// An empty part whose positions share sums beyond `limit`.
-    pub(crate) fn limited(limit: usize) -> Self {
-        Self { positions: Positions::limited(limit), ..Self::default() }
-    }
-
-    /// Adds a trajectory; `squares` are those of its cotangent.
-    pub(crate) fn add(&mut self, steps: &Steps, squares: &[f64; STRENGTHS.len()], weight: f64) {
-        let (length, whole) = (steps.ell.len(), &steps.whole);
-        if length == 0 || weight == 0.0 {
-            return;
-        }
-        self.positions.add(steps, weight);
-        self.lanes += 1;
-        self.steps += length;
-        self.lane_mass += weight;
-        self.lane_mass_squared += weight * weight;
-        self.step_mass += weight * length as f64;
-        self.ratio += weight * whole.ratio;
-        self.ratio_squared += weight * whole.ratio_squared;
-        self.flat += weight * whole.flat;
-        self.outside += weight * whole.outside;
-        self.tilted.add(weight, &whole.tilted);
-        self.whole.add(weight, whole.log_ratio, whole.log_ratio.exp());
-        for k in 0..GRID {
-            let estimate = whole.estimate[k];
-            self.estimate[k] += weight * estimate;
-            self.estimate_squared[k] += weight * estimate * estimate;
-            self.estimate_with_full[k] += weight * estimate * whole.estimate[GRID - 1];
-        }
-        let difference = weight * (whole.estimate[0] - whole.estimate[GRID - 1]);
-        self.difference[0] += difference.powi(2);
-        self.difference[1] += difference.powi(4);
-        self.routed += weight * whole.routed;
-        self.routed_squared += weight * whole.routed * whole.routed;
-        for (sum, square) in self.cotangent.iter_mut().zip(squares) {
-            *sum += weight * weight * square;
-        }
-        self.silent += if whole.silent { weight } else { 0.0 };
-        self.constant += if whole.constant { weight } else { 0.0 };
-    }
-
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.positions.merge(&other.positions);
-        self.lanes += other.lanes;
-        self.steps += other.steps;
-        self.lane_mass += other.lane_mass;
-        self.lane_mass_squared += other.lane_mass_squared;
-        self.step_mass += other.step_mass;
-        self.ratio += other.ratio;
-        self.ratio_squared += other.ratio_squared;
-        self.flat += other.flat;
-        self.outside += other.outside;
-        self.tilted.add(1.0, &other.tilted);
-        self.whole.merge(&other.whole);
-        for k in 0..GRID {
-            self.estimate[k] += other.estimate[k];
-            self.estimate_squared[k] += other.estimate_squared[k];
-            self.estimate_with_full[k] += other.estimate_with_full[k];
-        }
-        self.difference[0] += other.difference[0];
-        self.difference[1] += other.difference[1];
-        self.routed += other.routed;
-        self.routed_squared += other.routed_squared;
-        self.cotangent.iter_mut().zip(other.cotangent).for_each(|(own, other)| *own += other);
-        self.silent += other.silent;
-        self.constant += other.constant;
-    }
 }

@@ -1,46 +1,41 @@
 //! Whether batches carry a signal at all (C3): rewards by iteration, and groups without variance.
 
+use super::exact::{Exact, Range};
 use crate::trajectory::Lane;
 use std::collections::BTreeMap;
 
 /// Rewards and signal of one iteration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rewards {
     /// Trajectories, and those of them with a reward on record.
     pub(crate) lanes: usize,
     pub(crate) known: usize,
-    pub(crate) sum: f64,
-    pub(crate) lowest: f64,
-    pub(crate) highest: f64,
+    pub(crate) sum: Exact<1>,
+    pub(crate) range: Range,
     /// Trajectories whose reward is not zero.
     pub(crate) rewarded: usize,
-}
-
-impl Default for Rewards {
-    fn default() -> Self {
-        let (lowest, highest) = (f64::INFINITY, f64::NEG_INFINITY);
-        Self { lanes: 0, known: 0, sum: 0.0, lowest, highest, rewarded: 0 }
-    }
+    /// Trajectories without a group whose advantage was made from the mean of the rewards that were there.
+    pub(crate) own_baseline: usize,
 }
 
 impl Rewards {
     pub(crate) fn add(&mut self, lane: &Lane) {
         self.lanes += 1;
+        self.own_baseline += usize::from(lane.own_baseline && lane.group.is_none());
         let Some(reward) = lane.reward else { return };
         self.known += 1;
-        self.sum += reward;
-        self.lowest = self.lowest.min(reward);
-        self.highest = self.highest.max(reward);
+        self.sum.add(&[reward]);
+        self.range.add(reward);
         self.rewarded += usize::from(reward != 0.0);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.lanes += other.lanes;
         self.known += other.known;
-        self.sum += other.sum;
-        self.lowest = self.lowest.min(other.lowest);
-        self.highest = self.highest.max(other.highest);
+        self.sum.merge(&other.sum);
+        self.range.merge(&other.range);
         self.rewarded += other.rewarded;
+        self.own_baseline += other.own_baseline;
     }
 
     /// Whether every reward on record is zero.
@@ -50,12 +45,12 @@ impl Rewards {
 
     /// Whether every reward on record is the same, so that a baseline leaves nothing.
     pub(crate) fn all_alike(&self) -> bool {
-        self.known > 0 && self.lowest == self.highest
+        self.known > 0 && self.range.low == self.range.high
     }
 
     /// Mean of the rewards on record.
     pub(crate) fn mean(&self) -> f64 {
-        self.sum / self.known as f64
+        self.sum.value(0) / self.known as f64
     }
 
     /// Share of trajectories with a reward other than zero.
@@ -69,48 +64,62 @@ impl Rewards {
     }
 }
 
-/// Groups in order of arrival: the folds they fall into, and whether they carry a signal.
-#[derive(Clone, Debug, Default)]
+/// What is known of the groups.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Groups {
-    /// Whether any advantage of a group is not zero, by iteration: its batches are drawn apart.
-    signal: BTreeMap<(i64, u64), bool>,
-    /// The fold of a group, in whichever iteration: trajectories of one prompt resemble one another.
-    folds: BTreeMap<u64, usize>,
-    alone: usize,
+    /// By iteration, whose batches are drawn apart, and key.
+    known: BTreeMap<(i64, u64), Group>,
+}
+
+/// A group in one iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Group {
+    /// Whether any of its advantages is not zero.
+    pub(crate) signal: bool,
+    /// Whether its advantages were made of rewards, from the mean of those that were there.
+    pub(crate) own_baseline: bool,
 }
 
 impl Groups {
-    /// The fold of a trajectory. All trajectories of a group fall into one, so that what they share is not taken
-    /// for agreement between independent ones.
-    pub(crate) fn fold(&mut self, lane: &Lane, silent: bool, folds: usize) -> usize {
-        let Some(group) = lane.group else {
-            self.alone += 1;
-            return (self.alone - 1) % folds;
-        };
-        *self.signal.entry((lane.iteration, group)).or_default() |= !silent;
-        let next = self.folds.len() % folds;
-        *self.folds.entry(group).or_insert(next)
+    pub(crate) fn add(&mut self, lane: &Lane, silent: bool) {
+        if let Some(group) = lane.group {
+            self.insert((lane.iteration, group), Group { signal: !silent, own_baseline: lane.own_baseline });
+        }
+    }
+
+    /// Adds what is known of a group.
+    pub(crate) fn insert(&mut self, key: (i64, u64), more: Group) {
+        let own = self.known.entry(key).or_default();
+        own.signal |= more.signal;
+        own.own_baseline |= more.own_baseline;
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.alone += other.alone;
-        for (key, signal) in &other.signal {
-            *self.signal.entry(*key).or_default() |= signal;
-        }
-        for (group, fold) in &other.folds {
-            self.folds.entry(*group).or_insert(*fold);
-        }
+        other.known.iter().for_each(|(key, more)| self.insert(*key, *more));
+    }
+
+    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = ((i64, u64), Group)> {
+        self.known.iter().map(|(key, group)| (*key, *group))
+    }
+
+    /// An iteration in which both have a group whose advantages were made of one's own rewards alone.
+    pub(crate) fn made_apart(&self, other: &Self) -> Option<i64> {
+        let (few, many) = if self.count() < other.count() { (self, other) } else { (other, self) };
+        let made = |(key, own): (&(i64, u64), &Group)| {
+            many.known.get(key).filter(|there| own.own_baseline || there.own_baseline).map(|_| key.0)
+        };
+        few.known.iter().find_map(made)
     }
 
     /// Number of groups, each counted in every iteration that it is drawn in.
     pub(crate) fn count(&self) -> usize {
-        self.signal.len()
+        self.known.len()
     }
 
     /// Share of the groups whose advantages are all zero; not a number without groups.
     pub(crate) fn without_signal(&self) -> f64 {
-        let silent = self.signal.values().filter(|signal| !**signal).count();
-        silent as f64 / self.signal.len() as f64
+        let silent = self.known.values().filter(|group| !group.signal).count();
+        silent as f64 / self.known.len() as f64
     }
 }
 
@@ -119,7 +128,7 @@ mod tests {
     use super::*;
 
     fn lane(iteration: i64, group: Option<u64>, reward: f64) -> Lane {
-        Lane { iteration, group, weight: 1.0, reward: Some(reward) }
+        Lane { iteration, group, weight: 1.0, reward: Some(reward), own_baseline: false }
     }
 
     #[test]
@@ -136,14 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn a_group_stays_in_its_fold() {
+    fn groups_by_hand() {
         let mut groups = Groups::default();
-        let folds: Vec<usize> =
-            [7, 8, 7, 9, 7, 8].map(|group| groups.fold(&lane(0, Some(group), 0.0), group != 8, 2)).to_vec();
-        assert_eq!(folds, [0, 1, 0, 0, 0, 1]);
-        // The same name in another iteration is drawn anew and stays in its fold.
-        assert_eq!(groups.fold(&lane(1, Some(7), 0.0), true, 2), 0);
+        [7, 8, 7, 9, 7, 8].iter().for_each(|&group| groups.add(&lane(0, Some(group), 0.0), group != 8));
+        // The same name in another iteration is drawn anew.
+        groups.add(&lane(1, Some(7), 0.0), true);
+        groups.add(&lane(1, None, 0.0), true);
         assert_eq!((groups.count(), groups.without_signal()), (4, 0.75));
-        assert_eq!([0, 1, 0].map(|_| groups.fold(&lane(0, None, 0.0), true, 2)), [0, 1, 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! One trajectory's ratios and sums, taken once for all who add them.
 
-use super::scaled::{GRID, POWERS, Tilted};
+use super::scaled::{GRID, POWERS};
 use niwaki_correction::log_ratio::{exclusive_prefix, log_ratios};
 use niwaki_correction::{Clip, Real};
 
@@ -33,8 +33,9 @@ pub(crate) struct Whole {
     pub(crate) ratio_squared: f64,
     pub(crate) flat: f64,
     pub(crate) outside: f64,
-    /// Σ_t e^{aL_t}.
-    pub(crate) tilted: Tilted,
+    /// Σ_t e^{aL_t} for a = 0, 0.1, …, 2, each divided by e^{a · scale}; the scale is 0 but for huge ratios.
+    pub(crate) tilted: [f64; POWERS],
+    pub(crate) scale: f64,
     /// Σ_t e^{αL_t} r_t A_t, the single-trajectory estimate at each strength. Paper: `eq:Lhat`
     pub(crate) estimate: [f64; GRID],
     /// Σ_t L_t r_t A_t, its slope at α = 0. Paper: `eq:dominance`
@@ -112,7 +113,8 @@ impl Steps {
             }
         }
         let total = |parts: [f64; LANES]| parts.iter().sum::<f64>();
-        self.whole.tilted = Tilted { scale, sums: sums.map(total) };
+        self.whole.tilted = sums.map(total);
+        self.whole.scale = scale;
         self.whole.estimate = estimates.map(total);
         if scale > 0.0 {
             for (k, estimate) in self.whole.estimate.iter_mut().enumerate() {
@@ -144,8 +146,8 @@ mod tests {
         close(whole.estimate[10], 5.0);
         close(whole.routed, -0.5 * two);
         // Σ e^{aL}: 1 + 2^a.
-        close(whole.tilted.sums[10], 3.0);
-        close(whole.tilted.sums[20], 5.0);
+        close(whole.tilted[10], 3.0);
+        close(whole.tilted[20], 5.0);
         assert!(!whole.silent && !whole.constant);
     }
 }

@@ -13,6 +13,9 @@ use std::sync::mpsc::{channel, sync_channel};
 /// Steps of a chunk: enough to be worth a pass, few enough to stay small.
 const CHUNK_STEPS: usize = 1 << 16;
 
+/// Fields of which no trainer writes two: which of them was meant would change every number.
+const ONE: [Field; 3] = [Field::OldLogProb, Field::NewLogProb, Field::Advantage];
+
 /// Chunks that are read ahead.
 const CHUNKS: usize = 2;
 
@@ -234,6 +237,13 @@ impl Dump {
                             return Err(Error::Row {
                                 place: current.place(),
                                 fault: Fault::Misnamed { field, name },
+                            });
+                        }
+                        let second = |field: &Field| ONE.contains(field) && record.has(*field);
+                        if let Some(field) = self.naming.field(&name).map(|(field, _)| field).filter(second) {
+                            return Err(Error::Row {
+                                place: current.place(),
+                                fault: Fault::Second { field, name },
                             });
                         }
                         self.unread.add(&name);

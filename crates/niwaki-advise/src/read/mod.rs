@@ -22,3 +22,4 @@ mod records;
 
 pub use dump::Dump;
 pub use npy::Numbers;
+pub(crate) use records::shown;

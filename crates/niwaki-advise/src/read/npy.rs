@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Unsigned(usize),
     /// Bytes of one text.
     Text(usize),
+    /// Bytes of one text whose letters have four each.
+    Letters(usize),
 }
 
 /// An array that is read from front to back.
@@ -75,7 +77,7 @@ impl Array {
             ("<f" | "|f", Some(size @ (2 | 4 | 8))) => Kind::Float(size),
             ("<i" | "|i", Some(size @ (1 | 2 | 4 | 8))) => Kind::Signed(size),
             ("<u" | "|u" | "|b", Some(size @ (1 | 2 | 4 | 8))) => Kind::Unsigned(size),
-            ("<U", Some(size)) if size <= BLOCK / 4 => Kind::Text(4 * size),
+            ("<U", Some(size)) if size <= BLOCK / 4 => Kind::Letters(4 * size),
             ("|S", Some(size)) if size <= BLOCK => Kind::Text(size),
             ("<U" | "|S", Some(_)) => return Err(format!("holds texts of {name}, too long for names")),
             _ => return Err(format!("holds {name}; save it as float32 or float64")),
@@ -105,7 +107,11 @@ impl Array {
 
     fn size(&self) -> usize {
         match self.kind {
-            Kind::Float(size) | Kind::Signed(size) | Kind::Unsigned(size) | Kind::Text(size) => size,
+            Kind::Float(size)
+            | Kind::Signed(size)
+            | Kind::Unsigned(size)
+            | Kind::Text(size)
+            | Kind::Letters(size) => size,
         }
     }
 
@@ -136,7 +142,9 @@ impl Array {
             Kind::Unsigned(2) => into.extend(words(bytes).map(|word| f64::from(u16::from_le_bytes(word)))),
             Kind::Unsigned(4) => into.extend(words(bytes).map(|word| f64::from(u32::from_le_bytes(word)))),
             Kind::Unsigned(_) => into.extend(words(bytes).map(|word| u64::from_le_bytes(word) as f64)),
-            Kind::Text(_) => return Err(io::Error::other("texts where numbers are expected")),
+            Kind::Text(_) | Kind::Letters(_) => {
+                return Err(io::Error::other("texts where numbers are expected"));
+            }
         }
         Ok(())
     }
@@ -144,7 +152,7 @@ impl Array {
     /// The key of the next group: a text, or a number. None for a float that does not tell whole numbers apart.
     pub(super) fn key(&mut self) -> io::Result<Option<u64>> {
         let whole = matches!(self.kind, Kind::Signed(8) | Kind::Unsigned(8));
-        if !whole && !matches!(self.kind, Kind::Text(_)) {
+        if !whole && !matches!(self.kind, Kind::Text(_) | Kind::Letters(_)) {
             let mut one = Vec::with_capacity(1);
             self.numbers(1, &mut one)?;
             return Ok((!is_blurred(one[0])).then(|| key_of_number(one[0])));
@@ -157,6 +165,13 @@ impl Array {
             let number =
                 if signed { i64::from_le_bytes(word).into() } else { u64::from_le_bytes(word).into() };
             return Ok(Some(key_of_whole(number)));
+        }
+        if matches!(self.kind, Kind::Letters(_)) {
+            let letter = |word: [u8; 4]| {
+                char::from_u32(u32::from_le_bytes(word)).unwrap_or(char::REPLACEMENT_CHARACTER)
+            };
+            let text: String = words(&self.bytes).take_while(|word| *word != [0; 4]).map(letter).collect();
+            return Ok(Some(key_of_text(text.as_bytes())));
         }
         let end = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         Ok(Some(key_of_text(&self.bytes[..end])))

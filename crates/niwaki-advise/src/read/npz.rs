@@ -116,7 +116,7 @@ impl Arrays {
                     return Err(refuse(Fault::Kind { field, expected: "as long as the others", came }));
                 }
             };
-            if matches!(array.kind, Kind::Text(_)) && field != Field::Group {
+            if matches!(array.kind, Kind::Text(_) | Kind::Letters(_)) && field != Field::Group {
                 let came = "texts".to_owned();
                 return Err(refuse(Fault::Kind { field, expected: "numbers", came }));
             }

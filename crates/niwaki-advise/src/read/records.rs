@@ -61,6 +61,6 @@ impl Pass {
 }
 
 /// A file as users wrote it.
-pub(super) fn shown(file: &Path) -> String {
+pub(crate) fn shown(file: &Path) -> String {
     file.display().to_string()
 }

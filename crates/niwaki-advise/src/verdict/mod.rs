@@ -106,14 +106,13 @@ impl Verdict {
         let set = Trainer::ALL.map(|trainer| trainer.advise(&decision)).to_vec();
         let mut because = decision.because;
         because.extend(further::lines(measured));
-        Self {
-            action: decision.action,
-            says: decision.says,
-            sure: decision.sure,
-            idle: decision.idle,
-            set,
-            because,
+        let (mut says, mut sure) = (decision.says, decision.sure);
+        if let Some(ranks) = measured.facts.ranks.as_ref().filter(|ranks| ranks.is_share()) {
+            let (seen, world) = (ranks.seen.len(), ranks.world);
+            says = format!("of {seen} of {world} ranks, a share of the batch: {says}");
+            sure = format!("{sure}; add the other ranks' tallies for the whole batch");
         }
+        Self { action: decision.action, says, sure, idle: decision.idle, set, because }
     }
 
     /// The same with the settings of one trainer alone, where it is known which.

@@ -12,6 +12,7 @@ mod settings;
 pub use rejection::Rejection;
 pub use settings::{Level, Settings, Threshold};
 
+use crate::measure::{Damaged, Exact, Range, Reader, Writer};
 use rejection::Rejected;
 
 /// verl's bound on logs before they are exponentiated.
@@ -19,104 +20,88 @@ const SAFETY: f64 = 20.0;
 /// What verl adds to denominators.
 const TINY: f64 = 1e-8;
 
-/// Smallest and largest of what came.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    low: f64,
-    high: f64,
+/// √(E[w²] − E[w]²), verl's spread of token weights, from the sums of first and second powers.
+fn deviation([first, second]: [f64; 2], count: f64) -> f64 {
+    let mean = first / count;
+    (second / count - mean * mean).max(0.0).sqrt()
 }
 
-impl Default for Range {
-    fn default() -> Self {
-        Self { low: f64::INFINITY, high: f64::NEG_INFINITY }
+/// The sample deviation with n − 1, as `torch.std`; 0 for one value.
+fn sample_deviation([first, second]: [f64; 2], count: f64) -> f64 {
+    if count < 2.0 {
+        return 0.0;
     }
+    let mean = first / count;
+    ((second - count * mean * mean).max(0.0) / (count - 1.0)).sqrt()
 }
 
-impl Range {
-    fn add(&mut self, value: f64) {
-        self.low = self.low.min(value);
-        self.high = self.high.max(value);
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.low = self.low.min(other.low);
-        self.high = self.high.max(other.high);
-    }
+/// What is summed over sequences.
+#[derive(Clone, Copy)]
+enum Of {
+    TrainingPpl,
+    TrainingLogPpl,
+    RolloutPpl,
+    RolloutLogPpl,
+    LogPplDiff,
+    LogPplAbsDiff,
+    PplRatio,
+    LogRatio,
+    Chi2Seq,
+    Chi2SeqRaw,
+    /// The mean weight of a sequence, clamped and raw, each followed by its square.
+    Mean,
+    MeanRaw = 12,
 }
 
-/// First and second power sums with the range.
-#[derive(Clone, Copy, Debug, Default)]
-struct Spread {
-    first: f64,
-    second: f64,
-    range: Range,
+/// What is summed over tokens: ratios, their squares, and weights as [`Of::Mean`].
+#[derive(Clone, Copy)]
+enum Each {
+    Ratio,
+    Chi2,
+    Chi2Raw,
+    Weight,
+    WeightRaw = 5,
 }
 
-impl Spread {
-    fn add(&mut self, value: f64, times: f64) {
-        self.first += times * value;
-        self.second += times * value * value;
-        self.range.add(value);
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.first += other.first;
-        self.second += other.second;
-        self.range.merge(&other.range);
-    }
-
-    /// √(E[w²] − E[w]²), verl's spread of token weights.
-    fn deviation(&self, count: f64) -> f64 {
-        let mean = self.first / count;
-        (self.second / count - mean * mean).max(0.0).sqrt()
-    }
-
-    /// The sample deviation with n − 1, as `torch.std`; 0 for one value.
-    fn sample_deviation(&self, count: f64) -> f64 {
-        if count < 2.0 {
-            return 0.0;
-        }
-        let mean = self.first / count;
-        ((self.second - count * mean * mean).max(0.0) / (count - 1.0)).sqrt()
-    }
-
-    fn ess(&self, count: f64) -> f64 {
-        let mean = self.first / count + TINY;
-        mean * mean / (self.second / count)
-    }
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Counted {
+    Sequences,
+    Tokens,
+    /// Weights above the upper bound and below the lower one, of tokens or of sequences as the level is.
+    High,
+    Low,
+    SeqHigh,
+    SeqLow,
+    /// Sequences with tokens, and tokens outside a band of weights.
+    Filled,
+    Outside,
 }
+
+const COUNTS: usize = 8;
+
+/// Smallest and largest of what.
+#[derive(Clone, Copy)]
+enum Ends {
+    LogPpl,
+    Sum,
+    Weight,
+    WeightRaw,
+    Mean,
+    MeanRaw,
+}
+
+const ENDS: usize = 6;
 
 /// The running sums behind the metrics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tally {
     settings: Settings,
-    sequences: f64,
-    tokens: f64,
-    training_ppl: f64,
-    training_log_ppl: f64,
-    rollout_ppl: f64,
-    rollout_log_ppl: f64,
-    log_ppl_diff: f64,
-    log_ppl_abs_diff: f64,
-    log_ppl_range: Range,
-    ppl_ratio: f64,
-    log_ratio: f64,
-    ratio: f64,
-    chi2_token: [f64; 2],
-    chi2_seq: [f64; 2],
-    sum_range: Range,
-    /// Clamped, then raw.
-    weights: [Spread; 2],
-    means: [Spread; 2],
-    high: f64,
-    low: f64,
-    seq_high: f64,
-    seq_low: f64,
-    /// Sequences with tokens, and tokens outside a band of weights.
-    filled: f64,
-    outside: f64,
+    sequences: Exact<14>,
+    tokens: Exact<7>,
+    counts: [u64; COUNTS],
+    ranges: [Range; ENDS],
     rejected: Rejected,
-    logs: Vec<f64>,
 }
 
 impl Tally {
@@ -125,31 +110,11 @@ impl Tally {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            sequences: 0.0,
-            tokens: 0.0,
-            training_ppl: 0.0,
-            training_log_ppl: 0.0,
-            rollout_ppl: 0.0,
-            rollout_log_ppl: 0.0,
-            log_ppl_diff: 0.0,
-            log_ppl_abs_diff: 0.0,
-            log_ppl_range: Range::default(),
-            ppl_ratio: 0.0,
-            log_ratio: 0.0,
-            ratio: 0.0,
-            chi2_token: [0.0; 2],
-            chi2_seq: [0.0; 2],
-            sum_range: Range::default(),
-            weights: [Spread::default(); 2],
-            means: [Spread::default(); 2],
-            high: 0.0,
-            low: 0.0,
-            seq_high: 0.0,
-            seq_low: 0.0,
-            filled: 0.0,
-            outside: 0.0,
+            sequences: Exact::default(),
+            tokens: Exact::default(),
+            counts: [0; COUNTS],
+            ranges: [Range::default(); ENDS],
             rejected: Rejected::new(settings.rejection),
-            logs: Vec::new(),
         }
     }
 
@@ -157,162 +122,188 @@ impl Tally {
     pub fn add(&mut self, training: &[f64], rollout: &[f64]) {
         let Settings { level, threshold, .. } = self.settings;
         let (upper, lower) = (threshold.upper, threshold.low());
-        let outside = |weight: f64| f64::from(u8::from(weight < lower || weight > upper));
-        let count = training.len() as f64;
+        let outside = |weight: f64| weight < lower || weight > upper;
+        let whole = training.len() as u64;
+        let count = whole as f64;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / (count + TINY);
         let (trained, rolled) = (mean(training), mean(rollout));
         let difference = rolled - trained;
-        self.sequences += 1.0;
-        self.tokens += count;
-        self.filled += f64::from(u8::from(count > 0.0));
-        self.logs.clear();
-        self.training_ppl += (-trained).exp();
-        self.training_log_ppl -= trained;
-        self.rollout_ppl += (-rolled).exp();
-        self.rollout_log_ppl -= rolled;
-        self.log_ppl_diff += difference;
-        self.log_ppl_abs_diff += difference.abs();
-        self.log_ppl_range.add(difference);
-        self.ppl_ratio += difference.exp();
+        let mut counts = self.counts;
+        let mut tell = |of: Counted, more: u64| counts[of as usize] += more;
+        tell(Counted::Sequences, 1);
+        tell(Counted::Tokens, whole);
+        tell(Counted::Filled, u64::from(whole > 0));
         let (mut sum, mut weighed, mut raw_weighed) = (0.0, 0.0, 0.0);
-        for (training, rollout) in training.iter().zip(rollout) {
-            let log = training - rollout;
+        let logs: Vec<f64> =
+            training.iter().zip(rollout).map(|(training, rollout)| training - rollout).collect();
+        for &log in &logs {
             let ratio = log.exp();
-            self.logs.push(log);
             sum += log;
-            self.ratio += ratio;
             let safe = if log.abs() <= SAFETY { ratio } else { log.clamp(-SAFETY, SAFETY).exp() };
-            self.chi2_token[0] += safe * safe;
-            self.chi2_token[1] += ratio * ratio;
+            let mut terms = [ratio, safe * safe, ratio * ratio, 0.0, 0.0, 0.0, 0.0];
             if level == Level::Token {
                 let weight = threshold.applied(safe);
-                self.outside += outside(safe);
-                self.weights[0].add(weight, 1.0);
-                self.weights[1].add(ratio, 1.0);
-                self.high += f64::from(u8::from(safe > upper));
-                self.low += f64::from(u8::from(safe < lower));
+                terms[Each::Weight as usize..].copy_from_slice(&[
+                    weight,
+                    weight * weight,
+                    ratio,
+                    ratio * ratio,
+                ]);
+                self.ranges[Ends::Weight as usize].add(weight);
+                self.ranges[Ends::WeightRaw as usize].add(ratio);
+                tell(Counted::Outside, u64::from(outside(safe)));
+                tell(Counted::High, u64::from(safe > upper));
+                tell(Counted::Low, u64::from(safe < lower));
                 weighed += weight;
                 raw_weighed += ratio;
             }
+            self.tokens.add(&terms);
         }
-        self.log_ratio += sum;
-        self.sum_range.add(sum);
         let safe = sum.clamp(-SAFETY, SAFETY);
-        self.chi2_seq[0] += (2.0 * safe).exp();
-        self.chi2_seq[1] += (2.0 * sum).exp();
         if level == Level::Sequence {
-            let weight = threshold.applied(safe.exp());
-            self.outside += count * outside(safe.exp());
-            if count > 0.0 {
-                self.weights[0].add(weight, count);
-                self.weights[1].add(sum.exp(), count);
+            let (weight, ratio) = (threshold.applied(safe.exp()), sum.exp());
+            tell(Counted::Outside, whole * u64::from(outside(safe.exp())));
+            if whole > 0 {
+                let mut terms = [0.0; 7];
+                terms[Each::Weight as usize..].copy_from_slice(&[
+                    count * weight,
+                    count * weight * weight,
+                    count * ratio,
+                    count * ratio * ratio,
+                ]);
+                self.tokens.add(&terms);
+                self.ranges[Ends::Weight as usize].add(weight);
+                self.ranges[Ends::WeightRaw as usize].add(ratio);
             }
-            self.high += f64::from(u8::from(sum > upper.ln()));
-            self.low += f64::from(u8::from(sum < lower.ln()));
+            tell(Counted::High, u64::from(sum > upper.ln()));
+            tell(Counted::Low, u64::from(sum < lower.ln()));
             weighed = weight * count;
-            raw_weighed = sum.exp() * count;
+            raw_weighed = ratio * count;
         }
         let (own, raw) = (weighed / (count + TINY), raw_weighed / (count + TINY));
-        self.means[0].add(own, 1.0);
-        self.means[1].add(raw, 1.0);
-        self.seq_high += f64::from(u8::from(raw > upper));
-        self.seq_low += f64::from(u8::from(raw < lower));
-        self.rejected.add(&self.logs);
+        tell(Counted::SeqHigh, u64::from(raw > upper));
+        tell(Counted::SeqLow, u64::from(raw < lower));
+        self.counts = counts;
+        self.sequences.add(&[
+            (-trained).exp(),
+            -trained,
+            (-rolled).exp(),
+            -rolled,
+            difference,
+            difference.abs(),
+            difference.exp(),
+            sum,
+            (2.0 * safe).exp(),
+            (2.0 * sum).exp(),
+            own,
+            own * own,
+            raw,
+            raw * raw,
+        ]);
+        for (ends, value) in
+            [(Ends::LogPpl, difference), (Ends::Sum, sum), (Ends::Mean, own), (Ends::MeanRaw, raw)]
+        {
+            self.ranges[ends as usize].add(value);
+        }
+        self.rejected.add(&logs);
     }
 
     /// Adds the sums of other sequences.
     pub fn merge(&mut self, other: &Self) {
-        let pairs = [
-            (&mut self.sequences, other.sequences),
-            (&mut self.tokens, other.tokens),
-            (&mut self.training_ppl, other.training_ppl),
-            (&mut self.training_log_ppl, other.training_log_ppl),
-            (&mut self.rollout_ppl, other.rollout_ppl),
-            (&mut self.rollout_log_ppl, other.rollout_log_ppl),
-            (&mut self.log_ppl_diff, other.log_ppl_diff),
-            (&mut self.log_ppl_abs_diff, other.log_ppl_abs_diff),
-            (&mut self.ppl_ratio, other.ppl_ratio),
-            (&mut self.log_ratio, other.log_ratio),
-            (&mut self.ratio, other.ratio),
-            (&mut self.high, other.high),
-            (&mut self.low, other.low),
-            (&mut self.seq_high, other.seq_high),
-            (&mut self.seq_low, other.seq_low),
-            (&mut self.filled, other.filled),
-            (&mut self.outside, other.outside),
-        ];
-        for (own, other) in pairs {
-            *own += other;
-        }
-        for at in 0..2 {
-            self.chi2_token[at] += other.chi2_token[at];
-            self.chi2_seq[at] += other.chi2_seq[at];
-            self.weights[at].merge(&other.weights[at]);
-            self.means[at].merge(&other.means[at]);
-        }
-        self.log_ppl_range.merge(&other.log_ppl_range);
-        self.sum_range.merge(&other.sum_range);
+        self.sequences.merge(&other.sequences);
+        self.tokens.merge(&other.tokens);
+        self.counts.iter_mut().zip(other.counts).for_each(|(own, other)| *own += other);
+        self.ranges.iter_mut().zip(&other.ranges).for_each(|(own, other)| own.merge(other));
         self.rejected.merge(&other.rejected);
+    }
+
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.sums(&self.sequences);
+        to.sums(&self.tokens);
+        self.counts.into_iter().for_each(|count| to.whole(count));
+        self.ranges.into_iter().for_each(|range| to.range(range));
+        self.rejected.write(to);
+    }
+
+    /// Reads what was written under the same settings.
+    pub(crate) fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Damaged> {
+        (self.sequences, self.tokens) = (from.sums()?, from.sums()?);
+        for count in &mut self.counts {
+            *count = from.count(1 << 48)? as u64;
+        }
+        for range in &mut self.ranges {
+            *range = from.range()?;
+        }
+        self.rejected.read(from)
     }
 
     /// The metrics by verl's names, without the `rollout_corr/` in front.
     #[must_use]
     pub fn metrics(&self) -> Vec<(String, f64)> {
-        let (sequences, tokens) = (self.sequences, self.tokens + TINY);
+        let of = |of: Of| self.sequences.value(of as usize);
+        let squared = |of: Of| [self.sequences.value(of as usize), self.sequences.value(of as usize + 1)];
+        let each = |each: Each| self.tokens.value(each as usize);
+        let weights = |each: Each| [self.tokens.value(each as usize), self.tokens.value(each as usize + 1)];
+        let counted = |of: Counted| self.counts[of as usize] as f64;
+        let range = |of: Ends| &self.ranges[of as usize];
+        let (sequences, count) = (counted(Counted::Sequences), counted(Counted::Tokens));
+        let tokens = count + TINY;
         let token = self.settings.level == Level::Token;
-        let counted = if token { tokens } else { sequences };
-        let [weights, raw_weights] = &self.weights;
-        let [means, raw_means] = &self.means;
+        let (weight, raw_weight) = (weights(Each::Weight), weights(Each::WeightRaw));
+        let (means, raw_means) = (squared(Of::Mean), squared(Of::MeanRaw));
         let away = |range: &Range| (range.high - 1.0).abs().max((range.low - 1.0).abs());
-        let highest = if token { weights.range.high } else { self.sum_range.high.min(SAFETY).exp() };
-        let lowest = if token { weights.range.low } else { self.sum_range.low.exp() };
+        let ess = |[first, second]: [f64; 2]| (first / tokens + TINY).powi(2) / (second / tokens);
+        let spread = |weights: [f64; 2]| if count > 1.0 { deviation(weights, tokens) } else { 0.0 };
+        let highest = if token { range(Ends::Weight).high } else { range(Ends::Sum).high.min(SAFETY).exp() };
+        let lowest = if token { range(Ends::Weight).low } else { range(Ends::Sum).low.exp() };
+        let whole = if token { tokens } else { sequences };
         let list = [
-            ("training_ppl", self.training_ppl / sequences),
-            ("training_log_ppl", self.training_log_ppl / sequences),
-            ("rollout_ppl", self.rollout_ppl / sequences),
-            ("rollout_log_ppl", self.rollout_log_ppl / sequences),
-            ("log_ppl_diff", self.log_ppl_diff / sequences),
-            ("log_ppl_abs_diff", self.log_ppl_abs_diff / sequences),
-            ("log_ppl_diff_max", self.log_ppl_range.high),
-            ("log_ppl_diff_min", self.log_ppl_range.low),
-            ("ppl_ratio", self.ppl_ratio / sequences),
-            ("kl", -self.log_ratio / tokens),
-            ("k3_kl", (self.ratio - self.log_ratio - self.tokens) / tokens),
-            ("chi2_token", self.chi2_token[0] / tokens - 1.0),
-            ("chi2_token_raw", self.chi2_token[1] / tokens - 1.0),
-            ("chi2_seq", self.chi2_seq[0] / sequences - 1.0),
-            ("chi2_seq_raw", self.chi2_seq[1] / sequences - 1.0),
-            ("rollout_is_mean", weights.first / tokens),
-            ("rollout_is_mean_raw", raw_weights.first / tokens),
+            ("training_ppl", of(Of::TrainingPpl) / sequences),
+            ("training_log_ppl", of(Of::TrainingLogPpl) / sequences),
+            ("rollout_ppl", of(Of::RolloutPpl) / sequences),
+            ("rollout_log_ppl", of(Of::RolloutLogPpl) / sequences),
+            ("log_ppl_diff", of(Of::LogPplDiff) / sequences),
+            ("log_ppl_abs_diff", of(Of::LogPplAbsDiff) / sequences),
+            ("log_ppl_diff_max", range(Ends::LogPpl).high),
+            ("log_ppl_diff_min", range(Ends::LogPpl).low),
+            ("ppl_ratio", of(Of::PplRatio) / sequences),
+            ("kl", -of(Of::LogRatio) / tokens),
+            ("k3_kl", (each(Each::Ratio) - of(Of::LogRatio) - count) / tokens),
+            ("chi2_token", each(Each::Chi2) / tokens - 1.0),
+            ("chi2_token_raw", each(Each::Chi2Raw) / tokens - 1.0),
+            ("chi2_seq", of(Of::Chi2Seq) / sequences - 1.0),
+            ("chi2_seq_raw", of(Of::Chi2SeqRaw) / sequences - 1.0),
+            ("rollout_is_mean", weight[0] / tokens),
+            ("rollout_is_mean_raw", raw_weight[0] / tokens),
             ("rollout_is_max", highest),
-            ("rollout_is_max_raw", raw_weights.range.high),
+            ("rollout_is_max_raw", range(Ends::WeightRaw).high),
             ("rollout_is_min", lowest),
-            ("rollout_is_min_raw", raw_weights.range.low),
-            ("rollout_is_std", if self.tokens > 1.0 { weights.deviation(tokens) } else { 0.0 }),
-            ("rollout_is_std_raw", if self.tokens > 1.0 { raw_weights.deviation(tokens) } else { 0.0 }),
-            ("rollout_is_eff_sample_size", weights.ess(tokens)),
-            ("rollout_is_eff_sample_size_raw", raw_weights.ess(tokens)),
-            ("rollout_is_ratio_fraction_high", self.high / counted),
-            ("rollout_is_ratio_fraction_low", self.low / counted),
-            ("rollout_is_seq_mean", means.first / sequences),
-            ("rollout_is_seq_mean_raw", raw_means.first / sequences),
-            ("rollout_is_seq_std", means.sample_deviation(sequences)),
-            ("rollout_is_seq_std_raw", raw_means.sample_deviation(sequences)),
-            ("rollout_is_seq_max", means.range.high),
-            ("rollout_is_seq_max_raw", raw_means.range.high),
-            ("rollout_is_seq_min", means.range.low),
-            ("rollout_is_seq_min_raw", raw_means.range.low),
-            ("rollout_is_seq_max_deviation", away(&means.range)),
-            ("rollout_is_seq_max_deviation_raw", away(&raw_means.range)),
-            ("rollout_is_seq_fraction_high", self.seq_high / sequences),
-            ("rollout_is_seq_fraction_low", self.seq_low / sequences),
+            ("rollout_is_min_raw", range(Ends::WeightRaw).low),
+            ("rollout_is_std", spread(weight)),
+            ("rollout_is_std_raw", spread(raw_weight)),
+            ("rollout_is_eff_sample_size", ess(weight)),
+            ("rollout_is_eff_sample_size_raw", ess(raw_weight)),
+            ("rollout_is_ratio_fraction_high", counted(Counted::High) / whole),
+            ("rollout_is_ratio_fraction_low", counted(Counted::Low) / whole),
+            ("rollout_is_seq_mean", means[0] / sequences),
+            ("rollout_is_seq_mean_raw", raw_means[0] / sequences),
+            ("rollout_is_seq_std", sample_deviation(means, sequences)),
+            ("rollout_is_seq_std_raw", sample_deviation(raw_means, sequences)),
+            ("rollout_is_seq_max", range(Ends::Mean).high),
+            ("rollout_is_seq_max_raw", range(Ends::MeanRaw).high),
+            ("rollout_is_seq_min", range(Ends::Mean).low),
+            ("rollout_is_seq_min_raw", range(Ends::MeanRaw).low),
+            ("rollout_is_seq_max_deviation", away(range(Ends::Mean))),
+            ("rollout_is_seq_max_deviation_raw", away(range(Ends::MeanRaw))),
+            ("rollout_is_seq_fraction_high", counted(Counted::SeqHigh) / sequences),
+            ("rollout_is_seq_fraction_low", counted(Counted::SeqLow) / sequences),
         ];
         let mut all = list.map(|(name, value)| (name.to_owned(), value)).to_vec();
         if self.settings.threshold.lower.is_some() {
-            all.push(("rollout_is_oob_ratio".to_owned(), self.outside / tokens));
+            all.push(("rollout_is_oob_ratio".to_owned(), counted(Counted::Outside) / tokens));
         }
         if self.settings.batch_normalised {
-            let mean = if token { weights.first / tokens } else { means.first / self.filled };
+            let mean = if token { weight[0] / tokens } else { means[0] / counted(Counted::Filled) };
             all.push(("rollout_is_batch_norm_factor".to_owned(), if mean > TINY { mean } else { 1.0 }));
         }
         self.rejected.metrics(&mut all);

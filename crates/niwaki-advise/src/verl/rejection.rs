@@ -2,7 +2,9 @@
 //!
 //! The definitions are those of `compute_rollout_rejection_mask` and `compute_rs_metrics` of verl 0.9.1.
 
-use super::{Range, SAFETY, Spread, TINY};
+use super::{SAFETY, TINY, deviation, sample_deviation};
+use crate::measure::{Damaged, Exact, Range, Reader, Writer};
+use std::fmt;
 
 /// What of a sequence is held against the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +81,33 @@ impl Rejection {
         Ok(rejection)
     }
 
+    pub(super) fn write(&self, to: &mut Writer) {
+        for bounds in self.bounds {
+            to.maybe(bounds.map(|(low, _)| low));
+            to.maybe(bounds.map(|(_, high)| high));
+        }
+    }
+
+    pub(super) fn read(from: &mut Reader<'_>) -> Result<Self, Damaged> {
+        let mut rejection = Self::default();
+        for bounds in &mut rejection.bounds {
+            *bounds = from.maybe()?.zip(from.maybe()?);
+        }
+        Ok(rejection)
+    }
+
     pub(super) fn is_on(&self) -> bool {
         self.bounds.iter().any(Option::is_some)
+    }
+}
+
+impl fmt::Display for Rejection {
+    /// The options that are on, each with its bounds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = OPTIONS.iter().zip(&self.bounds).filter_map(|((name, ..), bounds)| Some((name, (*bounds)?)));
+        let written: Vec<String> = on.map(|(name, (low, high))| format!("{name} {low}_{high}")).collect();
+        f.write_str(if written.is_empty() { "off" } else { "" })?;
+        f.write_str(&written.join(", "))
     }
 }
 
@@ -98,57 +125,83 @@ fn bounds(divergence: Divergence, text: &str) -> Option<(f64, f64)> {
     }
 }
 
+/// What is summed of an option: of its statistic over tokens, as it is, held within its bounds, and that squared; over sequences
+/// with tokens, and that squared.
+#[derive(Clone, Copy)]
+enum Of {
+    Total,
+    Held,
+    HeldSquared,
+    Sequence,
+    SequenceSquared,
+}
+
+/// Tokens and sequences of an option that are counted.
+#[derive(Clone, Copy)]
+enum Counted {
+    High,
+    Low,
+    SequencesHigh,
+    SequencesLow,
+    Masked,
+    SequencesMasked,
+}
+
 /// Sums of one option.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
-    /// Of the statistic over tokens, as it is and held within its bounds.
-    total: f64,
+    sums: Exact<5>,
+    counts: [u64; 6],
     tokens: Range,
-    held: Spread,
-    high: f64,
-    low: f64,
-    /// Over sequences with tokens.
-    sequences: Spread,
-    sequences_high: f64,
-    sequences_low: f64,
-    masked: f64,
-    sequences_masked: f64,
+    sequences: Range,
+}
+
+impl Sums {
+    fn get(&self, of: Of) -> f64 {
+        self.sums.value(of as usize)
+    }
+
+    fn count(&self, of: Counted) -> f64 {
+        self.counts[of as usize] as f64
+    }
 }
 
 /// The running sums of all options that are on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rejected {
     settings: Rejection,
+    /// One for each option; none where all are off.
     sums: Vec<Sums>,
-    sequences: f64,
-    filled: f64,
-    tokens: f64,
-    masked: f64,
-    sequences_masked: f64,
+    sequences: u64,
+    filled: u64,
+    tokens: u64,
+    masked: u64,
+    sequences_masked: u64,
 }
 
 impl Rejected {
     pub(super) fn new(settings: Rejection) -> Self {
+        let options = if settings.is_on() { OPTIONS.len() } else { 0 };
         Self {
             settings,
-            sums: vec![Sums::default(); OPTIONS.len()],
-            sequences: 0.0,
-            filled: 0.0,
-            tokens: 0.0,
-            masked: 0.0,
-            sequences_masked: 0.0,
+            sums: vec![Sums::default(); options],
+            sequences: 0,
+            filled: 0,
+            tokens: 0,
+            masked: 0,
+            sequences_masked: 0,
         }
     }
 
     /// Adds a sequence by its log-ratios.
     pub(super) fn add(&mut self, logs: &[f64]) {
-        self.sequences += 1.0;
+        self.sequences += 1;
         if !self.settings.is_on() || logs.is_empty() {
             return;
         }
         let count = logs.len() as f64;
-        self.filled += 1.0;
-        self.tokens += count;
+        self.filled += 1;
+        self.tokens += logs.len() as u64;
         let mut dropped = vec![false; logs.len()];
         for ((_, over, divergence), (bounds, sums)) in
             OPTIONS.iter().zip(self.settings.bounds.iter().zip(&mut self.sums))
@@ -173,36 +226,31 @@ impl Rejected {
             let mut any = false;
             for (value, dropped) in values().zip(&mut dropped) {
                 let value = if *over == Over::Token { value } else { whole };
-                sums.total += value;
+                let held = value.clamp(low, high);
+                sums.sums.add(&[value, held, held * held, 0.0, 0.0]);
                 sums.tokens.add(value);
-                sums.held.add(value.clamp(low, high), 1.0);
-                sums.high += f64::from(u8::from(value > high));
-                sums.low += f64::from(u8::from(below && value < low));
-                sums.masked += f64::from(u8::from(out(value)));
+                sums.counts[Counted::High as usize] += u64::from(value > high);
+                sums.counts[Counted::Low as usize] += u64::from(below && value < low);
+                sums.counts[Counted::Masked as usize] += u64::from(out(value));
                 any |= out(value);
                 *dropped |= out(value);
             }
-            sums.sequences.add(whole, 1.0);
-            sums.sequences_high += f64::from(u8::from(whole > high));
-            sums.sequences_low += f64::from(u8::from(below && whole < low));
-            sums.sequences_masked += f64::from(u8::from(any));
+            sums.sums.add(&[0.0, 0.0, 0.0, whole, whole * whole]);
+            sums.sequences.add(whole);
+            sums.counts[Counted::SequencesHigh as usize] += u64::from(whole > high);
+            sums.counts[Counted::SequencesLow as usize] += u64::from(below && whole < low);
+            sums.counts[Counted::SequencesMasked as usize] += u64::from(any);
         }
-        self.masked += dropped.iter().filter(|dropped| **dropped).count() as f64;
-        self.sequences_masked += f64::from(u8::from(dropped.contains(&true)));
+        self.masked += dropped.iter().filter(|dropped| **dropped).count() as u64;
+        self.sequences_masked += u64::from(dropped.contains(&true));
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
         for (own, other) in self.sums.iter_mut().zip(&other.sums) {
-            own.total += other.total;
+            own.sums.merge(&other.sums);
+            own.counts.iter_mut().zip(other.counts).for_each(|(own, other)| *own += other);
             own.tokens.merge(&other.tokens);
-            own.held.merge(&other.held);
-            own.high += other.high;
-            own.low += other.low;
             own.sequences.merge(&other.sequences);
-            own.sequences_high += other.sequences_high;
-            own.sequences_low += other.sequences_low;
-            own.masked += other.masked;
-            own.sequences_masked += other.sequences_masked;
         }
         self.sequences += other.sequences;
         self.filled += other.filled;
@@ -211,11 +259,44 @@ impl Rejected {
         self.sequences_masked += other.sequences_masked;
     }
 
+    pub(super) fn write(&self, to: &mut Writer) {
+        let own = [self.sequences, self.filled, self.tokens, self.masked, self.sequences_masked];
+        own.into_iter().for_each(|count| to.whole(count));
+        for sums in &self.sums {
+            to.sums(&sums.sums);
+            sums.counts.into_iter().for_each(|count| to.whole(count));
+            to.range(sums.tokens);
+            to.range(sums.sequences);
+        }
+    }
+
+    /// Reads what was written under the same settings.
+    pub(super) fn read(&mut self, from: &mut Reader<'_>) -> Result<(), Damaged> {
+        for count in [
+            &mut self.sequences,
+            &mut self.filled,
+            &mut self.tokens,
+            &mut self.masked,
+            &mut self.sequences_masked,
+        ] {
+            *count = from.count(1 << 48)? as u64;
+        }
+        for sums in &mut self.sums {
+            sums.sums = from.sums()?;
+            for count in &mut sums.counts {
+                *count = from.count(1 << 48)? as u64;
+            }
+            (sums.tokens, sums.sequences) = (from.range()?, from.range()?);
+        }
+        Ok(())
+    }
+
     pub(super) fn metrics(&self, into: &mut Vec<(String, f64)>) {
         if !self.settings.is_on() {
             return;
         }
-        let (tokens, filled) = (self.tokens + TINY, self.filled);
+        let (count, filled) = (self.tokens as f64, self.filled as f64);
+        let tokens = count + TINY;
         for ((name, over, divergence), (bounds, sums)) in
             OPTIONS.iter().zip(self.settings.bounds.iter().zip(&self.sums))
         {
@@ -223,31 +304,36 @@ impl Rejected {
                 continue;
             }
             let token = *over == Over::Token;
-            let range = if token { &sums.tokens } else { &sums.sequences.range };
-            let by = |tokens_share: f64, sequences_share: f64| {
-                if token { tokens_share / tokens } else { sequences_share / filled }
+            let range = if token { &sums.tokens } else { &sums.sequences };
+            let by = |of_tokens: Counted, of_sequences: Counted| {
+                if token { sums.count(of_tokens) / tokens } else { sums.count(of_sequences) / filled }
             };
+            let over = [sums.get(Of::Sequence), sums.get(Of::SequenceSquared)];
+            let held = [sums.get(Of::Held), sums.get(Of::HeldSquared)];
             let sequences = &sums.sequences;
             let mut put = |what: &str, value: f64| into.push((format!("rollout_rs_{name}_{what}"), value));
-            put("mean", sums.total / tokens);
+            put("mean", sums.get(Of::Total) / tokens);
             put("max", range.high);
             put("min", range.low);
-            put("fraction_high", by(sums.high, sums.sequences_high));
-            put("fraction_low", by(sums.low, sums.sequences_low));
-            put("std", if self.tokens > 1.0 { sums.held.deviation(tokens) } else { 0.0 });
-            put("seq_mean", sequences.first / filled);
-            put("seq_std", sequences.sample_deviation(filled));
-            put("seq_max", sequences.range.high);
-            put("seq_min", sequences.range.low);
-            put("seq_max_deviation", sequences.range.high.abs().max(sequences.range.low.abs()));
-            put("seq_fraction_high", sums.sequences_high / filled);
+            put("fraction_high", by(Counted::High, Counted::SequencesHigh));
+            put("fraction_low", by(Counted::Low, Counted::SequencesLow));
+            put("std", if count > 1.0 { deviation(held, tokens) } else { 0.0 });
+            put("seq_mean", over[0] / filled);
+            put("seq_std", sample_deviation(over, filled));
+            put("seq_max", sequences.high);
+            put("seq_min", sequences.low);
+            put("seq_max_deviation", sequences.high.abs().max(sequences.low.abs()));
+            put("seq_fraction_high", sums.count(Counted::SequencesHigh) / filled);
             if *divergence == Divergence::K1 {
-                put("seq_fraction_low", sums.sequences_low / filled);
+                put("seq_fraction_low", sums.count(Counted::SequencesLow) / filled);
             }
-            put("masked_fraction", sums.masked / tokens);
-            put("seq_masked_fraction", sums.sequences_masked / filled);
+            put("masked_fraction", sums.count(Counted::Masked) / tokens);
+            put("seq_masked_fraction", sums.count(Counted::SequencesMasked) / filled);
         }
-        into.push(("rollout_rs_masked_fraction".to_owned(), self.masked / tokens));
-        into.push(("rollout_rs_seq_masked_fraction".to_owned(), self.sequences_masked / self.sequences));
+        into.push(("rollout_rs_masked_fraction".to_owned(), self.masked as f64 / tokens));
+        into.push((
+            "rollout_rs_seq_masked_fraction".to_owned(),
+            self.sequences_masked as f64 / self.sequences as f64,
+        ));
     }
 }

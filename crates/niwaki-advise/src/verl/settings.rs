@@ -1,5 +1,6 @@
 //! verl's settings that the metrics depend on, as verl writes them.
 
+use crate::measure::{Damaged, Reader, Writer};
 use std::str::FromStr;
 
 /// What a weight belongs to: verl's `rollout_is`.
@@ -93,6 +94,25 @@ pub struct Settings {
     pub batch_normalised: bool,
     /// `rollout_rs` with its thresholds.
     pub rejection: super::Rejection,
+}
+
+impl Settings {
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.flag(self.level == Level::Sequence);
+        to.maybe(self.threshold.lower);
+        to.float(self.threshold.upper);
+        to.flag(self.batch_normalised);
+        self.rejection.write(to);
+    }
+
+    pub(crate) fn read(from: &mut Reader<'_>) -> Result<Self, Damaged> {
+        Ok(Self {
+            level: if from.flag()? { Level::Sequence } else { Level::Token },
+            threshold: Threshold { lower: from.maybe()?, upper: from.float()? },
+            batch_normalised: from.flag()?,
+            rejection: super::Rejection::read(from)?,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use crate::support::{measure, sampled, tables};
 use niwaki_advise::measure::{Measured, Settings};
+use niwaki_advise::schema::Field;
+use niwaki_advise::trajectory::{Came, Chunk, Record};
 use niwaki_exact::{Pair, Process, Reward};
 use niwaki_stream::Key;
 
@@ -24,7 +26,7 @@ fn intervals_of_the_witness_cover_ninety_five_in_a_hundred() {
         let sum: f64 = exact.iter().sum();
         for batch in 0..BATCHES {
             let mut noise = Key::new(seed, "coverage").iteration(batch as u64).open();
-            let chunk = sampled(&old, &new, pair.old_values(), LANES, &mut noise);
+            let chunk = of_iteration(batch as i64, sampled(&old, &new, pair.old_values(), LANES, &mut noise));
             let came = measure(&chunk, Settings::default());
             for t in 1..process.horizon() {
                 let row = came.positions[t];
@@ -41,6 +43,13 @@ fn intervals_of_the_witness_cover_ninety_five_in_a_hundred() {
     assert!((0.92..=0.98).contains(&share), "{share} of the intervals of the sum cover");
 }
 
+/// Numbers the batch. The same few sequences come in every batch, and their folds follow from them and the iteration: without it
+/// all batches would have one way to be folded.
+fn of_iteration(iteration: i64, mut chunk: Chunk) -> Chunk {
+    chunk.lanes.iter_mut().for_each(|lane| lane.iteration = iteration);
+    chunk
+}
+
 fn interval(came: &Measured, name: &str) -> (f64, f64) {
     let number = came.numbers.iter().find(|number| number.name == name).unwrap();
     (number.low.unwrap(), number.high.unwrap())
@@ -55,8 +64,8 @@ fn intervals_narrow_with_the_root_of_the_data() {
     let width = |lanes: usize| {
         let widths = (0..20).map(|batch| {
             let mut noise = Key::new(lanes as u64, "narrow").iteration(batch).open();
-            let came =
-                measure(&sampled(&old, &new, pair.old_values(), lanes, &mut noise), Settings::default());
+            let chunk = sampled(&old, &new, pair.old_values(), lanes, &mut noise);
+            let came = measure(&of_iteration(batch as i64, chunk), Settings::default());
             let (low, high) = interval(&came, "bias_total");
             high - low
         });
@@ -76,7 +85,10 @@ fn groups_widen_the_interval_where_their_members_agree() {
     let (old, new) = tables(process, 0.4, 22);
     let pair = Pair::new(&old, &new, &payoff).unwrap();
     let mut noise = Key::new(1, "groups").open();
-    let single = sampled(&old, &new, pair.old_values(), 400, &mut noise);
+    let mut single = sampled(&old, &new, pair.old_values(), 400, &mut noise);
+    for (at, lane) in single.lanes.iter_mut().enumerate() {
+        lane.group = Some(at as u64);
+    }
     let mut copied = single.clone();
     for copy in 1..4 {
         let steps = copy * single.steps();
@@ -93,5 +105,35 @@ fn groups_widen_the_interval_where_their_members_agree() {
     for (a, b) in alone.positions.iter().zip(&together.positions).skip(1) {
         let ratio = b.bias_witness_error.unwrap() / a.bias_witness_error.unwrap();
         assert!((ratio - 1.0).abs() < 1e-9, "{ratio}");
+    }
+}
+
+#[test]
+fn intervals_cover_where_groups_differ_and_are_few() {
+    // Groups of eight whose policy has moved by a step of their own: steps of ±s, s² = 0.01 or 0.04 by the group, so that σ²T of
+    // six steps is 6 · 0.025 = 0.15. Folds fall out by the groups' names, so their sizes differ.
+    // 400 batches each: a standard error of 1.1 points; the margins are three of those below 95%.
+    for (groups, least) in [(16_u64, 0.90), (32, 0.917), (64, 0.917), (256, 0.917)] {
+        let mut inside = 0;
+        for batch in 0..400 {
+            let mut noise = Key::new(groups, "few groups").iteration(batch).open();
+            let (mut chunk, mut record) = (Chunk::default(), Record::default());
+            for group in 0..groups {
+                let size = if noise.uniform() < 0.5 { 0.1 } else { 0.2 };
+                for _ in 0..8 {
+                    record.clear();
+                    record.fill(Field::OldLogProb, Came::Many).resize(6, -2.0);
+                    let moved = (0..6).map(|_| if noise.uniform() < 0.5 { -2.0 - size } else { -2.0 + size });
+                    record.fill(Field::NewLogProb, Came::Many).extend(moved);
+                    record.fill(Field::Advantage, Came::One).push(noise.normal());
+                    record.group = Some(niwaki_advise::keys::key_of_whole(i128::from(1000 * batch + group)));
+                    chunk.push(&record, None).unwrap();
+                }
+            }
+            let (low, high) = interval(&measure(&chunk, Settings::default()), "drift");
+            inside += usize::from(low <= 0.15 && 0.15 <= high);
+        }
+        let share = inside as f64 / 400.0;
+        assert!((least..=0.99).contains(&share), "{groups} groups: {share} of the intervals cover");
     }
 }

@@ -127,7 +127,7 @@ fn other_files_are_refused_by_name() {
     };
     assert_eq!(
         at("dump.csv", b"a,b"),
-        "dump.csv: the ending 'csv' names no layout; use .jsonl, .npz or .parquet"
+        "dump.csv: the ending 'csv' names no layout; use .jsonl, .npz, .parquet or .tally"
     );
     assert!(at("text.npz", b"hello").starts_with("text.npz: not a whole npz file: "));
     assert!(

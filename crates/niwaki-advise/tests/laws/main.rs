@@ -13,5 +13,6 @@ mod regime;
 mod story;
 mod streaming;
 mod support;
+mod tallies;
 mod uses;
 mod verl;

@@ -1,8 +1,7 @@
 //! Sums over chunks are the diagnostics of one batch, in whatever order they are added.
 
-use crate::support::{measure, number, ragged};
-use niwaki_advise::measure::{Facts, Measure, Measured, Settings};
-use niwaki_advise::trajectory::Chunk;
+use crate::support::{measure, number, part, ragged};
+use niwaki_advise::measure::{Measure, Settings};
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
 
 /// Relative to the larger of one and the value.
@@ -12,20 +11,6 @@ fn agree(what: &str, came: f64, expected: f64, slack: f64) {
         same || (came - expected).abs() <= slack * expected.abs().max(1.0),
         "{what}: {came} for {expected}"
     );
-}
-
-/// The trajectories of some lanes.
-fn part(chunk: &Chunk, lanes: impl Iterator<Item = usize>) -> Chunk {
-    let mut own = Chunk::default();
-    for lane in lanes {
-        let row = chunk.offsets[lane]..chunk.offsets[lane + 1];
-        own.old.extend(&chunk.old[row.clone()]);
-        own.new.extend(&chunk.new[row.clone()]);
-        own.advantage.extend(&chunk.advantage[row]);
-        own.offsets.push(own.old.len());
-        own.lanes.push(chunk.lanes[lane]);
-    }
-    own
 }
 
 #[test]
@@ -85,65 +70,18 @@ fn one_batch_is_what_the_correction_crate_says() {
     }
 }
 
-fn same(one: &Measured, other: &Measured, slack: f64) {
-    // Groups of a piece keep the folds that they had in it, so merged pieces may have fewer; sums differ in their last place.
-    let facts = |of: &Measured| Facts { folds: 0, mean_length: 0.0, ..of.facts.clone() };
-    assert_eq!(facts(one), facts(other));
-    agree("mean length", one.facts.mean_length, other.facts.mean_length, slack);
-    for (a, b) in one.numbers.iter().zip(&other.numbers) {
-        agree(a.name, a.value, b.value, slack);
-    }
-    for (a, b) in one.positions.iter().zip(&other.positions) {
-        agree("witness", a.bias_witness, b.bias_witness, slack);
-        agree("prefix ESS", a.prefix_ess, b.prefix_ess, slack);
-    }
-    for (a, b) in one.iterations.iter().zip(&other.iterations) {
-        agree("drift", a.drift, b.drift, slack);
-        for ((name, a), (_, b)) in a.verl.iter().zip(&b.verl) {
-            agree(name, *a, *b, slack);
-        }
-    }
-}
-
 #[test]
-fn chunks_add_up_to_the_batch() {
+fn chunks_of_any_size_add_up_to_the_batch_to_the_last_bit() {
     let chunk = ragged(200, 150, 0.2, 4);
-    let whole = measure(&chunk, Settings::default());
-    // One after the other gives the same folds, so that the intervals agree as well.
-    let mut pieces = Measure::new(Settings::default());
-    for start in (0..200).step_by(33) {
-        pieces.add(&part(&chunk, start..(start + 33).min(200)));
+    let mut whole = Measure::new(Settings::default());
+    whole.add(&chunk);
+    for size in [1, 33, 199] {
+        let mut pieces = Measure::new(Settings::default());
+        for start in (0..200).step_by(size) {
+            pieces.add(&part(&chunk, start..(start + size).min(200)));
+        }
+        assert_eq!(pieces.tally(), whole.tally(), "{size}");
     }
-    let pieces = pieces.finish();
-    same(&pieces, &whole, 1e-12);
-    assert_eq!(pieces.facts.folds, whole.facts.folds);
-    for (a, b) in pieces.numbers.iter().zip(&whole.numbers) {
-        agree(a.name, a.high.unwrap_or(0.0), b.high.unwrap_or(0.0), 1e-9);
-    }
-}
-
-#[test]
-fn the_order_of_merging_does_not_matter() {
-    let chunk = ragged(120, 90, 0.2, 5);
-    let pieces: Vec<Measure> = (0..3)
-        .map(|piece| {
-            let mut own = Measure::new(Settings::default());
-            own.add(&part(&chunk, (40 * piece..40 * (piece + 1)).chain(0..0)));
-            own
-        })
-        .collect();
-    let merged = |order: [usize; 3]| {
-        let mut all = Measure::new(Settings::default());
-        order.iter().for_each(|&piece| all.merge(&pieces[piece]));
-        all.finish()
-    };
-    let first = merged([0, 1, 2]);
-    for order in [[2, 1, 0], [1, 0, 2], [1, 2, 0]] {
-        same(&merged(order), &first, 1e-12);
-    }
-    let whole = measure(&chunk, Settings::default());
-    same(&first, &whole, 1e-12);
-    assert!((2..=whole.facts.folds).contains(&first.facts.folds), "{:?}", first.facts);
 }
 
 #[test]

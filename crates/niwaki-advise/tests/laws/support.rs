@@ -109,3 +109,20 @@ pub(crate) fn ragged(lanes: usize, longest: usize, spread: f64, seed: u64) -> Ch
 fn record_reward(record: &mut Record, reward: f64) {
     record.fill(Field::Reward, Came::One).push(reward);
 }
+
+/// The trajectories of some lanes.
+pub(crate) fn part(chunk: &Chunk, lanes: impl Iterator<Item = usize>) -> Chunk {
+    let mut own = Chunk::default();
+    for lane in lanes {
+        let row = chunk.offsets[lane]..chunk.offsets[lane + 1];
+        own.old.extend(&chunk.old[row.clone()]);
+        own.new.extend(&chunk.new[row.clone()]);
+        own.advantage.extend(&chunk.advantage[row.clone()]);
+        if !chunk.behaviour.is_empty() {
+            own.behaviour.extend(&chunk.behaviour[row]);
+        }
+        own.offsets.push(own.old.len());
+        own.lanes.push(chunk.lanes[lane]);
+    }
+    own
+}

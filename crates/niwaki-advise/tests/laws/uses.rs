@@ -124,9 +124,14 @@ fn groups_beyond_two_to_the_53_stay_apart() {
 
 #[test]
 fn what_is_not_read_is_told() {
-    let told = asked(&with_field(8, |_| "\"prompt\":\"a\",\"advantages\":5,\"steps\":2".to_owned())).unwrap();
-    assert_eq!(told.measured.facts.unread, ["advantages", "prompt", "steps"]);
-    assert!(told.text(100).contains("not read: advantages, prompt, steps"));
+    let told =
+        asked(&with_field(8, |_| "\"prompt\":\"a\",\"rewards\":5,\"reward\":5,\"steps\":2".to_owned()))
+            .unwrap();
+    assert_eq!(told.measured.facts.unread, ["prompt", "rewards", "steps"]);
+    assert!(told.text(100).contains("not read: prompt, rewards, steps"));
+    // Which of two was meant would change every number.
+    let second = asked(&with_field(8, |_| "\"advantages\":5".to_owned())).unwrap_err().to_string();
+    assert!(second.ends_with("line 1: advantages is a second advantage; keep one of the two"), "{second}");
     let slip = asked(&with_field(8, |_| "\"masks\":[1,0]".to_owned())).unwrap_err().to_string();
     assert!(slip.contains("line 1: masks is not read; it looks like mask"), "{slip}");
     assert!(asked(&with_field(8, |_| "\"mask\":[1,1],\"masks\":[1,0]".to_owned())).is_ok());

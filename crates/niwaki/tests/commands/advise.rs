@@ -217,3 +217,49 @@ fn help_text() {
     let output = niwaki(&["advise", "--help"], folder.path());
     insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
 }
+
+#[test]
+fn tallies_of_shares_say_what_the_dump_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(example("win.jsonl")).unwrap();
+    let group = |(at, line): (usize, &str)| line.replacen('{', &format!("{{\"group\":{},", at / 8), 1);
+    let lines: Vec<String> = text.lines().enumerate().map(group).collect();
+    fs::write(folder.path().join("win.jsonl"), lines.join("\n")).unwrap();
+    // Every third trajectory to each of three ranks: what is one group lies on all of them.
+    for rank in 0..3 {
+        let share: Vec<&str> = lines.iter().map(String::as_str).skip(rank).step_by(3).collect();
+        fs::write(folder.path().join(format!("share-{rank}.jsonl")), share.join("\n")).unwrap();
+        let (dump, tally) = (format!("share-{rank}.jsonl"), format!("rank{rank}.tally"));
+        let output = niwaki(&["advise", &dump, "--out", &tally], folder.path());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.lines().last().unwrap(), format!("wrote {tally}"));
+    }
+    let whole = json(&["win.jsonl"], folder.path());
+    let merged = json(&["rank2.tally", "rank0.tally", "rank1.tally"], folder.path());
+    assert_eq!(merged["measured"], whole["measured"]);
+    assert_eq!(merged["verdict"]["because"], whole["verdict"]["because"]);
+    let refuse = |arguments: &[&str]| {
+        let mut all = vec!["advise"];
+        all.extend(arguments);
+        let output = niwaki(&all, folder.path());
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        refuse(&["rank0.tally", "--clip", "0.3"]),
+        "niwaki: --clip: rank0.tally was measured under its own settings; leave --clip out\n"
+    );
+    assert_eq!(
+        refuse(&["rank0.tally", "win.jsonl", "--run"]),
+        "niwaki: rank0.tally is a tally and win.jsonl is a dump; make a tally of that first: niwaki advise win.jsonl --out NAME.tally\n"
+    );
+    let bytes = fs::read(folder.path().join("rank1.tally")).unwrap();
+    fs::write(folder.path().join("rank1.tally"), &bytes[..bytes.len() / 2]).unwrap();
+    let refused = refuse(&["rank0.tally", "rank1.tally"]);
+    assert_eq!(refused, "niwaki: rank1.tally: a damaged tally: it ends too early\n");
+    let several = refuse(&["win.jsonl", "share-0.jsonl", "--out", "all.tally"]);
+    assert!(
+        several.contains("a tally is of one run, and these files are 2; give --run to join them"),
+        "{several}"
+    );
+}

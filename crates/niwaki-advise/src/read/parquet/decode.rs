@@ -2,7 +2,7 @@
 
 use super::codec::CUT;
 use super::meta::Physical;
-use crate::keys::key_of_text;
+use crate::keys::number_of_text;
 use crate::read::npy::half;
 
 pub(super) type Done<T> = Result<T, String>;
@@ -363,10 +363,6 @@ fn number_of_whole(value: i64, physical: Physical) -> f64 {
         return number_of_text(value.to_string().as_bytes());
     }
     value as f64
-}
-
-fn number_of_text(text: &[u8]) -> f64 {
-    (key_of_text(text) >> 11) as f64
 }
 
 #[cfg(test)]

@@ -66,6 +66,7 @@ impl Given {
         let ending = match &first[..got] {
             b"PAR1" => "parquet",
             [b'P', b'K', ..] => "npz",
+            b"NIWA" => "tally",
             _ => "jsonl",
         };
         let folder = std::env::temp_dir().join(format!("niwaki-advise-{}", std::process::id()));

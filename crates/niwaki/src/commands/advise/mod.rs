@@ -11,7 +11,7 @@ use given::Given;
 use niwaki_advise::gate::Gate;
 use niwaki_advise::measure::Settings;
 use niwaki_advise::schema::{Field, Naming};
-use niwaki_advise::series::{Runs, named as run_name};
+use niwaki_advise::series::{Runs, is_tally, named as run_name};
 use niwaki_advise::trajectory::Against;
 use niwaki_advise::{Advice, Comparison, Error, Fault, Question, advise, verl};
 use niwaki_correction::Clip;
@@ -25,8 +25,8 @@ const FAILED: u8 = 1;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Dumps, .jsonl, .npz or .parquet, folders or quoted patterns of them ('dumps/step-*.npz'), or - for standard input. The
-    /// files of a folder or pattern, and those whose names differ in digits alone, are one run; any others are separate runs, compared
+    /// Dumps, .jsonl, .npz or .parquet, or .tally of each rank, folders or quoted patterns of them ('dumps/step-*.npz'), or -
+    /// for standard input. The files of a folder or pattern, and those whose names differ in digits alone, are one run; any others are separate runs, compared
     /// side by side.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -42,25 +42,25 @@ pub(crate) struct Args {
     /// Read a field under a name of your own, e.g. new_log_prob=lp; may be repeated.
     #[arg(long, value_name = "FIELD=NAME")]
     map: Vec<String>,
-    /// Clip range of the trainer, [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values.
-    #[arg(long, num_args = 1..=2, value_name = "EPS", default_values_t = [0.2])]
+    /// Clip range of the trainer, [1 − EPS, 1 + EPS], or [1 − LOW, 1 + HIGH] with two values [default: 0.2].
+    #[arg(long, num_args = 1..=2, value_name = "EPS")]
     clip: Vec<f64>,
     /// Trajectories per update [default: the mean of the dump's iterations].
     #[arg(long, value_name = "N")]
     batch: Option<u64>,
-    /// Effective sample size that a correction must keep, as a share of the batch.
-    #[arg(long, default_value_t = 0.9, value_name = "SHARE")]
-    ess_floor: f64,
+    /// Effective sample size that a correction must keep, as a share of the batch [default: 0.9].
+    #[arg(long, value_name = "SHARE")]
+    ess_floor: Option<f64>,
     /// Which log-probs of the policy that sampled to compare the current policy with: those the trainer computed, or those
-    /// of the sampling engine.
-    #[arg(long, value_enum, default_value_t = Reference::Old)]
-    against: Reference,
-    /// Level of verl's weights in the rollout_corr metrics: token or sequence.
-    #[arg(long, default_value = "token", value_name = "LEVEL")]
-    rollout_is: verl::Level,
-    /// Upper bound of verl's weights in the rollout_corr metrics, or a band as verl writes it, e.g. 0.5_2.0.
-    #[arg(long, default_value = "2.0", value_name = "BOUND")]
-    rollout_is_threshold: verl::Threshold,
+    /// of the sampling engine [default: old].
+    #[arg(long, value_enum)]
+    against: Option<Reference>,
+    /// Level of verl's weights in the rollout_corr metrics: token or sequence [default: token].
+    #[arg(long, value_name = "LEVEL")]
+    rollout_is: Option<verl::Level>,
+    /// Upper bound of verl's weights in the rollout_corr metrics, or a band as verl writes it, e.g. 0.5_2.0 [default: 2.0].
+    #[arg(long, value_name = "BOUND")]
+    rollout_is_threshold: Option<verl::Threshold>,
     /// Also report verl's rollout_is_batch_norm_factor.
     #[arg(long)]
     rollout_is_batch_normalize: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: FormatArgs,
     /// Where to write a page with plots, and all numbers as JSON: a folder for both, or one file that ends in .html or
-    /// .json.
+    /// .json; or in .tally, for what was measured, to be added to other ranks'.
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
 }
@@ -109,7 +109,18 @@ impl Args {
 
     /// Reads all runs, prints and writes what they say.
     fn show(&self, given: &Given, runs: &[Vec<PathBuf>], question: &Question) -> anyhow::Result<ExitCode> {
+        self.check_tallies(runs)?;
         let mut advices = self.advices(runs, question)?;
+        let tally = self.out.as_deref().filter(|path| output::has_ending(path, "tally") && !path.is_dir());
+        let tally = match (tally, &advices[..]) {
+            (Some(path), [advice]) => Some((path, advice.tally())),
+            (Some(path), _) => bail!(
+                "--out {}: a tally is of one run, and these files are {}; give --run to join them",
+                path.display(),
+                advices.len()
+            ),
+            _ => None,
+        };
         advices.iter_mut().for_each(|advice| given.as_given(&mut advice.files));
         let mut code = ExitCode::SUCCESS;
         let several = advices.len() > 1;
@@ -134,7 +145,10 @@ impl Args {
             }
             terminal::say(text.trim_end());
         }
-        if let Some(out) = self.place()? {
+        if let Some((path, tally)) = tally {
+            output::write_bytes(path, &tally)?;
+            output::name_written(&[path.to_path_buf()], self.format.is_json());
+        } else if let Some(out) = self.place()? {
             let pieces = [Piece::json("advise.json", &json), Piece::new("index.html", page.to_html())];
             output::name_written(&out.write(&pieces)?, self.format.is_json());
         }
@@ -152,9 +166,30 @@ impl Args {
         self.advices(&given.runs()?, &self.question()?)
     }
 
+    /// Refuses settings beside tallies, which were measured under their own.
+    fn check_tallies(&self, runs: &[Vec<PathBuf>]) -> anyhow::Result<()> {
+        let Some(tally) = runs.iter().flatten().find(|file| is_tally(file)) else { return Ok(()) };
+        let given = [
+            ("--clip", !self.clip.is_empty()),
+            ("--ess-floor", self.ess_floor.is_some()),
+            ("--against", self.against.is_some()),
+            ("--map", !self.map.is_empty()),
+            ("--rollout-is", self.rollout_is.is_some()),
+            ("--rollout-is-threshold", self.rollout_is_threshold.is_some()),
+            ("--rollout-is-batch-normalize", self.rollout_is_batch_normalize),
+            ("--rollout-rs", self.rollout_rs.is_some()),
+        ];
+        match given.into_iter().find(|(_, given)| *given) {
+            Some((flag, _)) => {
+                bail!("{flag}: {} was measured under its own settings; leave {flag} out", tally.display())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Where files go.
     fn place(&self) -> anyhow::Result<Option<Out<'_>>> {
-        self.out.as_deref().map(|path| Out::new(path, &["html", "json"])).transpose()
+        self.out.as_deref().map(|path| Out::new(path, &["html", "json", "tally"])).transpose()
     }
 
     fn read(&self, files: &[PathBuf], question: Question) -> anyhow::Result<Advice> {
@@ -185,22 +220,23 @@ impl Args {
             }
             _ => verl::Rejection::default(),
         };
+        let defaults = Settings::default();
         let settings = Settings {
             clip: super::clip(&self.clip)?.unwrap_or(Clip::PPO),
-            ess_floor: self.ess_floor,
+            ess_floor: self.ess_floor.unwrap_or(defaults.ess_floor),
             batch: self.batch.map(|batch| batch as f64),
+            against: match self.against {
+                Some(Reference::Behaviour) => Against::Behaviour,
+                Some(Reference::Old) | None => Against::Old,
+            },
             verl: verl::Settings {
-                level: self.rollout_is,
-                threshold: self.rollout_is_threshold,
+                level: self.rollout_is.unwrap_or_default(),
+                threshold: self.rollout_is_threshold.unwrap_or_default(),
                 batch_normalised: self.rollout_is_batch_normalize,
                 rejection,
             },
         };
-        let against = match self.against {
-            Reference::Old => Against::Old,
-            Reference::Behaviour => Against::Behaviour,
-        };
-        Ok(Question { settings, naming: self.naming()?, against, growing: self.watch.is_some() })
+        Ok(Question { settings, naming: self.naming()?, growing: self.watch.is_some() })
     }
 
     fn naming(&self) -> anyhow::Result<Naming> {
@@ -225,6 +261,9 @@ fn named(error: Error) -> anyhow::Error {
         }
         Error::Row { fault: Fault::Missing { field, near: None }, .. } if field.names().len() > 1 => {
             anyhow!("{error}; give --map {field}=NAME to read it under another name")
+        }
+        Error::Row { fault: Fault::Second { field, .. }, .. } => {
+            anyhow!("{error}, or give --map {field}=NAME")
         }
         Error::Row { fault: Fault::Misnamed { field, name }, .. } => {
             anyhow!("{error}: give --map {field}={name}, or rename it")
