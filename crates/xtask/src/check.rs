@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Every feature that a crate of the workspace has.
-const FEATURES: [&str; 2] = ["--features", "buckets,cuda,pumpkin"];
+const FEATURES: [&str; 2] = ["--features", "buckets,cuda"];
 
 const DENY: [&str; 3] = ["--", "-D", "warnings"];
 
@@ -39,7 +39,6 @@ pub(crate) fn run() -> anyhow::Result<String> {
     step("tests", &|| cargo(&["test", "--workspace", "--locked"], &[]))?;
     step("crash law", &|| crash::run(std::iter::once("--quick".to_owned())))?;
     // What a feature adds; everything else has just been run without it.
-    step("tests of pumpkin", &|| feature_tests("niwaki-shop", "pumpkin"))?;
     step("tests of cuda", &|| feature_tests("niwaki-nn", "cuda"))?;
     step("tests of buckets", &|| feature_tests("niwaki-store", "buckets"))?;
     step("docs", &|| {

@@ -164,7 +164,7 @@ fn planned(plan: &Plan, scheduled: bool) {
         return;
     }
     let limits = Limits::new(Duration::from_millis(1), 1);
-    let Ok(answer) = general::solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}) else { return };
+    let Ok(answer) = general::solve(&plan.shop, limits, Past::default(), &mut |_| {}) else { return };
     for written in [plan.schedule_csv(&answer.schedule), plan.schedule_json(&answer.schedule)] {
         let back = plan.read_schedule(&written);
         same(

@@ -17,6 +17,7 @@
 //! | [`Format::Niwaki`] | `native.rs` | all five, with windows, lags and due dates, in JSON |
 
 mod bounds;
+mod engines;
 mod fjs;
 mod format;
 mod job_shop_lib;
@@ -33,6 +34,7 @@ mod taillard_job;
 mod text;
 
 pub use bounds::{Known, KnownBounds};
+pub use engines::{Best, EngineTable, Reached};
 pub use format::{Format, load, read, write};
 pub use recognise::{Recognised, recognise};
 pub(crate) use recognise::{is_plan, read_general, text_of};

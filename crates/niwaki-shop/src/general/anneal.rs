@@ -1,9 +1,8 @@
 //! Simulated annealing over lists: moves along what holds late operations back, of single operations and of whole jobs, in
-//! cycles that grow, in threads that meet after each cycle. The same seed and number of threads give the same result unless time cuts the last cycle short.
+//! cycles that grow (see `search.rs` for who calls it).
 
 use super::list::{Flat, List, NONE, Pass};
 use super::moves::Mover;
-use super::proof::Proof;
 use crate::Limits;
 use niwaki_stream::{Key, Stream};
 use std::time::Instant;
@@ -25,8 +24,8 @@ const LARGE_CYCLES: [(f64, bool); 6] =
 /// The most operations of a shop that is not large.
 const SMALL: usize = 250;
 
-/// Moves for which a proof may meet a conflict: in a thread of its own, or taking turns, which costs a small shop a third of its
-/// time and a large one, whose bounds stay far away, a tenth.
+/// Moves for which a proof may meet a conflict where it takes turns: of a small shop, which it costs a third of the time, and of a
+/// large one, whose bounds stay far away, which it costs a tenth.
 const MOVES_PER_CONFLICT: u64 = 128;
 const MOVES_PER_TURN: u64 = 1024;
 
@@ -362,70 +361,21 @@ fn pick<'s, T>(items: &'s [T], stream: &mut Stream) -> Option<&'s T> {
     if items.is_empty() { None } else { items.get(stream.below(items.len() as u64) as usize) }
 }
 
-/// Anneals in so many threads until time is up or the bounds are reached; `watch` is told the best cost after each cycle.
-///
-/// The proof takes turns with a single thread; of several it has one until it is over.
-pub(super) fn anneal(
-    flat: &Flat<'_>,
-    start: &List,
-    proof: &mut Proof<'_>,
-    limits: Limits,
-    threads: usize,
-    watch: &mut dyn FnMut(&[u64]),
-) -> List {
-    let began = Instant::now();
-    let is_late = || limits.is_stopped() || began.elapsed() >= limits.time;
-    let mut chains: Vec<Chain<'_>> = (0..threads.max(1) as u64)
-        .map(|thread| Chain::new(flat, start, limits.seed, thread, &is_late))
-        .collect();
-    let (mut list, mut cost) = (start.clone(), chains[0].best_cost.clone());
-    let mut moves = FIRST_CYCLE;
-    let mut round = 0_u32;
-    loop {
+/// How many moves the next cycle has.
+pub(super) fn next_cycle(moves: u64) -> u64 {
+    if moves == 0 { FIRST_CYCLE } else { (moves + moves / 2).min(LONGEST_CYCLE) }
+}
+
+/// How many conflicts a proof may meet beside a cycle.
+pub(super) fn conflicts(flat: &Flat<'_>, moves: u64) -> u64 {
+    moves / if flat.count() <= PROVABLE { MOVES_PER_CONFLICT } else { MOVES_PER_TURN }
+}
+
+impl Cycle {
+    /// The cycle of a round.
+    pub(super) fn of(flat: &Flat<'_>, round: u32, moves: u64) -> Self {
         let cycles: &[(f64, bool)] = if flat.count() <= SMALL { &CYCLES } else { &LARGE_CYCLES };
         let (heat, fills) = cycles[round as usize % cycles.len()];
-        let plan = Cycle { moves, heat, fills: fills && flat.fills_gaps() };
-        let enough: Vec<u64> = std::iter::once(0).chain(proof.bounds.iter().copied()).collect();
-        let beside = chains.len() > 1 && cost[0] == 0 && !proof.is_over();
-        let busy = chains.len() - usize::from(beside);
-        let mut proven = None;
-        std::thread::scope(|scope| {
-            for chain in &mut chains[..busy] {
-                let enough = &enough;
-                scope.spawn(move || chain.cycle(plan, enough, limits, began));
-            }
-            if beside {
-                proven = proof.work((&list, &cost), moves / MOVES_PER_CONFLICT, is_late);
-            }
-        });
-        for chain in &chains {
-            if chain.best_cost < cost {
-                (list, cost) = (chain.best.clone(), chain.best_cost.clone());
-            }
-        }
-        if chains.len() == 1 {
-            let moves_each = if flat.count() <= PROVABLE { MOVES_PER_CONFLICT } else { MOVES_PER_TURN };
-            proven = proof.work((&list, &cost), moves / moves_each, is_late);
-        }
-        if let Some(proven) = proven {
-            let mut pass = Pass::default();
-            flat.run(&proven, &mut pass);
-            if pass.cost < cost {
-                (list, cost) = (proven, pass.cost);
-            }
-        }
-        watch(&cost);
-        let is_last = limits.rounds.is_some_and(|rounds| round + 1 >= rounds);
-        if proof.is_reached_by(&cost) || is_last || is_late() {
-            return list;
-        }
-        for (number, chain) in chains.iter_mut().enumerate() {
-            // Half of the chains gather at the best, the others go their own way for another cycle.
-            if number % 2 == 0 || round % 4 == 3 {
-                chain.adopt(&list, &cost);
-            }
-        }
-        moves = (moves + moves / 2).min(LONGEST_CYCLE);
-        round += 1;
+        Self { moves, heat, fills: fills && flat.fills_gaps() }
     }
 }

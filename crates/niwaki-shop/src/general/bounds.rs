@@ -4,7 +4,7 @@
 //! machine alone runs what can run nowhere else, in pieces and without setups. Bounds of a sum add up those of its
 //! measures.
 
-use super::construct::{by_priority, tails};
+use super::construct::{in_order, tails};
 use super::list::Flat;
 use super::{Measure, Shop};
 use crate::optimum::one_machine::{Task, preemptive};
@@ -21,7 +21,7 @@ impl Heads {
     pub(super) fn new(flat: &Flat<'_>) -> Self {
         let count = flat.count();
         let mut heads = Self { start: vec![0; count], end: vec![0; count] };
-        for one in by_priority(flat, |_| 0) {
+        for one in in_order(flat) {
             let index = one as usize;
             if let Some(here) = flat.fixed[index] {
                 (heads.start[index], heads.end[index]) = (here.start, here.end);

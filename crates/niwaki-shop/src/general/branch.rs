@@ -41,7 +41,7 @@ pub(super) fn search(flat: &Flat<'_>, upper: &[u64], limits: Limits, began: Inst
     let known = if upper[0] == 0 { upper[1..].to_vec() } else { vec![u64::MAX; upper.len() - 1] };
     let mut search = Branch {
         flat,
-        order: super::construct::by_priority(flat, |_| 0),
+        order: super::construct::in_order(flat),
         list: List { order: Vec::new(), mode: vec![0; flat.count()] },
         best: known,
         better: None,

@@ -29,6 +29,14 @@ pub(super) fn by_priority<K: Ord + Copy>(flat: &Flat<'_>, key: impl Fn(u32) -> K
     order
 }
 
+/// All operations, those first that come first in the shop, as far as the precedences allow.
+pub(super) fn in_order(flat: &Flat<'_>) -> Vec<u32> {
+    let is_sorted = (0..flat.count()).all(|one| {
+        flat.fixed[one].is_none() && flat.before[one].iter().all(|link| (link.other as usize) < one)
+    });
+    if is_sorted { (0..flat.count() as u32).collect() } else { by_priority(flat, |_| 0) }
+}
+
 /// When an operation could start, then what decides ties.
 pub(super) type Rank = (i64, i64, i64, u32);
 
@@ -182,7 +190,7 @@ fn one_after_the_other(flat: &Flat<'_>) -> List {
 
 /// The least work from each operation's start to the end of its successors.
 pub(super) fn tails(flat: &Flat<'_>) -> Vec<u32> {
-    let order = by_priority(flat, |_| 0);
+    let order = in_order(flat);
     let mut tails = vec![0_u32; flat.count()];
     for &one in order.iter().rev() {
         let least = flat.modes[one as usize].iter().map(|mode| mode.1).min().unwrap_or(0);
@@ -286,7 +294,7 @@ mod tests {
             let solved = |rounds: u32| {
                 let mut limits = Limits::new(std::time::Duration::from_secs(u64::from(rounds) * 100), 1);
                 limits.rounds = Some(rounds);
-                solve(&shop, limits, 1, Past::default(), &mut |_| {}).unwrap()
+                solve(&shop, limits, Past::default(), &mut |_| {}).unwrap()
             };
             let first = solved(0);
             assert_eq!(verify(&shop, &first.schedule).unwrap().values, first.verdict.values);

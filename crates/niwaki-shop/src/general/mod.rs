@@ -13,12 +13,14 @@
 //! | `gaps.rs` | another reading of a list, which fills gaps |
 //! | `moves.rs` | changes of a list that never contradict the precedences |
 //! | `construct.rs`, `queues.rs` | first lists by priority rules, of shops of usual size and of large ones |
-//! | `anneal.rs` | simulated annealing, in threads |
+//! | `core.rs` | the job shop at the heart of a shop, for the tabu search |
+//! | `anneal.rs` | simulated annealing |
+//! | `search.rs` | local searches and the proof in rounds, on all threads |
 //! | `branch.rs` | exact search over small shops |
 //! | `bounds.rs` | what no schedule can beat, and what no schedule can keep |
 //! | `proof.rs` | the same by refutation, with the learning engine |
 //! | `sequences.rs` | a schedule from the order of jobs on every machine |
-//! | `special.rs` | shops that a special solver knows, and back |
+//! | `special.rs` | special problems as general shops, and back |
 //! | `solve.rs` | all of it together |
 //!
 //! This room must not know files, dates or terminals.
@@ -29,6 +31,7 @@ mod branch;
 mod calendar;
 mod check;
 mod construct;
+mod core;
 mod gaps;
 mod list;
 mod model;
@@ -37,6 +40,7 @@ mod objective;
 mod proof;
 mod queues;
 mod says;
+mod search;
 mod sequences;
 mod solve;
 mod special;
@@ -49,5 +53,6 @@ pub use model::{Job, Machine, Mode, Operation, Precedence, Setups, Shop};
 pub use objective::{Measure, Objective, Sum};
 pub use says::Says;
 pub use sequences::follow;
-pub use solve::{Answer, Past, Progress, solve, special};
+pub use solve::{Answer, Past, Progress, solve};
+pub(crate) use special::Maxima;
 pub use verify::{Verification, verify};

@@ -1,15 +1,14 @@
-//! All of it together: impossible constraints named, special solvers where they apply, exact search over small shops, rules
-//! and annealing elsewhere.
+//! All of it together: impossible constraints named, exact search over small shops, local searches and proofs elsewhere.
 
-use super::anneal::anneal;
 use super::bounds::{self, Heads};
 use super::branch;
 use super::construct::best_of_rules;
-use super::list::{Flat, List, Pass};
+use super::core::Core;
+use super::list::Flat;
 use super::proof::Proof;
+use super::search::{Known, search};
 use super::{Shop, Verification, verify};
-use crate::optimum;
-use crate::{Error, Instance, Limits, Result, Schedule};
+use crate::{Error, Limits, Result, Schedule};
 use std::time::{Duration, Instant};
 
 /// How long the schedule is looked for that comes nearest to what no schedule keeps.
@@ -34,6 +33,8 @@ pub struct Progress<'a> {
     pub violation: u64,
     /// The sums of the objective.
     pub values: &'a [u64],
+    /// No schedule has a smaller value of that sum.
+    pub bounds: &'a [u64],
 }
 
 /// A schedule that has passed the checker, and what is known about it.
@@ -55,14 +56,13 @@ impl Answer {
     }
 }
 
-/// Schedules a general shop: exactly where a special solver knows it, otherwise as well as time allows.
+/// Schedules a general shop as well as time allows.
 ///
 /// # Errors
 /// If a deadline or window can be kept by no schedule, or if none was found that keeps them all; both by name.
 pub fn solve(
     shop: &Shop,
     limits: Limits,
-    threads: usize,
     past: Past<'_>,
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Answer> {
@@ -75,55 +75,46 @@ pub fn solve(
         }
         (_, None) => None,
     };
-    if let Some(instance) = special(shop, limits, past) {
-        let mut told = |bounds: optimum::Bounds| {
-            watch(&Progress { violation: 0, values: &[u64::from(bounds.upper)] });
-        };
-        let found = optimum::solve(&instance, limits, &mut told);
-        let factor: u64 = shop.objective().sums[0].terms.iter().map(|&(factor, _)| u64::from(factor)).sum();
-        let verdict = verify(shop, &found.schedule)?;
-        return Ok(Answer {
-            schedule: found.schedule,
-            verdict,
-            bounds: vec![factor * u64::from(found.lower)],
-        });
-    }
     let began = Instant::now();
     let flat = Flat::new(shop, fixed);
     let heads = Heads::new(&flat);
     heads.check(shop)?;
     let bounds::Floors { sums, setup_time } = bounds::floors(&flat, &heads);
-    let mut proof = Proof::new(&flat, sums, setup_time);
-    let (mut list, mut pass) = best_of_rules(&flat, limits, began);
+    let core = Core::of(&flat);
+    let core = core.as_ref();
+    let mut proof = Proof::new(&flat, core, sums, setup_time);
+    let mut known = first(&flat, core, (limits, began));
     if let Some(schedule) = past.schedule {
-        take_if_better(&flat, flat.list_of(schedule), &mut list, &mut pass);
+        known.take_if_better(Known::new(&flat, flat.list_of(schedule)));
     }
-    watch(&Progress { violation: pass.cost[0], values: &pass.cost[1..] });
+    known.show(&proof.bounds, watch);
     let mut complete = false;
-    if !limits.time.is_zero() {
-        if flat.count() <= branch::OPERATIONS {
+    if !limits.time.is_zero() && !proof.is_reached_by(known.cost()) {
+        let mut exact = None;
+        // A job shop's search proves small ones as well, as long as there is a schedule that keeps every date.
+        if flat.count() <= branch::OPERATIONS && (core.is_none() || known.cost()[0] > 0) {
             let is_late = || limits.is_stopped() || began.elapsed() >= limits.time;
-            while let Some(better) = proof.work((&list, &pass.cost), CONFLICTS, is_late) {
-                take_if_better(&flat, better, &mut list, &mut pass);
-                watch(&Progress { violation: pass.cost[0], values: &pass.cost[1..] });
+            while let Some(better) = proof.work((&known.list, known.cost()), &mut { CONFLICTS }, is_late) {
+                known.take_if_better(Known::new(&flat, better));
+                known.show(&proof.bounds, watch);
+            }
+            if !proof.is_reached_by(known.cost()) {
+                exact = branch::search(&flat, known.cost(), limits, began);
+                complete = exact.as_ref().is_some_and(|exact| exact.complete);
             }
         }
-        if !proof.is_reached_by(&pass.cost) {
-            let exact = branch::search(&flat, &pass.cost, limits, began);
-            complete = exact.as_ref().is_some_and(|exact| exact.complete);
-            if !complete || exact.as_ref().is_none_or(|exact| exact.better.is_none()) && pass.cost[0] > 0 {
-                let mut told = |cost: &[u64]| watch(&Progress { violation: cost[0], values: &cost[1..] });
-                let left = limits.within(limits.time.saturating_sub(began.elapsed()));
-                // No schedule keeps everything: the nearest one is looked for only to say what it breaks.
-                let left = if complete { left.within(left.time.min(NEAREST)) } else { left };
-                let annealed = anneal(&flat, &list, &mut proof, left, threads, &mut told);
-                take_if_better(&flat, annealed, &mut list, &mut pass);
-            }
-            if let Some(better) = exact.and_then(|exact| exact.better) {
-                take_if_better(&flat, better, &mut list, &mut pass);
-            }
+        let better = exact.and_then(|exact| exact.better);
+        // What breaks dates least is looked for even where nothing keeps them all, only to say what it breaks.
+        let nearest = complete && better.is_none() && known.cost()[0] > 0;
+        if !proof.is_reached_by(known.cost()) && (!complete || nearest) {
+            let time = if nearest { limits.time.min(began.elapsed() + NEAREST) } else { limits.time };
+            known = search(&flat, core, known, &mut proof, (limits.within(time), began), watch);
+        }
+        if let Some(better) = better {
+            known.take_if_better(Known::new(&flat, better));
         }
     }
+    let Known { list, pass } = known;
     let schedule = flat.schedule(&list, &pass);
     let verdict = verify(shop, &schedule).map_err(|fault| {
         let known = if complete { "there is no schedule" } else { "found no schedule" };
@@ -133,18 +124,15 @@ pub fn solve(
     Ok(Answer { schedule, verdict, bounds })
 }
 
-/// The special problem that a shop is searched as, on one thread: where routes, choices and waits are all that binds it and the
-/// makespan all that counts, and where nothing is known before and no rounds are counted.
-#[must_use]
-pub fn special(shop: &Shop, limits: Limits, past: Past<'_>) -> Option<Instance> {
-    let is_fresh = past.schedule.is_none() && past.fixed_until.is_none() && limits.rounds.is_none();
-    is_fresh.then(|| shop.as_instance()).flatten()
-}
-
-fn take_if_better(flat: &Flat<'_>, other: List, list: &mut List, pass: &mut Pass) {
-    let mut other_pass = Pass::default();
-    flat.run(&other, &mut other_pass);
-    if other_pass.cost < pass.cost {
-        (*list, *pass) = (other, other_pass);
+/// A first list: by dispatching in a job shop, by the best rule elsewhere and where that breaks dates.
+fn first(flat: &Flat<'_>, core: Option<&Core>, (limits, began): (Limits, Instant)) -> Known {
+    match core.map(|core| Known::new(flat, core.first(flat))) {
+        Some(known) if known.cost()[0] == 0 => known,
+        of_core => {
+            let (list, pass) = best_of_rules(flat, limits, began);
+            let mut known = Known { list, pass };
+            of_core.into_iter().for_each(|other| known.take_if_better(other));
+            known
+        }
     }
 }

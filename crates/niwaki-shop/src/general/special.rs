@@ -1,7 +1,16 @@
-//! General shops that a special solver knows, and special problems as general shops.
+//! Special problems as general shops, and back.
 
-use super::{Job, Machine, Mode, Objective, Operation, Parts, Precedence, Setups, Shop};
+use super::{Job, Machine, Measure, Mode, Objective, Operation, Parts, Precedence, Setups, Shop};
 use crate::{Alternative, Error, FlexibleShop, Instance, JobShop, Result, Window};
+
+/// What becomes of longest rests, which are soft in a flexible job shop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Maxima {
+    /// They are left out.
+    Soft,
+    /// They are longest waits.
+    Hard,
+}
 
 impl Shop {
     /// A special problem as a general shop, with numbers for names.
@@ -9,6 +18,18 @@ impl Shop {
     /// # Errors
     /// If the problem asks for one common order of all machines, or has soft longest rests: neither has a place here.
     pub fn from_instance(instance: &Instance, objective: Objective) -> Result<Self> {
+        Self::from_special(instance, objective, None)
+    }
+
+    /// A special problem as a general shop whose makespan alone counts.
+    ///
+    /// # Errors
+    /// If the problem asks for one common order of all machines.
+    pub(crate) fn for_makespan(instance: &Instance, maxima: Maxima) -> Result<Self> {
+        Self::from_special(instance, Objective::only(Measure::Makespan), Some(maxima))
+    }
+
+    fn from_special(instance: &Instance, objective: Objective, maxima: Option<Maxima>) -> Result<Self> {
         let (shop, due) = match instance {
             Instance::Job(shop) => (FlexibleShop::from_job_shop(shop)?, None),
             Instance::Flexible(shop) => (shop.clone(), None),
@@ -33,14 +54,15 @@ impl Shop {
                 let modes = shop.alternatives(number).iter().map(mode).collect();
                 operations.push(Operation::new(index.to_string(), modes));
                 let window = shop.window(number);
-                if window.max.is_some() {
+                if maxima.is_none() && window.max.is_some() {
                     return Err(Error::Choice(
                         "longest rests are soft in a flexible job shop and hard in a general shop".into(),
                     ));
                 }
                 if index > 0 {
                     let (before, after) = (number as u32 - 1, number as u32);
-                    precedences.push(Precedence { before, after, min: window.min, max: None });
+                    let max = window.max.filter(|_| maxima == Some(Maxima::Hard));
+                    precedences.push(Precedence { before, after, min: window.min, max });
                 }
             }
             let mut made = Job::new(job.to_string(), operations);

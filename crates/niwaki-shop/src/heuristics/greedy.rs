@@ -59,6 +59,17 @@ impl<'a> IteratedGreedy<'a> {
         (&self.best, self.best_makespan)
     }
 
+    /// Goes on from an order that is better than all of its own.
+    pub fn adopt(&mut self, order: &[u32]) {
+        let makespan = self.shop.makespan(order);
+        if makespan < self.best_makespan {
+            self.current.copy_from_slice(order);
+            self.current_makespan = makespan;
+            self.trial.clone_from(&self.current);
+            self.keep_best(makespan);
+        }
+    }
+
     /// One step. Returns whether the best makespan fell.
     pub fn step(&mut self) -> bool {
         let jobs = self.current.len();

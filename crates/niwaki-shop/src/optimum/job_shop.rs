@@ -1,7 +1,6 @@
 //! The job shop's optimum.
 
-use super::disjunctive::{self, Shop};
-use super::dispatch::accepted;
+use super::flexible::search;
 use super::result::{Limits, Optimum, Watch};
 use crate::{Instance, JobShop, Schedule};
 
@@ -17,10 +16,5 @@ pub fn solve(shop: &JobShop, limits: Limits, watch: Watch<'_>) -> Optimum {
 /// The same from a schedule at hand, where it is better than the search's own first one.
 #[must_use]
 pub fn solve_from(shop: &JobShop, given: Option<&Schedule>, limits: Limits, watch: Watch<'_>) -> Optimum {
-    let optimum = disjunctive::solve(&Shop::from(shop), given, limits, watch);
-    debug_assert!(
-        accepted(|| Instance::Job(shop.clone()), &optimum.schedule),
-        "the checker refuses the schedule"
-    );
-    optimum
+    search(&Instance::Job(shop.clone()), given, limits, watch)
 }

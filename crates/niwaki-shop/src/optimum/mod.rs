@@ -14,7 +14,7 @@
 
 mod bounds;
 mod clock;
-mod disjunctive;
+pub(crate) mod disjunctive;
 mod dispatch;
 pub(crate) mod learning;
 mod result;

@@ -34,17 +34,20 @@ pub struct Limits {
     pub time: Duration,
     /// Seed of whatever the solver draws.
     pub seed: u64,
-    /// Rounds after which the search of a general shop ends, whatever the clock says.
+    /// Rounds after which the search of a shop ends, whatever the clock says. What it finds is then the same on any machine, and
+    /// with any number of threads.
     pub rounds: Option<u32>,
+    /// Threads to search on.
+    pub threads: usize,
     /// Raised to ask for what has been found so far.
     stop: [Option<&'static AtomicBool>; 2],
 }
 
 impl Limits {
-    /// A time and a seed; nobody stops the search early.
+    /// A time and a seed; nobody stops the search early, and it has one thread.
     #[must_use]
     pub const fn new(time: Duration, seed: u64) -> Self {
-        Self { time, seed, rounds: None, stop: [None; 2] }
+        Self { time, seed, rounds: None, threads: 1, stop: [None; 2] }
     }
 
     /// The same, with a flag that ends the search as if its time were up; the last two that are named count.
@@ -53,7 +56,13 @@ impl Limits {
         Self { stop: [self.stop[1], Some(stop)], ..self }
     }
 
-    /// The same, for so many rounds of the search of a general shop.
+    /// The same, on so many threads.
+    #[must_use]
+    pub const fn on(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The same, for so many rounds of the search of a shop.
     #[must_use]
     pub const fn for_rounds(self, rounds: u32) -> Self {
         Self { rounds: Some(rounds), ..self }

@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(families, [None, Some(0), None, Some(1)]);
         // 30 + 10 + 60 + 10.
         let limits = Limits::new(Duration::from_secs(1), 0);
-        let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+        let answer = solve(&plan.shop, limits, Past::default(), &mut |_| {}).unwrap();
         assert_eq!((answer.verdict.values[0], answer.proven()), (110, true));
         for text in [plan.schedule_csv(&answer.schedule), plan.schedule_json(&answer.schedule)] {
             let mut back = plan.read_schedule(&text).unwrap();

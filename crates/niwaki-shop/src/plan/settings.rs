@@ -140,7 +140,7 @@ mod tests {
             for rounds in [0, 1] {
                 let mut limits = crate::Limits::new(std::time::Duration::from_secs(20 * rounds), 1);
                 limits.rounds = Some(1);
-                let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+                let answer = solve(&plan.shop, limits, Past::default(), &mut |_| {}).unwrap();
                 if rounds == 1 {
                     assert_eq!(answer.verdict.values, values, "{objective}");
                     assert!(answer.proven(), "{objective}");
@@ -152,7 +152,7 @@ mod tests {
         }
         let plan = Plan::read(&overdue("2026-11-16", "tardiness")).unwrap();
         let limits = crate::Limits::new(std::time::Duration::from_secs(9), 1);
-        let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+        let answer = solve(&plan.shop, limits, Past::default(), &mut |_| {}).unwrap();
         let text = plan.schedule_csv(&answer.schedule);
         assert!(
             text.contains("A,1,m,1,4,2026-11-16 01:00,2026-11-16 04:00,,2026-11-14 00:00,52\n"),
@@ -178,7 +178,7 @@ mod tests {
                 );
                 let plan = Plan::read(&text).unwrap();
                 let limits = crate::Limits::new(std::time::Duration::from_secs(60), 1);
-                let answer = solve(&plan.shop, limits, 1, Past::default(), &mut |_| {}).unwrap();
+                let answer = solve(&plan.shop, limits, Past::default(), &mut |_| {}).unwrap();
                 assert!(answer.proven(), "{objective} from {start}");
                 answer.verdict.values
             });

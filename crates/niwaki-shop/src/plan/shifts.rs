@@ -226,7 +226,7 @@ mod tests {
     fn complaints_about_a_dated_plan_say_dates() {
         let plan_of_a_day = plan("12:00").unwrap();
         let limits = Limits::new(Duration::ZERO, 1);
-        let found = solve(&plan_of_a_day.shop, limits, 1, Past::default(), &mut |_| ());
+        let found = solve(&plan_of_a_day.shop, limits, Past::default(), &mut |_| ());
         assert_eq!(
             found.unwrap_err().to_string(),
             "job A: its deadline is 2026-11-16 09:30, but it cannot end before 2026-11-16 10:00"

@@ -242,7 +242,7 @@ impl Contest {
 }
 
 /// The instance files below a folder, by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     walk(folder, &mut found)?;
     found.sort();

@@ -8,9 +8,11 @@
 //! | `method.rs` | the ways to schedule a special problem, by name |
 //! | `solve.rs` | a checked schedule of a special problem with what it was judged by |
 //! | `draws.rs` | instances drawn as files |
+//! | `against.rs` | the exact search against best-known bounds and other engines over a folder |
 //! | `contest.rs` | methods and policies against best-known values over a folder |
 //! | `chart.rs` | what Gantt charts show beyond bars |
 
+pub mod against;
 mod chart;
 pub mod contest;
 mod draws;

@@ -153,21 +153,42 @@ fn rounds_give_the_same_schedule_again() {
     assert!(code == 2 && error.contains("--rounds") && error.contains("--time"), "{error}");
 }
 
+/// Special problems and tables alike: rounds do not depend on threads, proofs do not either, and what searches nothing refuses them.
 #[test]
-fn threads_that_would_be_idle_are_refused() {
+fn threads_work_on_every_kind() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = in_folder(&folder, "shop.csv");
     std::fs::write(&path, "job,machine,time\nA,m,5\nA,n,2\nB,m,1\n").unwrap();
-    let job_shop = data("jsp/ft06.txt");
-    for file in [&name, &job_shop] {
-        let (code, out, error) = niwaki(&["solve", file, "--threads", "2"]);
-        assert_eq!((code, out.as_str()), (2, ""), "{error}");
-        assert!(error.contains("is searched as a job shop, on one thread; leave it out"), "{error}");
-        assert_eq!(niwaki(&["solve", file, "--threads", "1"]).0, 0);
-        // A search that counts rounds, or minimises something else, is that of general shops, which has many.
-        let (code, _, error) = niwaki(&["solve", file, "--threads", "2", "--rounds", "1"]);
-        assert_eq!(code, 0, "{error}");
+    let kinds =
+        [&name, &data("jsp/ft06.txt"), &data("fjsp/brandimarte/mk01.fjs"), &data("pfsp/VFR10_5_1.txt")];
+    for file in kinds {
+        let bounds = |threads: &str| {
+            let (code, out, error) =
+                niwaki(&["solve", file, "--threads", threads, "--time", "60s", "--json"]);
+            assert_eq!(code, 0, "{error}");
+            let said: serde_json::Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(said["proven"], true, "{file}: {out}");
+            (said["makespan"].clone(), said["values"].clone(), said["bound"].clone())
+        };
+        assert_eq!(bounds("1"), bounds("3"), "{file}");
     }
+    for file in &kinds[..3] {
+        let written = |threads: &str| {
+            let (path, out) = in_folder(&folder, &format!("{threads}.csv"));
+            let (code, _, error) =
+                niwaki(&["solve", file, "--rounds", "3", "--threads", threads, "--out", &out]);
+            assert_eq!(code, 0, "{error}");
+            std::fs::read_to_string(path).unwrap()
+        };
+        assert_eq!(written("1"), written("3"), "{file}");
+    }
+    let rule = ["solve", kinds[1], "--method", "rule:spt", "--threads"];
+    assert_eq!(niwaki(&[&rule[..], &["1"]].concat()).0, 0);
+    let (code, out, error) = niwaki(&[&rule[..], &["2"]].concat());
+    assert!(
+        code == 2 && out.is_empty() && error.contains("--threads: only the exact search has several"),
+        "{error}"
+    );
 }
 
 /// A file that is still read when Ctrl-C comes: there is nothing to print, and nothing to wait for.

@@ -178,6 +178,67 @@ fn a_folder_is_measured() {
 }
 
 #[test]
+fn a_folder_is_held_against_a_table_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let shops = folder.path().join("shops");
+    std::fs::create_dir(&shops).unwrap();
+    for name in ["ft06", "la01", "la02"] {
+        std::fs::copy(data(&format!("jsp/{name}.txt")), shops.join(format!("{name}.txt"))).unwrap();
+    }
+    let (table, table_name) = in_folder(&folder, "table.csv");
+    let header = "instance,family,best_lb,best_ub,other_lb,other_ub\n";
+    let text = format!("{header}ft06,ft,55,55,54,60\nla01,la,666,666,666,666\nla02,la,655,655,,\n");
+    std::fs::write(&table, &text).unwrap();
+    let (rows, rows_name) = in_folder(&folder, "rows.csv");
+    let shops_name = shops.display().to_string();
+    let bench = |more: &[&str]| {
+        niwaki(&[&["bench", "shop", &shops_name, "--against", &table_name, "--time", "20s"], more].concat())
+    };
+    let (code, out, error) = bench(&["--rows", &rows_name, "--prefix", "la"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(out.starts_with("2 instances, 20s each on 1 thread, seed 0\n"), "{out}");
+    assert_eq!(std::fs::read_to_string(&rows).unwrap().lines().count(), 3);
+    // What is finished is read, and the rest is searched: a row that says otherwise is believed.
+    let edited = std::fs::read_to_string(&rows).unwrap().replace("la02,655,655", "la02,600,700");
+    std::fs::write(&rows, edited).unwrap();
+    let (code, out, error) = bench(&["--rows", &rows_name]);
+    assert_eq!(code, 0, "{error}");
+    let cells = |family: &str, engine: &str| -> Vec<String> {
+        let row = |line: &&str| line.split_whitespace().take(2).eq([family, engine]);
+        let line = out.lines().find(row).unwrap_or_else(|| panic!("{family} {engine}: {out}"));
+        line.split_whitespace().skip(2).take(7).map(str::to_owned).collect()
+    };
+    // √(700 / 655) = 1.0338 and √(600 / 655) = .9571; 60 / 55 = 1.0909 and 54 / 55 = .9818.
+    assert_eq!(cells("la", "niwaki"), ["2", "1.0338", "0.9571", "0", "1", "1", "1"]);
+    assert_eq!(cells("ft", "niwaki"), ["1", "1.0000", "1.0000", "0", "1", "0", "1"]);
+    assert_eq!(cells("ft", "other"), ["1", "1.0909", "0.9818", "0", "0", "1", "0"]);
+    assert_eq!(cells("la", "other"), ["1", "1.0000", "1.0000", "0", "1", "0", "1"]);
+    assert_eq!(cells("all", "niwaki")[0], "3");
+    // One refusal each: other settings, an instance without a row, a row without an instance, another instance.
+    let refusal = |more: &[&str]| {
+        let (code, out, error) = bench(more);
+        assert!(code == 2 && out.is_empty() && error.lines().count() == 1, "{out}{error}");
+        error
+    };
+    let line = refusal(&["--rows", &rows_name, "--seed", "1"]);
+    assert!(
+        line.contains("was made with seconds, threads and seed 20,1,0, not 20,1,1; name another file"),
+        "{line}"
+    );
+    std::fs::write(&table, text.replace("la02", "la03")).unwrap();
+    let line = refusal(&[]);
+    assert!(line.contains("la02.txt: is not in ") && line.contains("choose with --prefix"), "{line}");
+    std::fs::write(&table, format!("{text}la03,la,597,597,,\n")).unwrap();
+    let line = refusal(&[]);
+    assert!(line.contains("has no file of la03, which "), "{line}");
+    // Of every second instance by name, ft06 and la02, none is missing.
+    assert_eq!(bench(&["--every", "2"]).0, 0);
+    std::fs::write(&table, text.replace("666,666,666,666", "700,700,,")).unwrap();
+    let line = refusal(&[]);
+    assert!(line.contains("says 700 to 700: this is another instance"), "{line}");
+}
+
+#[test]
 fn proven_on_a_single_machine_speaks_of_late_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let (path, name) = in_folder(&folder, "one.json");

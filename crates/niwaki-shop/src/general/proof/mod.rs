@@ -9,9 +9,11 @@
 //! constraints, `linear` the sums, `between` the setups.
 
 mod between;
+mod cuts;
 mod linear;
 mod model;
 
+use super::core::Core;
 use super::list::{Flat, List, Pass};
 use crate::optimum::learning::{Fact, Outcome};
 use model::Model;
@@ -19,12 +21,17 @@ use model::Model;
 /// The share of what is open on which the first question bets, as one over this.
 const SHARE: u64 = 8;
 
+/// Conflicts that any question may meet.
+const PATIENCE: u64 = 20;
+
 /// No time or sum may be larger in the engine.
 const LARGEST: u64 = 1 << 29;
 
 /// Bounds of the objective's sums, raised by refutation.
 pub(super) struct Proof<'a> {
     flat: &'a Flat<'a>,
+    /// The job shop at its heart, with bounds of its own.
+    core: Option<&'a Core>,
     /// The least setup time of all machines.
     setup_floor: u64,
     /// No schedule has a smaller sum, as long as the sums before it are at their least.
@@ -33,15 +40,30 @@ pub(super) struct Proof<'a> {
     model: Option<(Model, usize)>,
     /// The share of what is open that the next question bets on: one over this.
     share: u64,
+    /// Conflicts met over the question that is open.
+    asked: u64,
+    /// Turns so far.
+    turn: u32,
+    /// What the best known cost when the model was last told to look near it first.
+    preferred: Vec<u64>,
     /// Whether the model has nothing more to say.
     is_over: bool,
 }
 
 impl<'a> Proof<'a> {
     /// Starts from bounds. Where operations have started already, they stay as they are.
-    pub(super) fn new(flat: &'a Flat<'a>, bounds: Vec<u64>, setup_floor: u64) -> Self {
+    pub(super) fn new(
+        flat: &'a Flat<'a>,
+        core: Option<&'a Core>,
+        mut bounds: Vec<u64>,
+        setup_floor: u64,
+    ) -> Self {
         let is_over = flat.fixed.iter().any(Option::is_some);
-        Self { flat, setup_floor, bounds, model: None, share: SHARE, is_over }
+        if let Some(core) = core {
+            bounds[0] = bounds[0].max(core.factor * u64::from(core.relaxation.lower));
+        }
+        let (model, preferred) = (None, Vec::new());
+        Self { flat, core, setup_floor, bounds, model, share: SHARE, asked: 0, turn: 0, preferred, is_over }
     }
 
     /// Whether no list can be better than one of this cost: violation, then sums.
@@ -54,47 +76,74 @@ impl<'a> Proof<'a> {
         self.is_over
     }
 
-    /// Raises bounds for so many conflicts, or until `stop`; a list that is better than `best`, if one turns up.
+    /// What the next question bets on: a share of what is open.
+    ///
+    /// In a flexible job shop the bound of loads is nearly always the optimum or just below it, but hard to refute where it is not: once
+    /// little is open, every other turn is content with anything better.
+    fn target(&self, level: usize, most: u64) -> u64 {
+        let bound = self.bounds[level];
+        let is_flexible = self.core.is_some_and(Core::is_flexible);
+        match (is_flexible && most - bound <= bound / 10, self.turn % 2) {
+            (false, _) => bound + (most - bound) / self.share,
+            (true, 0) => most,
+            (true, _) => bound,
+        }
+    }
+
+    /// Raises bounds for as many conflicts as are left, or until `stop`; a list that is better than `best`, if one turns up.
     pub(super) fn work(
         &mut self,
         (best, cost): (&List, &[u64]),
-        conflicts: u64,
+        left: &mut u64,
         stop: impl Fn() -> bool,
     ) -> Option<List> {
         let values = &cost[1..];
-        let mut left = conflicts;
-        while !self.is_over && cost[0] == 0 && left > 0 {
+        self.turn += 1;
+        while !self.is_over && cost[0] == 0 && *left > 0 {
             let Some(level) = (0..values.len()).find(|&level| self.bounds[level] < values[level]) else {
                 self.is_over = true;
                 return None;
             };
             if self.model.as_ref().is_none_or(|known| known.1 != level) {
-                let model = Model::new(self.flat, level, values, self.setup_floor);
+                let model = Model::new(self.flat, self.core, level, values, self.setup_floor);
                 self.model = model.map(|model| (model, level));
                 self.share = SHARE;
-                if let Some((model, _)) = &mut self.model {
-                    model.prefer(self.flat, best);
-                }
+                self.preferred.clear();
             }
+            let most = values[level] - 1;
+            let target = self.target(level, most);
             let Some((model, _)) = &mut self.model else {
                 self.is_over = true;
                 return None;
             };
-            let (bound, most) = (self.bounds[level], values[level] - 1);
-            let target = bound + (most - bound) / self.share;
+            if self.preferred != cost {
+                model.prefer(self.flat, best);
+                self.preferred = cost.to_vec();
+            }
             let before = model.engine.conflicts();
+            // A question that takes too much of all effort so far was too bold.
+            let patience = PATIENCE.max(before / 8);
+            let most_now = (*left).min(patience.saturating_sub(self.asked).max(1));
             model.engine.require(Fact::at_most(model.total, most as i32));
             let asked = Fact::at_most(model.total, target as i32);
-            let outcome = model.engine.solve(asked, |now| now - before >= left || stop());
-            left = left.saturating_sub(model.engine.conflicts() - before);
+            let outcome = model.engine.solve(asked, |now| now - before >= most_now || stop());
+            let spent = model.engine.conflicts() - before;
+            *left = left.saturating_sub(spent);
+            self.asked += spent;
             match outcome {
                 Outcome::Refuted => {
                     self.bounds[level] = target + 1;
                     self.share = (self.share / 2).max(1);
+                    self.asked = 0;
                 }
                 Outcome::Interrupted => {
-                    self.share = (self.share * 2).min(1 << 20);
-                    return None;
+                    if self.asked >= patience {
+                        self.share = (self.share * 2).min(1 << 20);
+                        self.asked = 0;
+                    }
+                    if stop() {
+                        return None;
+                    }
                 }
                 Outcome::Found => {
                     let list = model.list(self.flat);
@@ -159,8 +208,8 @@ mod tests {
         let mut pass = Pass::default();
         flat.run(&list, &mut pass);
         assert_eq!(pass.cost, [0, 32]);
-        let mut proof = Proof::new(&flat, vec![0], 0);
-        assert!(proof.work((&list, &pass.cost), 1000, || false).is_none());
+        let mut proof = Proof::new(&flat, None, vec![0], 0);
+        assert!(proof.work((&list, &pass.cost), &mut 1000, || false).is_none());
         assert_eq!(proof.bounds, [32]);
         assert!(
             proof.is_reached_by(&pass.cost)
@@ -168,9 +217,9 @@ mod tests {
                 && !proof.is_reached_by(&[1, 0])
         );
         // A worse list is asked for better ones until none is.
-        let mut proof = Proof::new(&flat, vec![0], 0);
+        let mut proof = Proof::new(&flat, None, vec![0], 0);
         let mut cost = vec![0, 500];
-        while let Some(better) = proof.work((&list, &cost), 1000, || false) {
+        while let Some(better) = proof.work((&list, &cost), &mut 1000, || false) {
             flat.run(&better, &mut pass);
             cost.clone_from(&pass.cost);
         }

@@ -2,25 +2,33 @@
 
 use super::LARGEST;
 use super::between::Between;
+use super::cuts;
 use super::linear::Linear;
-use crate::general::construct::by_priority;
+use crate::general::construct::in_order;
+use crate::general::core::Core;
 use crate::general::list::{Flat, List};
 use crate::general::{Calendar, Job, Measure, Sum};
 use crate::optimum::learning::{Difference, Engine, Fact, Var};
 use crate::optimum::{Lane, Node, Pair, Task};
 
-/// The most pairs of operations on a machine, and of closed times that operations meet, of a shop that is modelled.
+/// The most pairs of operations that may meet on a machine, and of closed times that operations meet, of a shop that is
+/// modelled. A job shop's proof is given conflicts by the number of its operations, so it may have more of them.
 const PAIRS: usize = 4000;
+const PAIRS_OF_JOB_SHOPS: usize = 150_000;
 const CLOSINGS: usize = 100_000;
 
-/// The most operations of a shop that is modelled: whether two may meet is asked of every two.
+/// The most operations of a shop that is modelled: whether two may meet is asked of every two. In a larger job shop a conflict
+/// costs as much as thousands of moves and proves nothing.
 const OPERATIONS: usize = 3000;
+const JOB_SHOP: usize = 500;
 
 /// The shop as variables and constraints.
 pub(super) struct Model {
     pub(super) engine: Engine,
     nodes: Vec<Node>,
     pairs: Vec<Pair>,
+    /// The makespan, where it counts.
+    makespan: Option<Var>,
     /// The sum in question.
     pub(super) total: Var,
 }
@@ -28,13 +36,19 @@ pub(super) struct Model {
 impl Model {
     /// All schedules with a smaller sum `level` than that of `values`, and no larger ones before it; nothing if the shop is too
     /// large for this.
-    pub(super) fn new(flat: &Flat<'_>, level: usize, values: &[u64], setup_floor: u64) -> Option<Self> {
-        if flat.count() > OPERATIONS {
+    pub(super) fn new(
+        flat: &Flat<'_>,
+        core: Option<&Core>,
+        level: usize,
+        values: &[u64],
+        setup_floor: u64,
+    ) -> Option<Self> {
+        if flat.count() > if core.is_some() { JOB_SHOP } else { OPERATIONS } {
             return None;
         }
         let sums = &flat.shop.objective().sums;
         let caps: Vec<u64> = (0..=level).map(|one| values[one] - u64::from(one == level)).collect();
-        if u64::from(flat.shop.horizon()) >= LARGEST || caps.iter().any(|&cap| cap >= LARGEST) {
+        if caps.iter().any(|&cap| cap >= LARGEST) {
             return None;
         }
         let closings = |mode: &(u32, u32)| flat.shop.machines()[mode.0 as usize].calendar.closed().len();
@@ -42,15 +56,22 @@ impl Model {
             return None;
         }
         let ends = latest_ends(flat, &sums[..=level], &caps);
+        let until = ends.iter().copied().max().unwrap_or(0);
+        if u64::from(until) >= LARGEST {
+            return None;
+        }
         let mut engine = Engine::new();
         let nodes: Vec<Node> =
             (0..flat.count()).map(|one| node(&mut engine, flat, one, ends[flat.job[one] as usize])).collect();
-        let mut model = Self { engine, nodes, pairs: Vec::new(), total: 0 };
+        let mut model = Self { engine, nodes, pairs: Vec::new(), makespan: None, total: 0 };
         model.add_precedences(flat);
-        model.add_pairs(flat)?;
-        model.add_lanes(flat, ends.iter().copied().max().unwrap_or(0));
+        model.add_pairs(flat, if core.is_some() { PAIRS_OF_JOB_SHOPS } else { PAIRS })?;
+        model.add_lanes(flat, until);
         for (sum, &cap) in sums.iter().zip(&caps) {
-            model.total = model.add_sum(flat, sum, cap, setup_floor);
+            model.total = model.add_sum(flat, sum, cap, setup_floor, until);
+        }
+        if let (Some(core), Some(makespan)) = (core, model.makespan) {
+            cuts::add(&mut model.engine, &model.nodes, flat, &core.relaxation.cuts, makespan);
         }
         Some(model)
     }
@@ -71,14 +92,14 @@ impl Model {
     }
 
     /// An order for each two operations that may meet.
-    fn add_pairs(&mut self, flat: &Flat<'_>) -> Option<()> {
+    fn add_pairs(&mut self, flat: &Flat<'_>, most: usize) -> Option<()> {
         let follows = followers(flat);
         let between: Vec<Between> =
             (0..flat.shop.machines().len()).map(|one| Between::new(flat, one)).collect();
         for machine in 0..between.len() {
             for (one, node) in self.nodes.iter().enumerate() {
-                for (&(on, time), &chosen) in flat.modes[one].iter().zip(&node.chosen) {
-                    if on as usize == machine && time > 0 {
+                for (&(on, _), &chosen) in flat.modes[one].iter().zip(&node.chosen) {
+                    if on as usize == machine {
                         let about = &flat.shop.machines()[machine];
                         let setup = about
                             .family
@@ -93,11 +114,9 @@ impl Model {
             for second in first + 1..self.nodes.len() {
                 let mut meeting = Vec::new();
                 let (mut there, mut back) = (u32::MAX, u32::MAX);
-                for (&(machine, time), &one) in flat.modes[first].iter().zip(&self.nodes[first].chosen) {
-                    for (&(same, other_time), &other) in
-                        flat.modes[second].iter().zip(&self.nodes[second].chosen)
-                    {
-                        if machine == same && time > 0 && other_time > 0 {
+                for (&(machine, _), &one) in flat.modes[first].iter().zip(&self.nodes[first].chosen) {
+                    for (&(same, _), &other) in flat.modes[second].iter().zip(&self.nodes[second].chosen) {
+                        if machine == same {
                             let (from, to) = (flat.family(first as u32), flat.family(second as u32));
                             there = there.min(between[machine as usize].least(from, to));
                             back = back.min(between[machine as usize].least(to, from));
@@ -110,7 +129,7 @@ impl Model {
                 if meeting.is_empty() || is_settled {
                     continue;
                 }
-                if self.pairs.len() == PAIRS {
+                if self.pairs.len() == most {
                     return None;
                 }
                 let Self { engine, nodes, pairs, .. } = &mut *self;
@@ -152,11 +171,18 @@ impl Model {
         }
     }
 
-    /// A variable that is at least this sum and at most `cap`.
-    fn add_sum(&mut self, flat: &Flat<'_>, sum: &Sum, cap: u64, setup_floor: u64) -> Var {
+    /// A variable that is at least this sum and at most `cap`; no job ends after `until`.
+    fn add_sum(&mut self, flat: &Flat<'_>, sum: &Sum, cap: u64, setup_floor: u64, until: u32) -> Var {
         let shop = flat.shop;
         let total = self.engine.variable(0, cap as i32);
-        let most = shop.horizon() as i32;
+        if let [(1, Measure::Makespan)] = sum.terms[..] {
+            for job in 0..shop.jobs().len() {
+                self.end_before(flat, job, total, 0);
+            }
+            self.makespan = Some(total);
+            return total;
+        }
+        let most = until as i32;
         let overdue = shop.jobs().iter().map(|job| job.overdue).max().unwrap_or(0) as i32;
         let mut linear = Linear { terms: Vec::new(), constant: 0, total };
         for &(factor, measure) in &sum.terms {
@@ -169,6 +195,7 @@ impl Model {
                     for job in 0..shop.jobs().len() {
                         self.end_before(flat, job, last, 0);
                     }
+                    self.makespan = Some(last);
                     linear.terms.push((factor, last));
                 }
                 Measure::MaxTardiness => {
@@ -257,7 +284,7 @@ impl Model {
         let trail = &self.engine.trail;
         let chosen = |node: &Node| node.chosen.iter().position(|&fact| trail.holds(fact)).unwrap_or(0) as u32;
         // Of operations that start at once, predecessors come first.
-        let mut order = by_priority(flat, |_| 0);
+        let mut order = in_order(flat);
         order.sort_by_key(|&one| trail.low(self.nodes[one as usize].start));
         List { order, mode: self.nodes.iter().map(chosen).collect() }
     }
@@ -315,7 +342,9 @@ fn node(engine: &mut Engine, flat: &Flat<'_>, one: usize, job_end: u32) -> Node 
     }
     let calendar = |machine: u32| &flat.shop.machines()[machine as usize].calendar;
     let pauses = operation.interruptible && modes.iter().any(|mode| !calendar(mode.0).is_always_open());
-    let end = if pauses || modes.iter().any(|mode| mode.1 != least) {
+    let end = if !pauses && modes.iter().any(|mode| mode.1 != least) {
+        (end_by_time(engine, modes, &chosen, start, latest), 0)
+    } else if pauses {
         let end = engine.variable(0, latest as i32);
         for (&(_, time), &when) in modes.iter().zip(&chosen) {
             engine.difference(Difference { when, from: start, to: end, weight: time as i32 });
@@ -338,6 +367,29 @@ fn node(engine: &mut Engine, flat: &Flat<'_>, one: usize, job_end: u32) -> Node 
         }
     }
     Node { start, end, chosen }
+}
+
+/// The end of an operation that takes other times on other machines: no less than the least time of machines that are left.
+fn end_by_time(engine: &mut Engine, modes: &[(u32, u32)], chosen: &[Fact], start: Var, latest: u32) -> Var {
+    let mut times: Vec<i32> = modes.iter().map(|mode| mode.1 as i32).collect();
+    times.sort_unstable();
+    times.dedup();
+    let time = engine.variable(times[0], times[times.len() - 1]);
+    let end = engine.variable(0, latest as i32);
+    for (mode, fact) in modes.iter().zip(chosen) {
+        engine.clause(&[fact.negated(), Fact::at_least(time, mode.1 as i32)]);
+        engine.clause(&[fact.negated(), Fact::at_most(time, mode.1 as i32)]);
+    }
+    for &least in &times {
+        // Without all the faster machines, the operation takes at least this long.
+        let mut clause = vec![Fact::at_least(time, least)];
+        let faster = modes.iter().zip(chosen).filter(|(mode, _)| (mode.1 as i32) < least);
+        clause.extend(faster.map(|(_, &fact)| fact));
+        engine.clause(&clause);
+        let when = Fact::at_least(time, least);
+        engine.difference(Difference { when, from: start, to: end, weight: least });
+    }
+    end
 }
 
 /// What closed times say about an operation that runs there if `chosen` holds.
@@ -383,7 +435,7 @@ impl Set {
 /// All that precedences put after each operation.
 fn followers(flat: &Flat<'_>) -> Vec<Set> {
     let mut sets = vec![Set(vec![0; flat.count().div_ceil(64)]); flat.count()];
-    for &one in by_priority(flat, |_| 0).iter().rev() {
+    for &one in in_order(flat).iter().rev() {
         let mut all = sets[one as usize].clone();
         for link in &flat.after[one as usize] {
             let other = link.other as usize;

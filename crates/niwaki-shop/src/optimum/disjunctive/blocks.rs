@@ -26,6 +26,9 @@ use niwaki_stream::{Key, Stream};
 /// The most operations for which a start by insertion is tried: its time grows with their square.
 const INSERTED_UP_TO: usize = 3000;
 
+/// How much starts by insertion are scattered, but for the first one (see `insertion.rs`).
+const NOISE: u64 = 8;
+
 /// The most orders that are forbidden one by one; of more, some that share a place are forbidden together.
 const ARCS: usize = 1 << 24;
 
@@ -37,7 +40,7 @@ enum Move {
 }
 
 /// The search.
-pub(super) struct Blocks<'a> {
+pub(crate) struct Blocks<'a> {
     shop: &'a Shop,
     routes: Routes,
     now: Orders,
@@ -53,6 +56,8 @@ pub(super) struct Blocks<'a> {
     improved_at: u64,
     elite: Elite,
     stream: Stream,
+    /// How much the first start by insertion is scattered.
+    noise: u64,
     critical: Vec<u32>,
     block: Block,
     moves: Vec<Move>,
@@ -65,8 +70,9 @@ pub(super) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Starts from complete sequences that do not contradict the routes, or by insertion where that is better.
-    pub(super) fn new(shop: &'a Shop, start: &Sequences, seed: u64) -> Self {
+    /// Starts from complete sequences that do not contradict the routes, or by insertion where that is better; searches of
+    /// other lanes go other ways.
+    pub(crate) fn new(shop: &'a Shop, start: &Sequences, seed: u64, lane: u64) -> Self {
         let count = shop.operations();
         let routes = Routes::new(shop);
         let mut paths = Lengths::new(count);
@@ -86,7 +92,8 @@ impl<'a> Blocks<'a> {
             iteration: 0,
             improved_at: 0,
             elite: Elite::default(),
-            stream: Key::new(seed, "optimum/blocks").open(),
+            stream: Key::new(seed, "optimum/blocks").lane(lane).open(),
+            noise: if lane == 0 { 0 } else { NOISE },
             critical: Vec::new(),
             block: Block::default(),
             moves: Vec::new(),
@@ -98,22 +105,49 @@ impl<'a> Blocks<'a> {
     }
 
     /// The shortest makespan found.
-    pub(super) const fn best_makespan(&self) -> u32 {
+    pub(crate) const fn best_makespan(&self) -> u32 {
         self.best.makespan
     }
 
     /// The sequences of the shortest makespan found.
     pub(super) fn best(&self) -> Sequences {
+        let (order, choice) = self.best_order();
         let mut lists = vec![Vec::new(); self.routes.machines];
-        for &operation in &self.best.order {
+        for &operation in order {
             lists[self.best.machine[operation as usize] as usize].push(operation);
         }
-        Sequences { lists, choice: self.best.choice.clone() }
+        Sequences { lists, choice: choice.to_vec() }
+    }
+
+    /// Of the shortest makespan found: all operations, each behind what it waits for, and their chosen alternatives.
+    pub(crate) fn best_order(&self) -> (&[u32], &[u32]) {
+        (&self.best.order, &self.best.choice)
+    }
+
+    /// Lets the makespan count so much time after each operation's end, from now on.
+    pub(crate) fn set_tails(&mut self, tails: &[u32]) {
+        self.routes.set_tails(tails);
+        self.elite.judge_again(&self.routes, &mut self.paths);
+        for orders in [&mut self.best, &mut self.local, &mut self.now] {
+            self.paths.compute_all(&self.routes, orders);
+        }
+        if self.local.makespan < self.best.makespan {
+            self.best.clone_from(&self.local);
+        }
+    }
+
+    /// Takes sequences that were found elsewhere among those between which it looks for new starts.
+    pub(crate) fn offer(&mut self, sequences: &Sequences) {
+        let mut other = Orders::new(self.shop, &self.routes, sequences);
+        other.sort(&self.routes);
+        self.paths.compute_all(&self.routes, &mut other);
+        self.elite.take(&other, &self.paths);
+        self.paths.compute_all(&self.routes, &mut self.now);
     }
 
     /// Makes up to `iterations` moves, fewer if `target` is reached; the first ones from insertion, where that is better than the
     /// given start.
-    pub(super) fn run(&mut self, iterations: u64, target: u32) {
+    pub(crate) fn run(&mut self, iterations: u64, target: u32) {
         if self.iteration == 0 {
             self.try_insertion();
         }
@@ -137,7 +171,7 @@ impl<'a> Blocks<'a> {
         if self.routes.count() > INSERTED_UP_TO {
             return;
         }
-        let mut inserted = self.inserted(0);
+        let mut inserted = self.inserted(self.noise);
         if self.shop.is_flexible() {
             let given = balanced(self.shop, &mut self.stream);
             let other = insert_all(self.shop, &self.routes, Some(&given), 0, &mut self.stream);

@@ -7,23 +7,23 @@
 use crate::optimum::learning::{Conflict, Fact, Global, Trail, Var};
 
 /// One operation's choices.
-pub(super) struct Group {
+pub(crate) struct Group {
     /// The fact that makes the choice, and its weight; sorted by weight.
-    pub(super) choices: Vec<(Fact, i64)>,
+    pub(crate) choices: Vec<(Fact, i64)>,
 }
 
 /// The constraint.
-pub(super) struct Budget {
-    pub(super) groups: Vec<Group>,
-    pub(super) makespan: Var,
-    pub(super) slope: i64,
-    pub(super) offset: i64,
+pub(crate) struct Budget {
+    groups: Vec<Group>,
+    makespan: Var,
+    slope: i64,
+    offset: i64,
     /// The cheapest choice left in each group.
     cheapest: Vec<usize>,
 }
 
 impl Budget {
-    pub(super) fn new(mut groups: Vec<Group>, makespan: Var, slope: i64, offset: i64) -> Self {
+    pub(crate) fn new(mut groups: Vec<Group>, makespan: Var, slope: i64, offset: i64) -> Self {
         groups.iter_mut().for_each(|group| group.choices.sort_by_key(|&(_, weight)| weight));
         let cheapest = vec![0; groups.len()];
         Self { groups, makespan, slope, offset, cheapest }

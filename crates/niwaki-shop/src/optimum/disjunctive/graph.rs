@@ -7,9 +7,18 @@ use crate::{Placed, Schedule};
 #[derive(Clone)]
 pub(crate) struct Sequences {
     /// Operations in order, for each machine.
-    pub(super) lists: Vec<Vec<u32>>,
+    pub(crate) lists: Vec<Vec<u32>>,
     /// The chosen alternative of each operation, as an index into [`Shop::choices`].
-    pub(super) choice: Vec<u32>,
+    pub(crate) choice: Vec<u32>,
+}
+
+impl Sequences {
+    /// All operations, each behind what it waits for.
+    pub(crate) fn sorted(&self, shop: &Shop) -> Vec<u32> {
+        let mut paths = Paths::default();
+        paths.compute(shop, self);
+        paths.order
+    }
 }
 
 /// Longest paths to each operation of a [`Sequences`].
@@ -28,10 +37,9 @@ impl Paths {
     /// Computes everything; false if the sequences contradict the routes.
     pub(super) fn compute(&mut self, shop: &Shop, sequences: &Sequences) -> bool {
         let count = shop.operations();
-        for list in [&mut self.head, &mut self.time] {
-            list.clear();
-            list.resize(count, 0);
-        }
+        self.head.clone_from(&shop.earliest);
+        self.time.clear();
+        self.time.resize(count, 0);
         let (mut machine_before, mut machine_after) = (vec![NONE; count], vec![NONE; count]);
         for list in &sequences.lists {
             for pair in list.windows(2) {
@@ -59,7 +67,7 @@ impl Paths {
             self.makespan = self.makespan.max(end);
             let (job, machine) = (shop.job_after[operation], machine_after[operation]);
             if job != NONE {
-                self.reach(job, end + shop.rest(job as usize));
+                self.reach(job, end + shop.rests[job as usize]);
             }
             if machine != NONE {
                 self.reach(machine, end);

@@ -14,10 +14,14 @@ pub(super) struct Routes {
     /// The operation before and after each one in its job.
     pub(super) before: Vec<u32>,
     pub(super) after: Vec<u32>,
-    /// The least rest between an operation and the one before it in its job.
-    pub(super) rest: Vec<u32>,
+    /// The least rest between an operation and the one before it in its job, and the time before which it does not start.
+    pub(super) waits: Vec<(u32, u32)>,
+    /// How long the schedule goes on at least once an operation has ended; 0 where nothing asks for that.
+    tails: Vec<u32>,
     /// The last operation of each job.
     last: Vec<u32>,
+    /// Operations at whose end, and tail, a schedule may end: the last ones of jobs, and others with tails.
+    ends: Vec<u32>,
 }
 
 impl Routes {
@@ -31,23 +35,46 @@ impl Routes {
             job: Vec::new(),
             before: Vec::new(),
             after: Vec::new(),
-            rest: Vec::new(),
+            waits: Vec::new(),
+            tails: vec![0; shop.operations() + 1],
             last: Vec::new(),
+            ends: Vec::new(),
         };
         for job in 0..shop.jobs() {
             for one in shop.job(job) {
                 routes.job.push(job as u32);
                 routes.before.push(linked(shop.job_before[one]));
                 routes.after.push(linked(shop.job_after[one]));
-                routes.rest.push(if shop.job_before[one] == NONE { 0 } else { shop.rest(one) });
+                let rest = if shop.job_before[one] == NONE { 0 } else { shop.rests[one] };
+                routes.waits.push((rest, shop.earliest[one]));
             }
             routes.last.extend(shop.job(job).last().map(|one| one as u32));
         }
         routes.job.push(0);
-        routes.rest.push(0);
+        routes.waits.push((0, 0));
         routes.before.push(nobody);
         routes.after.push(nobody);
+        routes.ends.clone_from(&routes.last);
         routes
+    }
+
+    /// Lets the schedule go on for so long after each operation's end.
+    pub(super) fn set_tails(&mut self, tails: &[u32]) {
+        self.tails[..tails.len()].copy_from_slice(tails);
+        self.ends.clone_from(&self.last);
+        self.ends.extend((0..self.nobody()).filter(|&one| tails[one as usize] > 0));
+        self.ends.sort_unstable();
+        self.ends.dedup();
+    }
+
+    /// How long the schedule goes on at least once an operation has ended.
+    pub(super) fn tail(&self, one: u32) -> u32 {
+        self.tails[one as usize]
+    }
+
+    /// The least rest before an operation.
+    pub(super) fn rest(&self, one: usize) -> u32 {
+        self.waits[one].0
     }
 
     pub(super) const fn count(&self) -> usize {
@@ -58,9 +85,9 @@ impl Routes {
         self.count() as u32
     }
 
-    /// The last operation of each job.
+    /// Operations at whose end, and tail, a schedule may end.
     pub(super) fn ends(&self) -> impl Iterator<Item = u32> + '_ {
-        self.last.iter().copied()
+        self.ends.iter().copied()
     }
 
     /// A job's operations, in the order of its route.
@@ -199,13 +226,14 @@ impl Lengths {
 
     /// When an operation can start as far as its job is concerned.
     pub(super) fn ready(&self, routes: &Routes, one: usize) -> u32 {
-        self.end[routes.before[one] as usize] + routes.rest[one]
+        let (rest, earliest) = routes.waits[one];
+        (self.end[routes.before[one] as usize] + rest).max(earliest)
     }
 
     /// What follows an operation's end at least as far as its job is concerned.
     pub(super) fn remains(&self, routes: &Routes, one: usize) -> u32 {
         let after = routes.after[one] as usize;
-        self.out[after] + routes.rest[after]
+        (self.out[after] + routes.waits[after].0).max(routes.tails[one])
     }
 
     /// Everything afresh.
@@ -228,6 +256,7 @@ impl Lengths {
             let rest = self.remains(routes, one).max(self.out[now.after[one] as usize]);
             self.out[one] = rest + now.time[one];
         }
-        now.makespan = routes.last.iter().map(|&one| self.end[one as usize]).max().unwrap_or(0);
+        let ends = routes.ends.iter().map(|&one| self.end[one as usize] + routes.tails[one as usize]);
+        now.makespan = ends.max().unwrap_or(0);
     }
 }

@@ -16,19 +16,18 @@ enum Weights {
 }
 
 /// Multipliers of the machines and what they leave beside the loads.
-pub(super) struct Cut {
+pub(crate) struct Cut {
     weights: Weights,
     /// Σ w(k) (head(k) + tail(k)).
-    pub(super) offset: i64,
+    pub(crate) offset: i64,
 }
 
 /// The order-free bound and the cuts that carry it.
-pub(super) struct Relaxation {
-    pub(super) lower: u32,
-    pub(super) cuts: Vec<Cut>,
-    /// Least time before each operation's start and after its end.
-    pub(super) heads: Vec<u32>,
-    pub(super) tails: Vec<u32>,
+pub(crate) struct Relaxation {
+    pub(crate) lower: u32,
+    pub(crate) cuts: Vec<Cut>,
+    /// Least time after each operation's end.
+    pub(crate) tails: Vec<u32>,
 }
 
 /// Looks at choices while multipliers are sought: a large shop gets fewer rounds, and a bound that is no less true.
@@ -38,7 +37,7 @@ const STEPS: usize = 40_000_000;
 const PARTS: f64 = 20_000.0;
 
 impl Relaxation {
-    pub(super) fn new(shop: &Shop) -> Self {
+    pub(crate) fn new(shop: &Shop) -> Self {
         let (heads, tails, mut lower) = job_paths(shop);
         let mut frame = vec![(u32::MAX, u32::MAX); shop.machines];
         for operation in 0..shop.operations() {
@@ -59,20 +58,20 @@ impl Relaxation {
             cuts.push(Cut { weights: Weights::One(machine as u32), offset });
         }
         if !shop.is_flexible() {
-            return Self { lower, cuts: Vec::new(), heads, tails };
+            return Self { lower, cuts: Vec::new(), tails };
         }
         let weights = multipliers(shop, &frame);
         let offset = weights.iter().zip(&frame).map(|(weight, frame)| weight * frame).sum();
         let shared = Cut { weights: Weights::Each(weights), offset };
         lower = lower.max(shared.bound(shop));
         cuts.push(shared);
-        Self { lower, cuts, heads, tails }
+        Self { lower, cuts, tails }
     }
 }
 
 impl Cut {
     /// The multiplier of one machine.
-    pub(super) fn weight(&self, machine: u32) -> i64 {
+    pub(crate) fn weight(&self, machine: u32) -> i64 {
         match &self.weights {
             Weights::One(only) => i64::from(*only == machine),
             Weights::Each(weights) => weights[machine as usize],
@@ -80,7 +79,7 @@ impl Cut {
     }
 
     /// The multipliers' sum.
-    pub(super) fn slope(&self) -> i64 {
+    pub(crate) fn slope(&self) -> i64 {
         match &self.weights {
             Weights::One(_) => 1,
             Weights::Each(weights) => weights.iter().sum(),
@@ -116,13 +115,16 @@ fn job_paths(shop: &Shop) -> (Vec<u32>, Vec<u32>, u32) {
     let mut longest = 0;
     for job in 0..shop.jobs() {
         let range = shop.job(job);
+        heads[range.start] = shop.earliest[range.start];
         for operation in range.clone().skip(1) {
-            heads[operation] = heads[operation - 1] + shop.least(operation - 1) + shop.rest(operation);
+            let ready = heads[operation - 1] + shop.least(operation - 1) + shop.rests[operation];
+            heads[operation] = ready.max(shop.earliest[operation]);
         }
         for operation in range.clone().rev().skip(1) {
-            tails[operation] = tails[operation + 1] + shop.least(operation + 1) + shop.rest(operation + 1);
+            tails[operation] = tails[operation + 1] + shop.least(operation + 1) + shop.rests[operation + 1];
         }
-        longest = longest.max(tails[range.start] + shop.least(range.start));
+        let through = range.map(|one| heads[one] + shop.least(one) + tails[one]);
+        longest = longest.max(through.max().unwrap_or(0));
     }
     (heads, tails, longest)
 }

@@ -1,42 +1,46 @@
-//! The one shape this room solves: operations with alternatives, along jobs with rests.
+//! The one shape this room knows: operations with alternatives, along jobs with rests, none before its time.
 
-use crate::{FlexibleShop, JobShop, Window};
+use crate::FlexibleShop;
 use std::ops::Range;
 
 /// No such operation.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A machine that can run an operation, and its time there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
-    pub(super) machine: u32,
-    pub(super) time: u32,
+pub(crate) struct Choice {
+    pub(crate) machine: u32,
+    pub(crate) time: u32,
 }
 
 /// A job shop, flexible or not, laid out flat.
 pub(crate) struct Shop {
-    pub(super) machines: usize,
+    pub(crate) machines: usize,
     /// Where each job's operations start, and the end.
     job_starts: Vec<u32>,
     /// For each operation, its predecessor and successor in the job.
     pub(super) job_before: Vec<u32>,
     pub(super) job_after: Vec<u32>,
-    /// The window before each operation.
-    pub(super) windows: Vec<Window>,
+    /// The least rest before each operation, behind the one before it in the job.
+    pub(crate) rests: Vec<u32>,
+    /// No operation starts before this.
+    pub(crate) earliest: Vec<u32>,
     /// Where each operation's choices start, and the end.
     first: Vec<u32>,
-    pub(super) choices: Vec<Choice>,
+    pub(crate) choices: Vec<Choice>,
 }
 
 impl Shop {
-    fn new(machines: usize, job_starts: Vec<u32>) -> Self {
+    /// Jobs by where their operations start and the last one ends; each has at least one.
+    pub(crate) fn new(machines: usize, job_starts: Vec<u32>) -> Self {
         let count = job_starts.last().map_or(0, |&end| end as usize);
         let mut shop = Self {
             machines,
             job_starts,
             job_before: vec![NONE; count],
             job_after: vec![NONE; count],
-            windows: vec![Window::FREE; count],
+            rests: vec![0; count],
+            earliest: vec![0; count],
             first: vec![0],
             choices: Vec::new(),
         };
@@ -49,7 +53,8 @@ impl Shop {
         shop
     }
 
-    fn add(&mut self, choices: impl IntoIterator<Item = Choice>) {
+    /// Says where the next operation can run.
+    pub(crate) fn add(&mut self, choices: impl IntoIterator<Item = Choice>) {
         self.choices.extend(choices);
         self.first.push(self.choices.len() as u32);
     }
@@ -58,12 +63,12 @@ impl Shop {
         self.job_starts.len() - 1
     }
 
-    pub(super) fn operations(&self) -> usize {
-        self.windows.len()
+    pub(crate) fn operations(&self) -> usize {
+        self.rests.len()
     }
 
     /// Whether some operation has a choice of machines.
-    pub(super) fn is_flexible(&self) -> bool {
+    pub(crate) fn is_flexible(&self) -> bool {
         self.choices.len() > self.operations()
     }
 
@@ -73,7 +78,7 @@ impl Shop {
     }
 
     /// Where an operation's choices are in `choices`.
-    pub(super) fn choices_of(&self, operation: usize) -> Range<usize> {
+    pub(crate) fn choices_of(&self, operation: usize) -> Range<usize> {
         self.first[operation] as usize..self.first[operation + 1] as usize
     }
 
@@ -82,24 +87,9 @@ impl Shop {
         &self.choices[self.choices_of(operation)]
     }
 
-    /// The least rest before an operation.
-    pub(super) fn rest(&self, operation: usize) -> u32 {
-        self.windows[operation].min
-    }
-
     /// An operation's least time on any machine.
     pub(super) fn least(&self, operation: usize) -> u32 {
         self.alternatives(operation).iter().map(|choice| choice.time).min().unwrap_or(0)
-    }
-}
-
-impl From<&JobShop> for Shop {
-    fn from(shop: &JobShop) -> Self {
-        let mut flat = Self::new(shop.machines(), shop.starts().to_vec());
-        for operation in shop.flat() {
-            flat.add([Choice { machine: operation.machine, time: operation.time }]);
-        }
-        flat
     }
 }
 
@@ -111,7 +101,7 @@ impl From<&FlexibleShop> for Shop {
         for operation in 0..shop.operations() {
             let choice = |one: &crate::Alternative| Choice { machine: one.machine, time: one.time };
             flat.add(shop.alternatives(operation).iter().map(choice));
-            flat.windows[operation] = shop.window(operation);
+            flat.rests[operation] = shop.window(operation).min;
         }
         flat
     }

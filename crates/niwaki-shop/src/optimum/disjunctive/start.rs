@@ -9,18 +9,6 @@ use std::collections::BinaryHeap;
 /// Start, then what decides ties: work remaining, turned around, end, operation, choice.
 type Rank = (u32, u32, u32, u32, u32);
 
-/// The better of dispatching and a schedule of the shop at hand; dispatching where that is none of its schedules.
-pub(super) fn better(shop: &Shop, tails: &[u32], given: Option<&Schedule>) -> Sequences {
-    let own = dispatch(shop, tails);
-    let Some(given) = given.and_then(|given| sequences_of(shop, given)) else { return own };
-    let makespan = |sequences: &Sequences| {
-        let mut paths = Paths::default();
-        paths.compute(shop, sequences);
-        paths.makespan
-    };
-    if makespan(&given) < makespan(&own) { given } else { own }
-}
-
 /// A schedule's order on every machine; nothing where it does not hold each operation once, on a machine that can run it, or where
 /// the orders contradict the routes.
 pub(super) fn sequences_of(shop: &Shop, schedule: &Schedule) -> Option<Sequences> {
@@ -83,7 +71,7 @@ impl Queue {
 /// A non-delay schedule: the operation that can start first goes next, most work remaining deciding ties.
 ///
 /// Each machine keeps what waits for it in order, so that a step costs the logarithm of the operations.
-pub(super) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
+pub(crate) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
     let count = shop.operations();
     let mut sequences = Sequences { lists: vec![Vec::new(); shop.machines], choice: vec![0; count] };
     let mut free = vec![0_u32; shop.machines];
@@ -97,7 +85,7 @@ pub(super) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
         }
     };
     for one in (0..count as u32).filter(|&one| shop.job_before[one as usize] == NONE) {
-        enter(&mut queues, one, 0);
+        enter(&mut queues, one, shop.earliest[one as usize]);
     }
     // For each machine its best, or what was its best before it became later.
     let mut next: BinaryHeap<Reverse<(Rank, u32)>> = BinaryHeap::new();
@@ -131,7 +119,8 @@ pub(super) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
         post(&mut next, &mut known, queues[index].best(end, &gone), machine);
         let after = shop.job_after[operation as usize];
         if after != NONE {
-            enter(&mut queues, after, end + shop.rest(after as usize));
+            let ready = (end + shop.rests[after as usize]).max(shop.earliest[after as usize]);
+            enter(&mut queues, after, ready);
             for choice in shop.choices_of(after as usize) {
                 let machine = shop.choices[choice].machine;
                 let best = queues[machine as usize].best(free[machine as usize], &gone);
@@ -140,29 +129,6 @@ pub(super) fn dispatch(shop: &Shop, tails: &[u32]) -> Sequences {
         }
     }
     sequences
-}
-
-/// One job after the other, each with its least rests: no rest can be too long.
-pub(super) fn one_after_another(shop: &Shop) -> Schedule {
-    let mut operations = Vec::with_capacity(shop.operations());
-    let mut clock = 0;
-    for job in 0..shop.jobs() {
-        for (op, operation) in shop.job(job).enumerate() {
-            let Some(fastest) = shop.alternatives(operation).iter().min_by_key(|choice| choice.time) else {
-                continue;
-            };
-            let start = clock + shop.rest(operation);
-            clock = start + fastest.time;
-            operations.push(Placed {
-                job: job as u32,
-                op: op as u32,
-                machine: fastest.machine,
-                start,
-                end: clock,
-            });
-        }
-    }
-    Schedule { operations }
 }
 
 #[cfg(test)]
@@ -214,7 +180,8 @@ mod tests {
         let mut sequences = Sequences { lists: vec![Vec::new(); shop.machines], choice: vec![0; count] };
         let mut free = vec![0; shop.machines];
         let first = |&one: &u32| shop.job_before[one as usize] == NONE;
-        let mut ready: Vec<(u32, u32)> = (0..count as u32).filter(first).map(|one| (one, 0)).collect();
+        let at = |one: u32| (one, shop.earliest[one as usize]);
+        let mut ready: Vec<(u32, u32)> = (0..count as u32).filter(first).map(at).collect();
         while !ready.is_empty() {
             let mut ranks: Vec<(Rank, usize)> = Vec::new();
             for (slot, &(operation, time)) in ready.iter().enumerate() {
@@ -232,7 +199,10 @@ mod tests {
             sequences.choice[operation as usize] = choice;
             match shop.job_after[operation as usize] {
                 NONE => drop(ready.swap_remove(slot)),
-                next => ready[slot] = (next, end + shop.rest(next as usize)),
+                next => {
+                    let earliest = shop.earliest[next as usize];
+                    ready[slot] = (next, earliest.max(end + shop.rests[next as usize]));
+                }
             }
         }
         sequences
@@ -253,7 +223,10 @@ mod tests {
                 (0..=stream.below(4)).map(|_| choices(&mut stream)).collect()
             };
             let jobs: Vec<_> = (0..12).map(|_| draw()).collect();
-            let shop = Shop::from(&FlexibleShop::new(machines as usize, &jobs).unwrap());
+            let mut shop = Shop::from(&FlexibleShop::new(machines as usize, &jobs).unwrap());
+            if seed % 2 == 1 {
+                shop.earliest.iter_mut().for_each(|earliest| *earliest = stream.below(20) as u32);
+            }
             let tails = crate::optimum::disjunctive::relaxation::Relaxation::new(&shop).tails;
             let (fast, slow) = (dispatch(&shop, &tails), dispatch_slowly(&shop, &tails));
             assert_eq!((fast.lists, fast.choice), (slow.lists, slow.choice), "seed {seed}");

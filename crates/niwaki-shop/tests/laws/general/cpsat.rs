@@ -70,7 +70,7 @@ fn optima_equal_cpsat() {
             let hopeless = answer["values"].is_null();
             let time = if hopeless { Duration::from_millis(100) } else { Duration::from_secs(20) };
             let limits = Limits::new(time, 1).stopped_by(&ENOUGH);
-            let ours = solve(&shop, limits, 1, Past::default(), &mut told);
+            let ours = solve(&shop, limits, Past::default(), &mut told);
             if answer["proven"] != json!(true) {
                 unproven += 1;
                 continue;

@@ -1,6 +1,7 @@
 //! General shops: the checker against a slow one, the search against enumeration, bounds below optima.
 
 mod cpsat;
+mod dated;
 mod draw;
 mod slow;
 
@@ -14,7 +15,7 @@ const LIMITS: Limits = Limits::new(Duration::from_secs(20), 1);
 
 fn answer(shop: &Shop, milliseconds: u64) -> niwaki_shop::general::Answer {
     let limits = LIMITS.within(Duration::from_millis(milliseconds));
-    solve(shop, limits, 1, Past::default(), &mut |_| {}).unwrap()
+    solve(shop, limits, Past::default(), &mut |_| {}).unwrap()
 }
 
 /// Enumerates drawn shops of three jobs; the search must find the same optimum and prove it, and no bound may exceed it.
@@ -69,7 +70,7 @@ fn longest_waits_reach_the_enumerated_optimum() {
             let shop = draw::shop(&mut stream, features, 3, objective);
             let shop = draw::harden(&mut stream, &shop);
             let limits = LIMITS.within(Duration::from_secs(20));
-            let found = solve(&shop, limits, 1, Past::default(), &mut |_| {});
+            let found = solve(&shop, limits, Past::default(), &mut |_| {});
             if let Some(optimum) = slow::optimum_within_waits(&shop) {
                 let found = found.unwrap();
                 assert_eq!(found.verdict.values, optimum, "{objective}, instance {index}: {shop:?}");
@@ -134,7 +135,7 @@ fn what_has_started_stays() {
         let now = first.verdict.of(Measure::Makespan) as u32 / 2;
         let past = Past { schedule: Some(&first.schedule), fixed_until: Some(now) };
         let other = shop.clone().with_objective("flow-time".parse().unwrap()).unwrap();
-        let second = solve(&other, LIMITS.within(Duration::from_millis(20)), 1, past, &mut |_| {}).unwrap();
+        let second = solve(&other, LIMITS.within(Duration::from_millis(20)), past, &mut |_| {}).unwrap();
         for (one, two) in first.schedule.operations.iter().zip(&second.schedule.operations) {
             if one.start < now {
                 assert_eq!(one, two, "instance {index}");
@@ -146,16 +147,49 @@ fn what_has_started_stays() {
 }
 
 #[test]
-fn one_seed_gives_one_schedule() {
+fn rounds_give_one_schedule_on_any_number_of_threads() {
     let mut stream = Key::new(12, "laws/general").open();
-    let shop = draw::shop(&mut stream, Features::ALL, 40, "tardiness, makespan");
     let limits = LIMITS.within(Duration::MAX).for_rounds(3);
-    for threads in 1..=3 {
-        let run = || solve(&shop, limits, threads, Past::default(), &mut |_| {}).unwrap();
-        let (one, other) = (run(), run());
-        assert_eq!(one.schedule.operations, other.schedule.operations, "{threads} threads");
-        assert_eq!(one.bounds, other.bounds, "{threads} threads");
-        assert!(!one.proven(), "{threads} threads: what is optimal is the same in any case");
+    // One that is annealed, and one whose job shop is searched.
+    for (features, objective) in [
+        (Features::ALL, "tardiness, makespan"),
+        (Features { modes: true, ..Features::default() }, "makespan"),
+    ] {
+        let shop = draw::shop(&mut stream, features, 40, objective);
+        let run = |threads| solve(&shop, limits.on(threads), Past::default(), &mut |_| {}).unwrap();
+        let first = run(1);
+        for threads in [1, 2, 3, 8] {
+            let other = run(threads);
+            assert_eq!(
+                first.schedule.operations, other.schedule.operations,
+                "{objective}, {threads} threads"
+            );
+            assert_eq!(first.bounds, other.bounds, "{objective}, {threads} threads");
+        }
+        assert!(objective == "makespan" || !first.proven(), "what is optimal is the same in any case");
+    }
+}
+
+/// By the clock, what is proven is the same again with the same number of threads, and as good with any.
+#[test]
+fn threads_prove_what_one_proves() {
+    for index in 0..8 {
+        let mut stream = Key::new(31, "laws/general").iteration(index).open();
+        let features =
+            if index % 2 == 0 { Features::ALL } else { Features { modes: true, ..Features::default() } };
+        let shop = draw::shop(&mut stream, features, 4 + index as usize, "makespan");
+        let run = |threads| solve(&shop, LIMITS.on(threads), Past::default(), &mut |_| {}).unwrap();
+        let alone = run(1);
+        assert!(alone.proven(), "instance {index}");
+        for threads in [2, 3, 5] {
+            let (one, other) = (run(threads), run(threads));
+            assert_eq!(one.verdict.values, alone.verdict.values, "instance {index}, {threads} threads");
+            assert!(one.proven(), "instance {index}, {threads} threads");
+            assert_eq!(
+                one.schedule.operations, other.schedule.operations,
+                "instance {index}, {threads} threads"
+            );
+        }
     }
 }
 
@@ -168,7 +202,7 @@ fn bounds_by_refutation_are_below_every_schedule() {
         let shop = draw::shop(&mut stream, Features::ALL, 20, "tardiness");
         let run = |seed, rounds| {
             let limits = Limits::new(Duration::MAX, seed).for_rounds(rounds);
-            solve(&shop, limits, 1, Past::default(), &mut |_| {}).unwrap()
+            solve(&shop, limits, Past::default(), &mut |_| {}).unwrap()
         };
         let first = answer(&shop, 0).bounds;
         let (proven, other) = (run(1, 4), run(2, 4));
@@ -194,6 +228,6 @@ fn impossible_deadlines_are_named() {
         horizon: shop.horizon(),
     };
     let shop = Shop::new(parts).unwrap();
-    let line = solve(&shop, LIMITS, 1, Past::default(), &mut |_| {}).unwrap_err().to_string();
+    let line = solve(&shop, LIMITS, Past::default(), &mut |_| {}).unwrap_err().to_string();
     assert!(line.starts_with("job j1: its deadline is 0, but it cannot end before "), "{line}");
 }

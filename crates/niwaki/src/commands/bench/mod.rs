@@ -1,5 +1,6 @@
 //! `niwaki bench …`: one file per thing measured.
 
+mod against;
 mod decoder;
 mod device;
 mod engine;

@@ -23,7 +23,20 @@ const MOST_SHOWN: usize = 10;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder of instances, searched with its subfolders.
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
+    /// Search every instance exactly for --time, and hold both bounds against this table of best-known ones, by family, beside the
+    /// engines that it has: CSV with columns instance, best_lb, best_ub, and family, NAME_lb, NAME_ub if there are any.
+    #[arg(long, value_name = "TABLE", conflicts_with_all = ["bounds", "optima", "methods", "policies", "out"])]
+    pub(super) against: Option<PathBuf>,
+    /// Where finished rows are kept (.csv), so that the same command goes on where it ended.
+    #[arg(long, value_name = "FILE", requires = "against")]
+    pub(super) rows: Option<PathBuf>,
+    /// Only every nth instance of the table, by name.
+    #[arg(long, value_name = "N", requires = "against", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) every: u32,
+    /// Threads that search an instance; 1 if absent.
+    #[arg(long, requires = "against", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(super) threads: u16,
     /// Table of best-known values: `name,jobs,machines,lb,ub,source`; bounds.csv in the folder if absent.
     #[arg(long)]
     bounds: Option<PathBuf>,
@@ -40,13 +53,13 @@ pub(crate) struct Args {
     decode: DecodeArgs,
     /// Only instances whose name starts with this, e.g. ta.
     #[arg(long, default_value = "")]
-    prefix: String,
+    pub(super) prefix: String,
     /// Time limit of exact and ig on each instance.
     #[arg(long, default_value = "1s", value_parser = duration)]
-    time: Duration,
+    pub(super) time: Duration,
     /// Random seed.
     #[arg(long, default_value_t = 0)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Where to write a page, and every makespan as CSV: a folder for both, or one file that ends in .html or .csv.
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
@@ -55,6 +68,9 @@ pub(crate) struct Args {
 impl Args {
     /// Runs every method on every instance and prints the mean gaps by size.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if let Some(table) = &self.against {
+            return super::against::run(&self, table);
+        }
         let place = self.out.as_deref().map(|path| Out::new(path, &["html", "csv"])).transpose()?;
         if self.policies.is_empty() {
             self.decode.check_alone()?;

@@ -13,7 +13,6 @@ use super::policy::DecodeArgs;
 use crate::output::{FormatArgs, Out, has_ending, name_written};
 use crate::terminal;
 use anyhow::{Context, bail};
-use niwaki_shop::Instance;
 use niwaki_shop::general::Objective;
 use niwaki_shop::plan::Plan;
 use niwaki_shop::planning::{self, Layout, Method, Problem};
@@ -44,15 +43,15 @@ pub(crate) struct Args {
     /// Time limit of the search, e.g. 500ms, 10s, 2m.
     #[arg(long, default_value = "10s", value_parser = duration)]
     time: Duration,
-    /// End after so many rounds of the search for general shops instead, each half as long again as the last: the same seed and
-    /// threads then give the same schedule on any machine.
+    /// End after so many rounds of the search instead, each half as long again as the last: the same seed then gives the same
+    /// schedule on any machine, with any number of threads.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["time", "method", "policy"])]
     rounds: Option<u32>,
     /// What to minimise, by importance: sums of makespan, tardiness, max-tardiness, tardy-jobs, flow-time, earliness and
     /// setup-time, e.g. "tardy-jobs, 3*tardiness + setup-time"; what the file says, or the makespan, if absent.
     #[arg(long, conflicts_with_all = ["method", "policy"])]
     objective: Option<Objective>,
-    /// Threads that search a general shop; all of the machine's if absent. Flow shops, job shops and their like are searched on one.
+    /// Threads that search; all of the machine's if absent. With --rounds the schedule does not depend on them.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
     /// A schedule to start from, as written by --out.
@@ -160,19 +159,16 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses threads that a special problem's search would leave idle.
-    fn check_threads(&self, searched_as: Option<&Instance>) -> anyhow::Result<()> {
-        if let (Some(instance), Some(2..)) = (searched_as, self.threads) {
-            bail!(
-                "--threads: {} is searched as a {}, on one thread; leave it out",
-                self.file.display(),
-                instance.kind()
-            );
+    /// Refuses threads where nothing is searched.
+    fn check_threads(&self) -> anyhow::Result<()> {
+        let searches = if self.policy.is_some() { self.improve } else { self.method == Method::Exact };
+        if !searches && self.threads.is_some_and(|threads| threads > 1) {
+            bail!("--threads: only the exact search has several; leave it out, or the way to schedule");
         }
         Ok(())
     }
 
-    /// Threads for a general shop.
+    /// Threads that search.
     fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(all, usize::from)

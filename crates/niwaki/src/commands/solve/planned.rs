@@ -34,8 +34,7 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
         Some(rounds) => Limits::new(Duration::MAX, args.seed).for_rounds(rounds),
         None => Limits::new(args.time, args.seed),
     };
-    let limits = limits.stopped_by(&STOP);
-    args.check_threads(general::special(&plan.shop, limits, past).as_ref())?;
+    let limits = limits.on(args.threads()).stopped_by(&STOP);
     let answer = beside_a_bar(args.rounds.is_none().then_some(args.time), |bar| {
         let mut show = |progress: &Progress<'_>| {
             search::found();
@@ -43,7 +42,7 @@ pub(super) fn run(args: &Args, plan: Plan) -> anyhow::Result<Found> {
                 progress.values.iter().enumerate().map(|(sum, &value)| plan.amount(sum, value)).collect();
             bar.set_message(format!("{} {}", plan.objective, values.join(", ")));
         };
-        general::solve(&plan.shop, limits, args.threads(), past, &mut show)
+        general::solve(&plan.shop, limits, past, &mut show)
     });
     let answer = answer.with_context(|| args.file.display().to_string())?;
     let mut found = found(args, &plan, &answer, deadline)?;

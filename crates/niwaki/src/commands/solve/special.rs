@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// Schedules one of the special problems.
 pub(super) fn run(args: &Args, instance: Instance) -> anyhow::Result<Found> {
-    args.check_threads(Some(&instance))?;
+    args.check_threads()?;
     let deadline = args
         .deadline
         .as_deref()
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, instance: Instance) -> anyhow::Result<Found> {
 /// The instance as its method reads it, what was found, and what there is to say of the way.
 fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Option<String>)> {
     let Some(folder) = &args.policy else {
-        let limits = Limits::new(args.time, args.seed).stopped_by(&STOP);
+        let limits = Limits::new(args.time, args.seed).on(args.threads()).stopped_by(&STOP);
         let found = look(args.method, &instance, limits)?;
         return Ok((instance, found, None));
     };
@@ -81,7 +81,9 @@ fn find(args: &Args, instance: Instance) -> anyhow::Result<(Instance, Solved, Op
         found
     };
     let (found, decoded) = if args.improve {
-        let limits = Limits::new(args.time.saturating_sub(began.elapsed()), args.seed).stopped_by(&STOP);
+        // Two searches, at the same time.
+        let limits = Limits::new(args.time.saturating_sub(began.elapsed()), args.seed);
+        let limits = limits.on(args.threads().div_ceil(2)).stopped_by(&STOP);
         improve(&instance, limits, decode)?
     } else {
         decode()?

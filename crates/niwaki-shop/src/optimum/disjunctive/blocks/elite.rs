@@ -3,7 +3,7 @@
 use super::Blocks;
 use crate::optimum::disjunctive::balance::{balanced, rebalance};
 use crate::optimum::disjunctive::insertion::insert_all;
-use crate::optimum::disjunctive::orders::Orders;
+use crate::optimum::disjunctive::orders::{Lengths, Orders, Routes};
 
 /// Schedules that are kept.
 const KEPT: usize = 8;
@@ -29,9 +29,10 @@ struct Member {
 }
 
 impl Elite {
-    /// Takes a schedule in, unless one that is as good and hardly different is there.
-    fn take(&mut self, orders: &Orders, middle: Vec<u32>) {
-        let count = middle.len();
+    /// Takes a schedule with its paths in, unless one that is as good and hardly different is there.
+    pub(super) fn take(&mut self, orders: &Orders, paths: &Lengths) {
+        let count = orders.choice.len();
+        let middle = middle(orders, paths);
         let differ = |one: &Member| {
             let pairs = one.orders.before[..count].iter().zip(&orders.before[..count]);
             pairs.filter(|(one, other)| one != other).count()
@@ -47,6 +48,21 @@ impl Elite {
         self.members.sort_by_key(|one| one.orders.makespan);
         self.members.truncate(KEPT);
     }
+
+    /// Judges all members again, after something about what is looked for has changed.
+    pub(super) fn judge_again(&mut self, routes: &Routes, paths: &mut Lengths) {
+        for one in &mut self.members {
+            paths.compute_all(routes, &mut one.orders);
+            one.middle = middle(&one.orders, paths);
+        }
+        self.members.sort_by_key(|one| one.orders.makespan);
+    }
+}
+
+/// Earliest and latest start of every operation together.
+fn middle(orders: &Orders, paths: &Lengths) -> Vec<u32> {
+    let of = |one: usize| paths.end[one] - orders.time[one] + orders.makespan - paths.out[one];
+    (0..orders.choice.len()).map(of).collect()
 }
 
 impl Blocks<'_> {
@@ -56,18 +72,15 @@ impl Blocks<'_> {
         self.improved_at = self.iteration;
         self.now.clone_from(&self.local);
         self.paths.compute_all(&self.routes, &mut self.now);
-        let makespan = self.now.makespan;
         let count = self.routes.count();
-        let middle = (0..count)
-            .map(|one| self.paths.end[one] - self.now.time[one] + makespan - self.paths.out[one])
-            .collect();
-        self.elite.take(&self.now, middle);
+        self.elite.take(&self.now, &self.paths);
         let mut keys: Vec<(u64, u32)> = Vec::with_capacity(count);
         let members = self.elite.members.len();
         if members < KEPT / 2 {
             if count <= super::INSERTED_UP_TO && self.stream.below(2) == 0 {
                 let given = self.shop.is_flexible().then(|| balanced(self.shop, &mut self.stream));
-                self.now = insert_all(self.shop, &self.routes, given.as_deref(), 8, &mut self.stream);
+                self.now =
+                    insert_all(self.shop, &self.routes, given.as_deref(), super::NOISE, &mut self.stream);
             } else {
                 self.scatter(&mut keys);
                 self.now.follow(&self.routes, keys.iter().map(|&(_, one)| one));

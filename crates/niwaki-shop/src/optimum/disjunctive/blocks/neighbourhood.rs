@@ -107,7 +107,7 @@ impl Blocks<'_> {
         self.critical.clear();
         let (mut at, mut ties) = (nobody, 0);
         for one in routes.ends() {
-            if paths.end[one as usize] == self.now.makespan {
+            if paths.end[one as usize] + routes.tail(one) == self.now.makespan {
                 ties += 1;
                 if ties == 1 || self.stream.below(ties) == 0 {
                     at = one;
@@ -119,7 +119,7 @@ impl Blocks<'_> {
             let index = at as usize;
             let head = paths.head(&self.now, at);
             let (job, machine) = (routes.before[index], self.now.before[index]);
-            let by_job = job != nobody && paths.ready(routes, index) == head;
+            let by_job = job != nobody && paths.end[job as usize] + routes.rest(index) == head;
             let by_machine = machine != nobody && paths.end[machine as usize] == head;
             at = match (by_job, by_machine) {
                 (true, true) if self.stream.below(2) == 0 => job,
@@ -145,8 +145,12 @@ impl Blocks<'_> {
             }
             if to > from {
                 self.lay_out(from, to);
-                // A block at the path's start gains nothing at its front, one at the end nothing at its end.
-                self.consider_block(to - from, from > 0, to + 1 < length, &mut choice);
+                // A block at the path's start gains nothing at its front, one at the end nothing at its end; but for
+                // operations that had to wait for their time, or have tails.
+                let (first, last) = (self.critical[from], self.critical[to]);
+                let front = from > 0 || self.paths.head(&self.now, first) > 0;
+                let end = to + 1 < length || self.routes.tail(last) > 0;
+                self.consider_block(to - from, front, end, &mut choice);
             }
             from = to + 1;
         }
@@ -225,7 +229,7 @@ impl Blocks<'_> {
             next == nobody || {
                 let (far, near) = (paths.out[v], self.block.remains[from]);
                 let n = next as usize;
-                far > near || (far == near && next != last && self.now.time[n] + routes.rest[n] > 0)
+                far > near || (far == near && next != last && self.now.time[n] + routes.rest(n) > 0)
             }
         } else {
             let previous = routes.before[v];
@@ -234,7 +238,7 @@ impl Blocks<'_> {
                 far > near
                     || (far == near
                         && previous != first
-                        && self.now.time[previous as usize] + routes.rest[v] > 0)
+                        && self.now.time[previous as usize] + routes.rest(v) > 0)
             }
         };
         if !clear {

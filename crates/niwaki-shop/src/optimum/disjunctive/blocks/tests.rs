@@ -58,10 +58,86 @@ fn judged(shop: &Shop, search: &Blocks<'_>) -> u32 {
     paths.makespan
 }
 
+/// The same with times before which operations do not start, and tails after some.
+fn dated() -> impl Iterator<Item = (u64, Shop, Vec<u32>)> {
+    shops().map(|(seed, mut shop)| {
+        let mut stream = Key::new(seed, "dated").open();
+        shop.earliest.iter_mut().for_each(|earliest| *earliest = stream.below(30) as u32);
+        let tails =
+            (0..shop.operations()).map(|_| stream.below(3) as u32 * stream.below(25) as u32).collect();
+        (seed, shop, tails)
+    })
+}
+
+/// The makespan of the best orders with times and tails, by recursion over what comes before.
+fn judged_with_tails(shop: &Shop, search: &Blocks<'_>, tails: &[u32]) -> u32 {
+    let best = search.best();
+    let mut at: Vec<Option<u32>> = vec![None; shop.operations()];
+    let machine_before = |one: u32| {
+        let list = best.lists.iter().find(|list| list.contains(&one)).unwrap();
+        list.iter().position(|&other| other == one).unwrap().checked_sub(1).map(|place| list[place])
+    };
+    fn end(
+        shop: &Shop,
+        best: &Sequences,
+        at: &mut [Option<u32>],
+        one: u32,
+        before: &dyn Fn(u32) -> Option<u32>,
+    ) -> u32 {
+        if let Some(known) = at[one as usize] {
+            return known;
+        }
+        let mut start = shop.earliest[one as usize];
+        if shop.job_before[one as usize] != crate::optimum::disjunctive::shop::NONE {
+            let previous = end(shop, best, at, shop.job_before[one as usize], before);
+            start = start.max(previous + shop.rests[one as usize]);
+        }
+        if let Some(previous) = before(one) {
+            start = start.max(end(shop, best, at, previous, before));
+        }
+        let end = start + shop.choices[best.choice[one as usize] as usize].time;
+        at[one as usize] = Some(end);
+        end
+    }
+    let ends = (0..shop.operations() as u32)
+        .map(|one| end(shop, &best, &mut at, one, &machine_before) + tails[one as usize]);
+    ends.max().unwrap()
+}
+
+/// All of these.
+fn all() -> impl Iterator<Item = (u64, Shop, Vec<u32>)> {
+    let plain = shops().map(|(seed, shop)| {
+        let tails = vec![0; shop.operations()];
+        (seed, shop, tails)
+    });
+    plain.chain(dated())
+}
+
+#[test]
+fn times_and_tails_count_as_long_as_they_are() {
+    for (seed, shop, tails) in dated() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed, 0);
+        search.set_tails(&tails);
+        assert_eq!(judged_with_tails(&shop, &search, &tails), search.best_makespan());
+        let first = search.best_makespan();
+        search.run(600, 0);
+        assert_eq!(judged_with_tails(&shop, &search, &tails), search.best_makespan(), "seed {seed}");
+        assert!(search.best_makespan() <= first);
+        // Without tails the same orders are as long as their operations.
+        let none = vec![0; tails.len()];
+        search.set_tails(&none);
+        assert_eq!(judged(&shop, &search), search.best_makespan(), "seed {seed}");
+        search.run(600, 0);
+        search.set_tails(&tails);
+        assert_eq!(judged_with_tails(&shop, &search, &tails), search.best_makespan(), "seed {seed}");
+    }
+}
+
 #[test]
 fn every_move_keeps_the_longest_paths() {
-    for (seed, shop) in shops() {
-        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
+    for (seed, shop, tails) in all() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed, 0);
+        search.set_tails(&tails);
         let first = search.best_makespan();
         for _ in 0..400 {
             search.run(1, 0);
@@ -72,7 +148,7 @@ fn every_move_keeps_the_longest_paths() {
             search.paths.compute_all(&search.routes, &mut search.now);
             assert_eq!((&end, &out, makespan), (&search.paths.end, &search.paths.out, search.now.makespan));
         }
-        assert_eq!(judged(&shop, &search), search.best_makespan());
+        assert_eq!(judged_with_tails(&shop, &search, &tails), search.best_makespan());
         assert!(search.best_makespan() <= first);
     }
 }
@@ -80,7 +156,7 @@ fn every_move_keeps_the_longest_paths() {
 #[test]
 fn insertion_and_new_starts_are_schedules() {
     for (seed, shop) in shops() {
-        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed, 0);
         for noise in [0, 8] {
             search.best = insert_all(&shop, &search.routes, None, noise, &mut search.stream);
             assert_eq!(judged(&shop, &search), search.best.makespan);
@@ -126,8 +202,9 @@ fn estimated_shift(search: &mut Blocks<'_>, one: Shift) -> (u32, Vec<u32>) {
 #[test]
 fn no_path_through_what_moves_is_longer_than_estimated() {
     let (mut exact, mut reassigned) = (0, 0);
-    for (seed, shop) in shops() {
-        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed);
+    for (seed, shop, tails) in all() {
+        let mut search = Blocks::new(&shop, &dispatch(&shop, &vec![0; shop.operations()]), seed, 0);
+        search.set_tails(&tails);
         for _ in 0..40 {
             search.find_critical_path();
             let Some(chosen) = search.choose() else { break };
