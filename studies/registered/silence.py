@@ -134,7 +134,7 @@ def read(runs):
             still[folder.name] = (mean(line["batch_reward"] for line in kept), mean(line["zero_signal"] for line in kept))
         for cell in sorted(home.iterdir(), key=lambda folder: int("".join(c for c in folder.name if c.isdigit()))):
             lanes = int("".join(c for c in cell.name if c.isdigit()))
-            found = {folder.name: curve(folder) for folder in cell.iterdir() if (folder / "curve.jsonl").is_file()}
+            found = {folder.name: curve(folder) for folder in cell.iterdir() if (folder / "summary.json").is_file()}
             size = group or lanes
             rates = {seed: still[seed][0] if still else lines[0]["initial"]["eta"] for seed, lines in found.items() if not still or seed in still}
             for wait in waits:
