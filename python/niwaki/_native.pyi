@@ -10,7 +10,7 @@ __all__ = [
     "Advisor", "Instance", "Lanes", "SequencePolicy", "ShopPolicy", "Surrogate", "__version__", "advise_files",
     "aggregate", "alpha_for_drift", "auc", "bca", "check_rule", "correlation", "draw_gantt", "generate", "horizon_of",
     "load_policy", "measure", "members", "paired", "parse", "parse_condition", "probability_of_improvement", "profile", "read_instance",
-    "rewards", "sign_test", "tasks", "testbed",
+    "rewards", "sign_test", "silence", "tasks", "testbed",
 ]
 
 _Ends = tuple[float, float, float]
@@ -64,6 +64,7 @@ def paired(
     first: np.ndarray, second: np.ndarray, level: float
 ) -> tuple[np.ndarray, float, float, str, float, _Ends | None, _Signs]: ...
 def sign_test(first: np.ndarray, second: np.ndarray) -> _Signs: ...
+def silence(rates: np.ndarray, size: int, groups: int) -> float: ...
 def bca(sample: np.ndarray, median: bool, resampling: _Resampling) -> _Ends: ...
 def aggregate(values: np.ndarray, name: str, target: float, resampling: _Resampling) -> tuple[float, _Ends]: ...
 def probability_of_improvement(

@@ -32,6 +32,7 @@ __all__ = [
     "probability_of_improvement",
     "profile",
     "sign_test",
+    "silence",
 ]
 
 
@@ -189,6 +190,22 @@ def correlation(
         names = np.unique(np.asarray(groups), return_inverse=True)[1].tolist()
     value, interval = _native.correlation(_values("x", x), _values("y", y), names, ranks, level)
     return Estimate(value, Interval(*interval))
+
+
+def silence(rates: Any, group: int, batches: int = 1, batch: int | None = None) -> float:
+    """Chance that no group of some batches has both a success and a failure, so that nothing can be learned from them (C3).
+
+    `rates` `[instances]` are the success rates of the policy at hand, `group` the trajectories that share an instance and a
+    baseline, `batch` those of an iteration (one group if absent; a batch whose baseline is its own mean is one group), and
+    `batches` the iterations, of a warmup for instance. Until the first signal the policy stays as it is. Average over runs
+    whose policies begin apart.
+    """
+    lanes = group if batch is None else batch
+    if group < 1 or lanes < group or lanes % group:
+        raise ValueError(f"batch ({lanes}) must be a multiple of group ({group})")
+    if batches < 0:
+        raise ValueError(f"batches must be at least 0, got {batches}")
+    return float(_native.silence(_values("rates", rates), group, lanes // group * batches))
 
 
 def _values(name: str, value: Any) -> np.ndarray:

@@ -116,3 +116,13 @@ def test_ctrl_c_ends_a_bootstrap():
     child.send_signal(signal.SIGINT)
     _, said = child.communicate(timeout=30)
     assert child.returncode != 0 and "KeyboardInterrupt" in said
+
+
+def test_silence_by_hand():
+    # A group of two is silent with p² + (1 − p)²: .82 at .1 and .52 at .4, .67 on average; two groups an iteration, three iterations.
+    assert stats.silence([0.1, 0.4], group=2, batch=4, batches=3) == pytest.approx(0.67**6, abs=1e-15)
+    # The paper's own figure for its primed cell: 5.7e-3 an iteration at η = .02 and 256 records with one baseline.
+    assert stats.silence([0.02], group=256) == pytest.approx(5.7e-3, abs=5e-5)
+    for wrong in ({"group": 3, "batch": 4}, {"group": 0}, {"group": 2, "batches": -1}):
+        with pytest.raises(ValueError):
+            stats.silence([0.1], **wrong)

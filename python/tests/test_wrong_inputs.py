@@ -77,6 +77,7 @@ ENTRIES = {
     ),
     "advise.advise": (lambda **arguments: advise.advise(arguments), BATCH, None, WIDENED),
     "stats.paired": (stats.paired, {"first": SAMPLE, "second": SAMPLE[::-1].copy()}, None, ()),
+    "stats.silence": (lambda **arguments: stats.silence(**arguments, group=2), {"rates": np.linspace(0.1, 0.8, 8)}, None, ("too short",)),
     "stats.sign_test": (stats.sign_test, {"first": SAMPLE, "second": SAMPLE[::-1].copy()}, None, ()),
     "stats.bca": (stats.bca, {"sample": SAMPLE}, None, ("too short",)),
     "stats.aggregate": (stats.aggregate, {"scores": SCORES}, None, ("too short",)),

@@ -57,6 +57,7 @@ mod merging;
 mod pair;
 mod process;
 mod reward;
+mod spread;
 mod sum;
 mod table;
 mod tree;
@@ -73,6 +74,7 @@ pub use merging::{Merging, MergingCost};
 pub use pair::{Drift, Pair};
 pub use process::Process;
 pub use reward::{Payoff, Reward};
+pub use spread::Spread;
 pub use table::Table;
 pub use values::Values;
 

@@ -32,7 +32,7 @@ pub use graph::{Columns, Graph, Index, Mask, Shape, Value};
 pub use init::{Init, initialise};
 pub use layout::{ALIGNMENT, Layout, Param, Slice};
 pub use ops::{Activation, Arcs, Attention, Op, Point, Pooling, Rotary, TreeAttention, Visible, log_softmax};
-pub use optimiser::{LearningRate, Optimiser, StepRule};
+pub use optimiser::{LearningRate, Optimiser, StepRule, Storage};
 pub use plan::{Backward, Plan, Region, Write};
 
 /// Under its own name, so that the harness of the laws serves the unit tests too.

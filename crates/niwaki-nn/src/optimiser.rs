@@ -22,7 +22,35 @@ pub enum StepRule {
         epsilon: f64,
         /// Decoupled weight decay.
         decay: f64,
+        /// How finely parameters and moments are kept between steps.
+        storage: Storage,
     },
+}
+
+/// How finely an optimiser keeps parameters and moments between its steps; the arithmetic of a step is the engine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Storage {
+    /// As the engine computes.
+    #[default]
+    Whole,
+    /// Rounded to bf16, to nearest and ties to even, without a master copy: changes below half a unit in the last of eight
+    /// bits are lost, as in a trainer whose weights and optimiser are bf16.
+    Bf16,
+}
+
+impl Storage {
+    /// A number as it is kept.
+    #[must_use]
+    pub fn kept(self, value: f32) -> f32 {
+        match self {
+            Self::Bf16 if value.is_finite() => {
+                let bits = value.to_bits();
+                // Half a unit of what is cut off, less one where the last kept bit is even.
+                f32::from_bits((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff_0000)
+            }
+            Self::Whole | Self::Bf16 => value,
+        }
+    }
 }
 
 /// A norm below which normalised SGD takes no step.
@@ -42,7 +70,8 @@ impl Optimiser {
     /// Adam with PyTorch's constants, without decay and clipping.
     #[must_use]
     pub const fn adam() -> Self {
-        let rule = StepRule::Adam { first: 0.9, second: 0.999, epsilon: 1e-8, decay: 0.0 };
+        let rule =
+            StepRule::Adam { first: 0.9, second: 0.999, epsilon: 1e-8, decay: 0.0, storage: Storage::Whole };
         Self { rule, clip: None }
     }
 
@@ -70,6 +99,15 @@ impl Optimiser {
         match self.rule {
             StepRule::NormalisedSgd | StepRule::Sgd => 0,
             StepRule::Adam { .. } => 2,
+        }
+    }
+
+    /// How finely parameters are kept between steps.
+    #[must_use]
+    pub const fn storage(&self) -> Storage {
+        match self.rule {
+            StepRule::Adam { storage, .. } => storage,
+            StepRule::NormalisedSgd | StepRule::Sgd => Storage::Whole,
         }
     }
 
@@ -148,6 +186,20 @@ mod tests {
         assert_eq!(Optimiser::sgd().clipped(9.0).factor(5.0), Some(1.0));
         assert_eq!(Optimiser::normalised_sgd().factor(5.0), Some(0.2));
         assert_eq!(Optimiser::normalised_sgd().factor(0.9e-12), None);
+    }
+
+    #[test]
+    fn eight_bits_are_kept_to_nearest_and_ties_go_to_even() {
+        let kept = |value: f32| Storage::Bf16.kept(value);
+        // Between 1 and 2 a unit is 2⁻⁷: 1 + 2⁻⁸ is a tie, whose even neighbour is 1; 1 + 3 · 2⁻⁸ goes up to 1 + 2⁻⁶.
+        let unit = 1.0 / 128.0;
+        assert_eq!([1.0 + unit / 2.0, 1.0 + 1.5 * unit].map(kept), [1.0, 1.0 + 2.0 * unit]);
+        assert_eq!([1.0 + 0.51 * unit, -1.0 - 0.51 * unit].map(kept), [1.0 + unit, -1.0 - unit]);
+        // A step of 3e-6 is lost on a weight of 0.05, whose unit is 2⁻¹², and kept on one of 1e-4.
+        assert_eq!(kept(kept(0.05) + 3e-6), kept(0.05));
+        assert!(kept(kept(1e-4) + 3e-6) > kept(1e-4));
+        assert_eq!(Storage::Whole.kept(0.1), 0.1);
+        assert_eq!(kept(f32::INFINITY), f32::INFINITY);
     }
 
     #[test]

@@ -187,7 +187,8 @@ impl Tabular {
                         self.refresh(row);
                     }
                 }
-                StepRule::Adam { first, second, epsilon, decay } => {
+                // A table is kept whole: specs refuse another storage.
+                StepRule::Adam { first, second, epsilon, decay, storage: _ } => {
                     self.adam(rate, factor, [first, second, epsilon, decay]);
                 }
             }

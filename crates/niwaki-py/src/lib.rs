@@ -42,7 +42,7 @@ mod _native {
     use crate::shop::{Instance, draw_gantt, generate, read_instance, tasks};
     #[pymodule_export]
     use crate::stats::{
-        aggregate, auc, bca, correlation, paired, probability_of_improvement, profile, sign_test,
+        aggregate, auc, bca, correlation, paired, probability_of_improvement, profile, sign_test, silence,
     };
     use pyo3::prelude::*;
 

@@ -74,6 +74,12 @@ pub(crate) fn sign_test(first: Values<'_>, second: Values<'_>) -> PyResult<Signs
     SignTest::of_pairs(first.as_slice()?, second.as_slice()?).map(signs).map_err(refuse)
 }
 
+/// Chance that groups of trajectories at some success rates carry no signal.
+#[pyfunction]
+pub(crate) fn silence(rates: Values<'_>, size: u32, groups: u64) -> PyResult<f64> {
+    niwaki_stats::silence(rates.as_slice()?, size, groups).map_err(refuse)
+}
+
 /// BCa interval of the mean or the median of a sample.
 #[pyfunction]
 pub(crate) fn bca(

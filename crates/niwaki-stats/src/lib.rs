@@ -16,6 +16,7 @@
 //! | `profile` | performance profiles and their bands |
 //! | `curve` | AUC, leads by half of training, iterations to a threshold |
 //! | `correlation` | Pearson, Spearman, within-group correlation, Fisher's interval, least squares |
+//! | `silence` | the chance that a batch or a warmup carries no signal |
 //! | `normal`, `student` | Φ and Φ⁻¹; Student's t |
 //!
 //! # Seeds
@@ -43,6 +44,7 @@ mod paired;
 mod profile;
 mod scores;
 mod sign_test;
+mod silence;
 mod student;
 
 pub use bootstrap::Bootstrap;
@@ -64,6 +66,7 @@ pub use paired::Paired;
 pub use profile::Profile;
 pub use scores::Scores;
 pub use sign_test::SignTest;
+pub use silence::silence;
 
 /// The README's example is run with the other ones.
 #[cfg(doctest)]

@@ -53,6 +53,16 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A line of an `endpoints.csv` that is not one of the study.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Lines {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// A report of nothing.
     #[error("study {label}: {} holds no finished run of it", folder.display())]
     NoResults {

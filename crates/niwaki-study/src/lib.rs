@@ -35,6 +35,6 @@ pub mod verdict;
 
 pub use catalogue::{Contents, answering, find};
 pub use error::Error;
-pub use report::{Asked, Progress, Report};
+pub use report::{Asked, Progress, Report, judged_tables};
 pub use reproduce::reproduce;
 pub use shipped::{Study, studies};

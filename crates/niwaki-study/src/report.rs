@@ -131,6 +131,12 @@ impl Speed {
 }
 
 /// The paper's statements beside ours: numbers, leads and the rest.
+#[must_use]
+pub fn judged_tables(outcomes: &[Outcome]) -> Vec<Table> {
+    conclusion(outcomes).collect()
+}
+
+/// The same, one table after the other.
 pub(crate) fn conclusion(outcomes: &[Outcome]) -> impl Iterator<Item = Table> {
     let numbers = outcomes
         .iter()

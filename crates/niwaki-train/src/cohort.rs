@@ -256,8 +256,9 @@ fn neural<P: Policy + 'static, T: Environment<View = P::View> + 'static>(
     check_policy_fits(&policy, &recipes, device)?;
     let (seeds, members) = (seeds(&recipes), recipes.len());
     let reference = recipes.iter().any(|recipe| recipe.spec.update.reference_kl > 0.0);
+    let storage = recipes.first().map_or(niwaki_nn::Storage::Whole, |recipe| recipe.optimiser.storage());
     let device = device.clone();
     let make = move |graph: &Graph, outputs: &[Value]| device.engine(graph, outputs, members);
-    let player = Neural::new(policy, environment, seeds, reference, Box::new(make))?;
+    let player = Neural::new(policy, environment, seeds, reference, storage, Box::new(make))?;
     Ok(Box::new(Trainer::new(player, recipes)?))
 }

@@ -30,6 +30,7 @@ mod pretrained;
 pub mod record;
 pub mod run;
 pub mod spec;
+mod spread;
 pub mod trained;
 pub mod trainer;
 pub mod update;

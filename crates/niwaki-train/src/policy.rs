@@ -117,7 +117,8 @@ pub(crate) fn token_policy(recipe: &Recipe, task: &dyn Sequence) -> Result<Optio
 pub(crate) fn record_policy(spec: &Spec) -> Result<RecordPolicy, Error> {
     let (pretrained, record) = (spec.pretrained()?, spec.record()?);
     let group = spec.rollout.lanes / spec.update.minibatches;
-    Ok(RecordPolicy::new(&pretrained.model, &record, spec.task.priming.as_deref(), group)?)
+    let temperature = spec.policy.temperature.unwrap_or(1.0);
+    Ok(RecordPolicy::new(&pretrained.model, &record, spec.task.priming.as_deref(), group, temperature)?)
 }
 
 /// The decoder of a spec behind a task's prompts; the trajectories of a group share one.

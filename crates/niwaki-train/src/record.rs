@@ -45,6 +45,12 @@ pub struct Record {
     pub zero_signal: f64,
     /// σ²T between the rollout policy and the one after the whole update. Paper: `sec:scheduling`
     pub drift: f64,
+    /// `Σ_t E[Var(ℓ_t | s_t)]` of the same two policies over all states, where it was asked for. Paper: `sec:correction`
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conditional_drift: Option<f64>,
+    /// Variance of the log-ratio of all steps but the last, likewise. Paper: `app:pretrained`
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub prefix_variance: Option<f64>,
     /// Share of steps on the flat side of the clip after the update.
     pub clip_fraction: f64,
     /// ESS of the full prefix ratio at the last position.
@@ -129,8 +135,9 @@ impl Record {
         ];
         numbers.into_iter().for_each(|number| *number = finite(*number));
         let initial = self.initial.as_mut().map(|at| [&mut at.eta, &mut at.greedy, &mut at.gap]);
-        let own = [&mut self.eta, &mut self.greedy, &mut self.gap, &mut self.alpha];
-        for number in own.into_iter().chain(initial.into_iter().flatten()) {
+        let spread = [&mut self.conditional_drift, &mut self.prefix_variance];
+        let own = [&mut self.eta, &mut self.greedy, &mut self.gap, &mut self.alpha].into_iter().chain(spread);
+        for number in own.chain(initial.into_iter().flatten()) {
             *number = number.filter(|number| number.is_finite());
         }
         if uncounted {

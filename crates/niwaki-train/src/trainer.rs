@@ -7,6 +7,7 @@ use crate::advantage::{AdvantageInputs, Advantages, estimate};
 use crate::player::{Player, RolloutRequest, Scores};
 use crate::record::{LastBatch, Measured, Record};
 use crate::spec::{AdvantageKind, Recipe, cohort_of};
+use crate::spread;
 use crate::update::{LossTerms, TrainingBatch};
 use niwaki_correction::Real;
 use niwaki_correction::schedule::alpha_for_drift;
@@ -70,10 +71,12 @@ impl<P: Player> Trainer<P> {
         let iteration = self.done;
         let terms: Vec<LossTerms> =
             self.recipes.iter().map(|recipe| LossTerms::of(recipe, iteration)).collect();
+        let before = spread::before(&mut self.player, &self.recipes[0], iteration)?;
         let norms = self.learn(iteration, &terms, leave)?;
         let mut clock = Clock::start();
         self.batch.keep_current(&self.player);
         let mut records = self.records(&terms, &norms)?;
+        spread::fill(before, &mut self.player, &self.recipes[0], &mut records)?;
         // Line 10: the next rollout is drawn from the trained policy.
         self.done += 1;
         for (record, exact) in records.iter_mut().zip(self.exact_returns()?) {

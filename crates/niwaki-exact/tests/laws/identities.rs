@@ -2,7 +2,7 @@
 
 use crate::support::{assert_near, fixture_tables, listed, losses, noise, unclipped};
 use niwaki_correction::{Correction, Surrogate};
-use niwaki_exact::{AdvantageSource, Measurement, Pair, Payoff, Process, Reward, Table, Workspace};
+use niwaki_exact::{AdvantageSource, Measurement, Pair, Payoff, Process, Reward, Spread, Table, Workspace};
 
 /// Fixture policies on every reward of the ladder, at two sizes, and a wide pair.
 fn each_pair(mut visit: impl FnMut(&str, &Pair<'_>, &mut Workspace)) {
@@ -155,6 +155,29 @@ fn drift_is_the_variance_that_the_prefix_accumulates() {
         .sum();
     let drift = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap().drift();
     assert!((drift.drift - variance).abs() < 1e-14, "{} and {variance}", drift.drift);
+}
+
+#[test]
+fn the_spread_within_states_is_the_drift_and_the_others_are_those_of_listed_trajectories() {
+    for (vocab, horizon) in [(3, 4), (2, 5), (4, 1)] {
+        let process = Process::new(vocab, horizon).unwrap();
+        let (old, new) = fixture_tables(process);
+        let spread = Spread::between(&old, &new).unwrap();
+        let ell = |edge: usize| new.log_prob()[edge] - old.log_prob()[edge];
+        let variance = |of: &dyn Fn(&[usize]) -> f64| -> f64 {
+            let all = listed(&old);
+            let mean: f64 = all.iter().map(|(chance, edges)| chance * of(edges)).sum();
+            all.iter().map(|(chance, edges)| chance * (of(edges) - mean).powi(2)).sum()
+        };
+        let across: f64 = (0..horizon).map(|t| variance(&|edges| ell(edges[t]))).sum();
+        let prefix = variance(&|edges| edges[..horizon - 1].iter().map(|&edge| ell(edge)).sum());
+        let drift = Pair::new(&old, &new, &Reward::LateOnly.payoff(process).unwrap()).unwrap().drift().drift;
+        assert!((spread.conditional - drift).abs() < 1e-14, "{} and {drift}", spread.conditional);
+        assert!((spread.across - across).abs() < 1e-14, "{} and {across}", spread.across);
+        assert!((spread.prefix - prefix).abs() < 1e-14, "{} and {prefix}", spread.prefix);
+        // The law of total variance; at one step there is one state, and no prefix.
+        assert!(if horizon == 1 { spread.prefix == 0.0 } else { spread.across > spread.conditional });
+    }
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Shared {
     between: Vec<Vec<i32>>,
     candidates: Vec<Vec<i32>>,
     tree: RecordTree,
+    /// What logits are divided by.
+    temperature: f64,
     /// The model's parameters, with which every run begins.
     start: Vec<f32>,
 }
@@ -46,11 +48,18 @@ pub struct RecordScratch {
 }
 
 impl RecordPolicy {
-    /// A model over a record behind one of its primings, with `group` trajectories that share a prompt in each item.
+    /// A model over a record behind one of its primings, with `group` trajectories that share a prompt in each item; its logits
+    /// are divided by `temperature`, when it is sampled and when it learns.
     ///
     /// # Errors
     /// If the record does not suit the model's tokenizer, or has too many prefixes.
-    pub fn new(model: &Model, record: &Record, prime: Option<&str>, group: usize) -> Result<Self> {
+    pub fn new(
+        model: &Model,
+        record: &Record,
+        prime: Option<&str>,
+        group: usize,
+        temperature: f64,
+    ) -> Result<Self> {
         let tokens = RecordTokens::new(model.text(), record, prime)?;
         let vocabulary = tokens.vocabulary();
         let rows =
@@ -58,7 +67,7 @@ impl RecordPolicy {
         let all = |lists: &[Vec<u32>]| lists.iter().map(|list| rows(list)).collect::<Result<Vec<_>>>();
         let (prompt, between, candidates) =
             (rows(&tokens.prompt)?, all(&tokens.between)?, all(&tokens.candidates)?);
-        let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path())?;
+        let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path(), temperature)?;
         let start = model.parameters(tree.graph().layout(), &vocabulary)?;
         let shared = Shared {
             config: model.config().clone(),
@@ -68,6 +77,7 @@ impl RecordPolicy {
             between,
             candidates,
             tree,
+            temperature,
             start,
         };
         Self::over(Arc::new(shared), group)
@@ -90,7 +100,8 @@ impl RecordPolicy {
         let tokens = graph.indices("tokens", tree.rows(), shared.vocabulary.entries());
         let decoder = Decoder::new(&mut graph, &shared.config, &shared.vocabulary, tokens, &tree)?;
         let candidates = shared.candidates.concat();
-        let logits = decoder.candidates(&mut graph, &asked, &candidates)?;
+        let asked_rows = graph.constant(&asked);
+        let logits = decoder.candidates_at(&mut graph, asked_rows, &candidates, 1.0 / shared.temperature)?;
         let actions = graph.indices("actions", asked.len(), candidates.len());
         let open = graph.mask("open", asked.len(), candidates.len());
         let (log_prob, entropy) = graph.pick_log_prob(logits, actions, Some(open))?;

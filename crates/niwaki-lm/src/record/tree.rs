@@ -25,11 +25,17 @@ pub struct RecordTree {
 }
 
 impl RecordTree {
-    /// The program of a decoder over a record's prefixes; `path` is the record's file.
+    /// The program of a decoder over a record's prefixes, its logits divided by `temperature`; `path` is the record's file.
     ///
     /// # Errors
     /// If there are too many prefixes, or a record is longer than the model's positions.
-    pub fn new(config: &Config, vocabulary: &Vocabulary, tokens: &RecordTokens, path: &Path) -> Result<Self> {
+    pub fn new(
+        config: &Config,
+        vocabulary: &Vocabulary,
+        tokens: &RecordTokens,
+        path: &Path,
+        temperature: f64,
+    ) -> Result<Self> {
         let counts = tokens.counts();
         let (mut prefixes, mut level) = (0_usize, 1_usize);
         for count in &counts {
@@ -82,7 +88,8 @@ impl RecordTree {
         let decoder = Decoder::new(&mut graph, config, vocabulary, index, &tree)?;
         let candidates: Vec<i32> =
             tokens.candidates.iter().flatten().map(|&token| row(token)).collect::<Result<_>>()?;
-        let logits = decoder.candidates(&mut graph, &asked, &candidates)?;
+        let asked = graph.constant(&asked);
+        let logits = decoder.candidates_at(&mut graph, asked, &candidates, 1.0 / temperature)?;
         Ok(Self { graph, tokens: index, logits, items, counts })
     }
 
@@ -144,7 +151,7 @@ impl RecordTree {
 pub fn enumerate(model: &Model, record: &Record, prime: Option<&str>) -> Result<Conditionals> {
     let tokens = RecordTokens::new(model.text(), record, prime)?;
     let vocabulary = tokens.vocabulary();
-    let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path())?;
+    let tree = RecordTree::new(model.config(), &vocabulary, &tokens, record.path(), 1.0)?;
     let mut engine = Cpu::boxed(tree.graph(), &tree.outputs(), 1);
     engine.set_parameters(0, &model.parameters(tree.graph().layout(), &vocabulary)?)?;
     let mut found = tree.conditionals(engine.as_mut())?;

@@ -51,7 +51,7 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
     let (record, model) = (record(), model("tiny-qwen2"));
     let task = record.task(Some("two-branch")).unwrap();
     let found = enumerate(&model, &record, Some("neutral")).unwrap();
-    let policy = RecordPolicy::new(&model, &record, Some("neutral"), 4).unwrap();
+    let policy = RecordPolicy::new(&model, &record, Some("neutral"), 4, 1.0).unwrap();
     let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 1));
     let mut engine = make(policy.graph(), &policy.heads().outputs()).unwrap();
     engine.set_parameters(0, &policy.initial_parameters(3)).unwrap();
@@ -83,12 +83,43 @@ fn the_policy_scores_what_the_prefixes_say_and_draws_from_it() {
 }
 
 #[test]
+fn a_temperature_divides_what_is_drawn_and_what_is_learned_alike() {
+    let (record, model) = (record(), model("tiny-qwen2"));
+    let task = record.task(Some("two-branch")).unwrap();
+    let found = enumerate(&model, &record, Some("neutral")).unwrap();
+    let temperature = 0.5;
+    let policy = RecordPolicy::new(&model, &record, Some("neutral"), 4, temperature).unwrap();
+    let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 1));
+    let mut engine = make(policy.graph(), &policy.heads().outputs()).unwrap();
+    engine.set_parameters(0, &policy.initial_parameters(3)).unwrap();
+    let (mut scratch, mut rollout) = (RecordScratch::default(), Rollout::default());
+    let uniforms: Vec<f64> = (0..24).map(|place| (f64::from(place) * 0.37).fract()).collect();
+    let request = DrawRequest { lanes: 8, instances: &[], how: Draw::Sampled(&uniforms), score: true };
+    policy.draw(engine.as_mut(), &mut scratch, &make, &task, request, &mut rollout).unwrap();
+    engine.forward().unwrap();
+    let drawn = policy.conditionals(engine.as_ref(), &mut scratch, &make).unwrap().swap_remove(0);
+    for (lane, choices) in rollout.actions.chunks_exact(3).enumerate() {
+        let choices: Vec<usize> = choices.iter().map(|&choice| choice as usize).collect();
+        for slot in 0..3 {
+            // p(a) to the power of 1/τ, normalised.
+            let own: Vec<f64> =
+                found.after(&choices[..slot]).iter().map(|log_prob| log_prob / temperature).collect();
+            let total = own.iter().map(|x| x.exp()).sum::<f64>().ln();
+            let expected: Vec<f64> = own.iter().map(|x| x - total).collect();
+            assert!(distance(drawn.after(&choices[..slot]), &expected) < 1e-5);
+            let learned = f64::from(engine.output(0, 0)[3 * lane + slot]);
+            assert!((learned - expected[choices[slot]]).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
 fn the_gradient_of_a_group_is_that_of_its_rows_alone() {
     let (record, model) = (record(), model("tiny-llama"));
     let task = record.task(Some("two-branch")).unwrap();
     let choices = [[0, 1, 0], [1, 1, 1], [0, 0, 1], [1, 0, 0]].concat();
     let gradient = |group: usize| {
-        let policy = RecordPolicy::new(&model, &record, Some("neutral"), group).unwrap();
+        let policy = RecordPolicy::new(&model, &record, Some("neutral"), group, 1.0).unwrap();
         let mut engine = Cpu::boxed(policy.graph(), &policy.heads().outputs(), 1);
         engine.set_parameters(0, &policy.initial_parameters(0)).unwrap();
         let shape = niwaki_policies::RolloutShape::uniform(1, 4, 3);

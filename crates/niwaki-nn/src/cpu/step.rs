@@ -1,7 +1,7 @@
 //! One member's optimiser step over its flat buffers.
 
 use super::Real;
-use crate::optimiser::{Optimiser, StepRule};
+use crate::optimiser::{Optimiser, StepRule, Storage};
 use niwaki_simd::vectorised;
 
 vectorised! {
@@ -62,7 +62,7 @@ pub(crate) fn step<F: Real>(
         StepRule::NormalisedSgd | StepRule::Sgd => {
             add_scaled(parameters, F::from_f64(rate * factor), gradient)
         }
-        StepRule::Adam { first, second, epsilon, decay } => {
+        StepRule::Adam { first, second, epsilon, decay, storage } => {
             let [m, v] = moments else { return norm };
             let correct = |beta: f64| F::from_f64(1.0 / (1.0 - libm::pow(beta, *steps as f64)));
             adam(
@@ -77,6 +77,11 @@ pub(crate) fn step<F: Real>(
                 F::from_f64(epsilon),
                 F::from_f64(1.0 - rate * decay),
             );
+            if storage == Storage::Bf16 {
+                for kept in [parameters, m, v].into_iter().flatten() {
+                    *kept = F::from_f64(f64::from(storage.kept(kept.to_f64() as f32)));
+                }
+            }
         }
     }
     norm
@@ -95,6 +100,24 @@ mod tests {
         assert!((theta[0] - 1.3).abs() < 1e-15 && (theta[1] - 1.4).abs() < 1e-15);
         step(&Optimiser::normalised_sgd(), 0.5, &mut theta, &[1e-13, 0.0], &mut [], &mut steps);
         assert_eq!((theta[0].to_bits(), steps), (1.3_f64.to_bits(), 1));
+    }
+
+    #[test]
+    fn in_bf16_small_steps_are_lost_and_moments_are_rounded() {
+        let mut optimiser = Optimiser::adam();
+        if let StepRule::Adam { storage, .. } = &mut optimiser.rule {
+            *storage = Storage::Bf16;
+        }
+        let mut theta = [0.0498046875_f32, 1e-4].map(|x| Storage::Bf16.kept(x));
+        let (start, mut steps, mut moments) = (theta, 0, vec![vec![0.0_f32; 2]; 2]);
+        for _ in 0..128 {
+            step(&optimiser, 3e-6, &mut theta, &[1.0, 1.0], &mut moments, &mut steps);
+        }
+        // 128 steps of 3e-6 are 3.84e-4 in f32. A weight near .05 has units of 2.4e-4 and never moves.
+        assert_eq!(theta[0].to_bits(), start[0].to_bits());
+        assert!(theta[1] - start[1] > 2e-4);
+        let kept = |x: &f32| Storage::Bf16.kept(*x).to_bits() == x.to_bits();
+        assert!(theta.iter().chain(moments.iter().flatten()).all(kept));
     }
 
     #[test]

@@ -80,6 +80,7 @@ pub(crate) const STEP: Unit = Unit::plain(&File {
         ("norm_finish", 0),
         ("step_sgd", 0),
         ("step_adam", 0),
+        ("step_adam_bf16", 0),
         ("parameters_to_bf16", 0),
     ],
 });

@@ -10,7 +10,7 @@ use super::pieces::Pieces;
 use super::tape::{Queued, Tape, arguments};
 use crate::Result;
 use crate::engine::check_members;
-use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule};
+use crate::optimiser::{Optimiser, SMALLEST_NORM, StepRule, Storage};
 
 /// Scalars that a block of a step takes beside a pass: so few that the blocks of one large member keep the memory busy.
 pub(super) const TAKEN: usize = CHUNK / 4;
@@ -121,7 +121,7 @@ impl Update {
             StepRule::NormalisedSgd | StepRule::Sgd => {
                 ("step_sgd", arguments![to, rounded, from, places, live, self.factors.at])
             }
-            StepRule::Adam { first, second, epsilon, decay } => {
+            StepRule::Adam { first, second, epsilon, decay, storage } => {
                 let arguments = arguments![to, rounded, from, places, moments, members * length, live]
                     .with(self.factors.at)
                     .with(self.settings.at)
@@ -129,7 +129,11 @@ impl Update {
                     .with(second as f32)
                     .with(epsilon as f32)
                     .with(decay as f32);
-                ("step_adam", arguments)
+                let name = match storage {
+                    Storage::Whole => "step_adam",
+                    Storage::Bf16 => "step_adam_bf16",
+                };
+                (name, arguments)
             }
         };
         let taken = if pieces.is_some() { TAKEN } else { TAKEN_ALONE };

@@ -1,7 +1,7 @@
 //! Laws of the population: nothing crosses members, and nothing depends on how the work was divided.
 
 use crate::harness::{columns, loaded, param, pull};
-use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, StepRule, Value, Visible};
+use niwaki_nn::{Activation, Attention, Engine, Graph, Optimiser, StepRule, Storage, Value, Visible};
 
 /// A small program with products, norms, attention and a choice.
 pub(crate) fn program() -> (Graph, Vec<Value>, Value) {
@@ -211,7 +211,7 @@ fn the_optimisers_state_can_be_put_back() {
     let seeds = [5];
     let mut whole = loaded::<f32>(&graph, &outputs, &seeds, 4);
     let adam = Optimiser {
-        rule: StepRule::Adam { first: 0.9, second: 0.99, epsilon: 1e-8, decay: 0.1 },
+        rule: StepRule::Adam { first: 0.9, second: 0.99, epsilon: 1e-8, decay: 0.1, storage: Storage::Whole },
         clip: None,
     };
     let mut resumed = loaded::<f32>(&graph, &outputs, &seeds, 4);

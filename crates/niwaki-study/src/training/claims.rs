@@ -1,6 +1,7 @@
 //! What the paper printed of a training study, as a study file says it.
 
 use super::Endpoint;
+use super::extreme::Extreme;
 use serde::Deserialize;
 
 /// A printed number: `0.961`, a share `7/10`, a range of means `0.50 to 0.85`, or one over seeds `30-45`.
@@ -17,6 +18,8 @@ pub struct ValueClaim {
     pub paper: String,
     /// The printed standard error.
     pub sem: Option<String>,
+    /// Whether it is the largest or the smallest of the printed seeds, `max` or `min`; else their mean.
+    pub of: Option<Extreme>,
     /// What to know about it.
     #[serde(default)]
     pub remark: String,

@@ -56,10 +56,18 @@ pub enum Endpoint {
     Batch(Stretch),
     /// `first:2+3@10`: share of these tokens among the first of the batch drawn after so many iterations. Paper: `tab:v2-cell3-fatal-drift`
     First(FirstTokens),
+    /// `commits:0+1@20`: whether more than half of that batch begins with one of these tokens. Paper: `app:pretrained` (S₁)
+    Commits(FirstTokens),
     /// `dose:50`: Σ|b_t| at r_t = 1, mean over so many first iterations. Paper: `sec:sched-win`
     Dose(usize),
+    /// `silent:50`: whether no trajectory of so many first batches had an advantage. Paper: `tab:conditions` (C3)
+    Silent(usize),
     /// `first-drift`: σ²T of the first update. Paper: `tab:sched-null`
     FirstDrift,
+    /// `first-conditional-drift`: the same as `Σ E[Var(ℓ|s)]` over all states, where `evaluate.drift` measured it. Paper: `sec:correction`
+    FirstConditionalDrift,
+    /// `first-prefix-variance`: variance of the log-ratio of all steps but the last, likewise. Paper: `app:pretrained`
+    FirstPrefixVariance,
     /// `strength`: the α that the first update's drift licenses, min(1, 1/σ²T). Paper: `app:pretrained`
     Strength,
     /// `zero-signal`: share of trajectories without any advantage, mean over the run. Paper: `app:sched-win`
@@ -109,6 +117,10 @@ impl FirstTokens {
         Some(Self { tokens, after: after.parse().ok()? })
     }
 
+    fn words(self) -> String {
+        self.each().map(|token| token.to_string()).collect::<Vec<_>>().join(" or ")
+    }
+
     fn each(self) -> impl Iterator<Item = usize> {
         (0..64).filter(move |token| self.tokens >> token & 1 == 1)
     }
@@ -131,6 +143,9 @@ impl TryFrom<String> for Endpoint {
         if let Some(count) = text.strip_prefix("dose:").and_then(|count| count.parse().ok()) {
             return Ok(Self::Dose(count));
         }
+        if let Some(count) = text.strip_prefix("silent:").and_then(|count| count.parse().ok()) {
+            return Ok(Self::Silent(count));
+        }
         if let Some(stretch) = text.strip_prefix("greedy-mean:").and_then(Stretch::parse) {
             return Ok(Self::GreedyMean(stretch));
         }
@@ -143,6 +158,9 @@ impl TryFrom<String> for Endpoint {
         if let Some(stretch) = text.strip_prefix("batch:").and_then(Stretch::parse) {
             return Ok(Self::Batch(stretch));
         }
+        if let Some(first) = text.strip_prefix("commits:").and_then(FirstTokens::parse) {
+            return Ok(Self::Commits(first));
+        }
         if let Some(first) = text.strip_prefix("first:").and_then(FirstTokens::parse) {
             return Ok(Self::First(first));
         }
@@ -153,7 +171,8 @@ impl TryFrom<String> for Endpoint {
                 Some(near) => format!("the nearest valid one is '{near}'"),
                 None => format!("the valid ones are {}", known.join(", ")),
             };
-            let more = "at:N, dose:N, mean:A-B, greedy-mean:A-B, erosion:A-B, batch:A-B, first:T+T@N";
+            let more =
+                "at:N, dose:N, silent:N, mean:A-B, greedy-mean:A-B, erosion:A-B, batch:A-B, first:T+T@N, commits:T+T@N";
             format!("unknown endpoint '{text}'; {mend} (or {more})")
         })
     }
@@ -164,11 +183,13 @@ impl fmt::Display for Endpoint {
         match self {
             Self::At(iteration) => write!(f, "at:{iteration}"),
             Self::Dose(count) => write!(f, "dose:{count}"),
+            Self::Silent(count) => write!(f, "silent:{count}"),
             Self::Mean(stretch) => write!(f, "mean:{stretch}"),
             Self::GreedyMean(stretch) => write!(f, "greedy-mean:{stretch}"),
             Self::Erosion(stretch) => write!(f, "erosion:{stretch}"),
             Self::Batch(stretch) => write!(f, "batch:{stretch}"),
             Self::First(first) => write!(f, "first:{first}"),
+            Self::Commits(first) => write!(f, "commits:{first}"),
             other => {
                 let named = Self::NAMED.into_iter().find(|(_, endpoint)| endpoint == other);
                 f.write_str(named.map_or("", |(name, _)| name))
@@ -178,7 +199,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 15] = [
+    const NAMED: [(&'static str, Self); 17] = [
         ("final", Self::Final),
         ("auc", Self::Auc),
         ("solved", Self::Solved),
@@ -191,6 +212,8 @@ impl Endpoint {
         ("greedy-second-half", Self::GreedySecondHalf),
         ("gap-final", Self::GapFinal),
         ("first-drift", Self::FirstDrift),
+        ("first-conditional-drift", Self::FirstConditionalDrift),
+        ("first-prefix-variance", Self::FirstPrefixVariance),
         ("drift", Self::Drift),
         ("strength", Self::Strength),
         ("zero-signal", Self::ZeroSignal),
@@ -217,12 +240,15 @@ impl Endpoint {
             Self::GapFinal => "final gap".to_owned(),
             Self::Batch(stretch) => format!("mean of batches, {stretch}"),
             Self::First(first) => {
-                let tokens: Vec<String> = first.each().map(|token| token.to_string()).collect();
-                format!("{} first, at {}", tokens.join(" or "), first.after)
+                format!("{} first, at {}", first.words(), first.after)
             }
+            Self::Commits(first) => format!("committed to {} first, at {}", first.words(), first.after),
             Self::Strength => "1/σ²T of the first update".to_owned(),
             Self::Dose(count) => format!("dose over {count} iterations"),
+            Self::Silent(count) => format!("silent for {count} iterations"),
             Self::FirstDrift => "σ²T of the first update".to_owned(),
+            Self::FirstConditionalDrift => "Σ E[Var(ℓ|s)] of the first update".to_owned(),
+            Self::FirstPrefixVariance => "Var log R of the first update".to_owned(),
             Self::Drift => "median σ²T".to_owned(),
             Self::ZeroSignal => "without signal".to_owned(),
         }
@@ -240,8 +266,12 @@ impl Endpoint {
         !matches!(
             self,
             Self::Dose(_)
+                | Self::Silent(_)
                 | Self::First(_)
+                | Self::Commits(_)
                 | Self::FirstDrift
+                | Self::FirstConditionalDrift
+                | Self::FirstPrefixVariance
                 | Self::Strength
                 | Self::Erosion(_)
                 | Self::Drift
@@ -259,6 +289,9 @@ impl Endpoint {
     /// iteration after the last.
     #[must_use]
     pub fn of(self, run: &Run) -> Option<f64> {
+        if let Some(kept) = &run.kept {
+            return kept.iter().find(|(endpoint, _)| *endpoint == self).map(|(_, value)| *value);
+        }
         let points = |greedy: bool| run.points(greedy);
         match self {
             Self::Final => points(false).last().map(|point| point.1),
@@ -294,6 +327,9 @@ impl Endpoint {
             Self::First(tokens) => after(run, tokens.after, |record| {
                 tokens.each().filter_map(|token| record.first.get(token)).sum()
             }),
+            Self::Commits(tokens) => {
+                Self::First(tokens).of(run).map(|share| f64::from(u8::from(share > 0.5)))
+            }
             Self::Strength => {
                 let drift = run.curve.first().map(|record| record.drift);
                 drift.map(|drift| if drift > 1.0 { 1.0 / drift } else { 1.0 })
@@ -303,7 +339,13 @@ impl Endpoint {
                     run.curve.iter().take(count).map(|record| record.rollout_dose).collect();
                 niwaki_stats::mean(&doses).ok().filter(|dose| *dose < TOO_LARGE)
             }
+            Self::Silent(count) => {
+                let silent = run.curve.iter().take(count).all(|record| record.zero_signal == 1.0);
+                (run.iterations >= count).then_some(f64::from(u8::from(silent)))
+            }
             Self::FirstDrift => run.curve.first().map(|record| record.drift),
+            Self::FirstConditionalDrift => run.curve.first().and_then(|record| record.conditional_drift),
+            Self::FirstPrefixVariance => run.curve.first().and_then(|record| record.prefix_variance),
             Self::ZeroSignal => {
                 let shares: Vec<f64> = run.curve.iter().map(|record| record.zero_signal).collect();
                 niwaki_stats::mean(&shares).ok()

@@ -78,7 +78,18 @@ fn value(board: &Board<'_>, claim: &ValueClaim) -> Result<Option<Outcome>, Error
         judgement: Judgement::Open,
         remark: claim.remark.clone(),
     };
-    if let Some((hits, of)) = whole_pair(&claim.paper, '/') {
+    if let Some(extreme) = claim.of {
+        let printed = Printed::of(&board.plan.study.label, &claim.paper)?;
+        let count = board.plan.study.paper_seeds.unwrap_or(ours.seeds.len() as u64);
+        let (out, p, judgement) = extreme.beside(&ours.seeds, (printed.value, printed.half_unit), count);
+        (outcome.paper, outcome.judgement) = (Some(printed.value), judgement);
+        outcome.ours = Ours::Number(extreme.of(&ours.seeds), 0.0);
+        outcome.statement = format!(
+            "{}: the {} of {count} seeds; {out} of ours lie beyond it, p = {p:.2}",
+            outcome.statement,
+            extreme.words()
+        );
+    } else if let Some((hits, of)) = whole_pair(&claim.paper, '/') {
         outcome.paper = Some(hits as f64 / of as f64);
         let (won, tried) = (ours.seeds.iter().sum::<f64>() as u64, ours.seeds.len() as u64);
         let (p, judgement) = shares(won, tried, hits, of);

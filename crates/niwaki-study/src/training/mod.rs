@@ -15,8 +15,10 @@
 //! | `run.rs` | a finished run and its curve |
 //! | `results.rs` | the finished runs of a plan, read from disk |
 //! | `endpoint.rs` | what is read off a curve |
+//! | `extreme.rs`, `fisher.rs` | printed extremes and shares beside ours, exactly |
 //! | `summary.rs` | an endpoint over the seeds of a cell, and paired comparisons |
 //! | `judge.rs` | the paper's numbers and statements held against them |
+//! | `kept.rs` | the same where one line per run is all that is left |
 //! | `analysis/` | what a study looks into beyond endpoints: the pilot, dose, scaling, failures and more |
 //! | `table.rs`, `figures.rs`, `charts.rs`, `page.rs` | what the report shows |
 //! | `report.rs` | from the file to the report |
@@ -25,9 +27,11 @@ mod analysis;
 mod charts;
 mod claims;
 mod endpoint;
+mod extreme;
 mod figures;
 mod fisher;
 mod judge;
+mod kept;
 mod optima;
 mod page;
 mod pilot;
@@ -51,6 +55,7 @@ pub use endpoint::Endpoint;
 pub use fisher::fisher_exact;
 pub use judge::judge;
 pub(crate) use judge::statements;
+pub use kept::judge_lines;
 pub use page::training_page;
 pub use plan::{Plan, Planned};
 pub(crate) use report::report;

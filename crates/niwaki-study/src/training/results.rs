@@ -35,6 +35,7 @@ impl Results {
                     iterations: summary.iterations,
                     device: summary.device,
                     curve,
+                    kept: None,
                 });
             }
         }

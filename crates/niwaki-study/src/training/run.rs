@@ -1,5 +1,6 @@
 //! A finished run: which it is, and its curve.
 
+use super::Endpoint;
 use niwaki_train::Record;
 
 /// A finished run.
@@ -17,12 +18,17 @@ pub struct Run {
     pub device: String,
     /// One record per iteration.
     pub curve: Vec<Record>,
+    /// What was read off the curve, where that is all that is left of it.
+    pub kept: Option<Vec<(Endpoint, f64)>>,
 }
 
 impl Run {
     /// Iterations and returns where they were measured; after a divergence every return is 0.
     #[must_use]
     pub fn points(&self, greedy: bool) -> Vec<(usize, f64)> {
+        if self.kept.is_some() {
+            return Vec::new();
+        }
         let value = |record: &Record| if greedy { record.greedy } else { record.eta };
         let measured = |record: &Record| value(record).map(|value| (record.iteration, value));
         let mut points: Vec<(usize, f64)> = self.curve.iter().filter_map(measured).collect();

@@ -5,7 +5,7 @@
 
 use super::{Cotangents, Environment, Loss, Player, RolloutRequest, Scores, first_rewards};
 use crate::Error;
-use niwaki_nn::{Checkpoint, DynEngine, Layout, Optimiser, Span};
+use niwaki_nn::{Checkpoint, DynEngine, Layout, Optimiser, Span, Storage};
 use niwaki_policies::{Draw, DrawRequest, Heads, Item, MakeEngine, Policy, Rollout, RolloutShape};
 use niwaki_stream::Key;
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ struct Single<P: Policy> {
 }
 
 impl<P: Policy, T: Environment<View = P::View>> Neural<P, T> {
-    /// A population with parameters from its seeds; with `reference` the first policies are kept.
+    /// A population with parameters from its seeds, as the optimiser keeps them; with `reference` the first policies are kept.
     ///
     /// # Errors
     /// If the device fails.
@@ -48,6 +48,7 @@ impl<P: Policy, T: Environment<View = P::View>> Neural<P, T> {
         environment: T,
         seeds: Vec<u64>,
         reference: bool,
+        storage: Storage,
         make: Box<MakeEngine>,
     ) -> Result<Self, Error> {
         let own = || make(policy.graph(), &policy.heads().outputs());
@@ -55,8 +56,12 @@ impl<P: Policy, T: Environment<View = P::View>> Neural<P, T> {
         // A few at a time: a pretrained model's parameters are gigabytes.
         let some = rayon::current_num_threads();
         for (first, seeds) in (0..).step_by(some).zip(seeds.chunks(some)) {
-            let parameters: Vec<Vec<f32>> =
-                seeds.par_iter().map(|&seed| policy.initial_parameters(seed)).collect();
+            let start = |&seed: &u64| {
+                let mut parameters = policy.initial_parameters(seed);
+                parameters.iter_mut().for_each(|parameter| *parameter = storage.kept(*parameter));
+                parameters
+            };
+            let parameters: Vec<Vec<f32>> = seeds.par_iter().map(start).collect();
             for (member, parameters) in (first..).zip(&parameters) {
                 engine.set_parameters(member, parameters)?;
                 if let Some(reference) = &mut reference {

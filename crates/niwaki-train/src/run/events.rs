@@ -32,8 +32,14 @@ fn scalars(record: &Record) -> Vec<(&'static str, f64)> {
         ("update/entropy", record.entropy),
         ("update/gradient_norm", record.gradient_norm),
     ];
-    let sometimes =
-        [("eta", record.eta), ("greedy", record.greedy), ("gap", record.gap), ("update/alpha", record.alpha)];
+    let sometimes = [
+        ("eta", record.eta),
+        ("greedy", record.greedy),
+        ("gap", record.gap),
+        ("update/alpha", record.alpha),
+        ("update/conditional_drift", record.conditional_drift),
+        ("update/prefix_variance", record.prefix_variance),
+    ];
     let sometimes = sometimes.into_iter().filter_map(|(tag, value)| Some((tag, value?)));
     sometimes.chain(always).collect()
 }

@@ -1,11 +1,11 @@
 //! From numbers and names to a recipe that can run.
 
 use super::task::RECORD;
-use super::{AdvantageKind, OptimiserKind, Played, RateSchedule, Spec};
+use super::{AdvantageKind, OptimiserKind, Played, RateSchedule, Spec, StorageKind};
 use crate::Error;
 use niwaki_correction::surrogate::Mean;
 use niwaki_correction::{Clip, Correction, Phase, ReuseSchedule, Surrogate};
-use niwaki_nn::{Optimiser, optimiser};
+use niwaki_nn::{Optimiser, Storage, optimiser};
 use niwaki_tasks::Sequence;
 use std::sync::Arc;
 
@@ -120,11 +120,25 @@ impl Spec {
             OptimiserKind::Sgd => Optimiser::sgd(),
             OptimiserKind::Adam => Optimiser::adam(),
         };
-        if let optimiser::StepRule::Adam { decay, first, second, .. } = &mut optimiser.rule {
-            *decay = self.optimiser.decay;
-            [*first, *second] = self.optimiser.betas.unwrap_or([*first, *second]);
-        } else if self.optimiser.betas.is_some() {
-            return Err(refuse("optimiser.betas", "only 'adam' keeps moments; leave it out".to_owned()));
+        let asked = &self.optimiser;
+        if let optimiser::StepRule::Adam { decay, first, second, epsilon, storage } = &mut optimiser.rule {
+            *decay = asked.decay;
+            [*first, *second] = asked.betas.unwrap_or([*first, *second]);
+            *epsilon = asked.epsilon.unwrap_or(*epsilon);
+            *storage = match asked.storage {
+                Some(StorageKind::Bf16) => Storage::Bf16,
+                Some(StorageKind::F32) | None => Storage::Whole,
+            };
+        } else {
+            for (key, said) in [
+                ("optimiser.betas", asked.betas.is_some()),
+                ("optimiser.epsilon", asked.epsilon.is_some()),
+                ("optimiser.storage", asked.storage.is_some()),
+            ] {
+                if said {
+                    return Err(refuse(key, "only 'adam' keeps moments; leave it out".to_owned()));
+                }
+            }
         }
         optimiser.clip = self.optimiser.clip_norm;
         let steps = (schedule.epochs(self.iterations) * self.update.minibatches) as u64;
@@ -230,6 +244,7 @@ impl Spec {
             ("optimiser.decay", self.optimiser.decay, 0.0, f64::MAX),
             ("optimiser.betas", betas[0], 0.0, 0.999_999),
             ("optimiser.betas", betas[1], 0.0, 0.999_999),
+            ("optimiser.epsilon", self.optimiser.epsilon.unwrap_or(1e-8), 0.0, 1.0),
             ("optimiser.clip_norm", self.optimiser.clip_norm.unwrap_or(1.0), 0.0, f64::MAX),
         ];
         for (key, came, least, most) in numbers {

@@ -194,8 +194,8 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     field(
         "policy.temperature",
-        |kinds| DECODER(kinds) && TEXTS(kinds),
-        "What logits are divided by; 1 where absent.",
+        DECODER,
+        "What logits are divided by, both when sampling and when learning; 1 where absent.",
     ),
     field("policy.prime.token", FIRST_LOGITS, "The token."),
     field("policy.prime.mass", FIRST_LOGITS, "The probability it starts with."),
@@ -260,6 +260,12 @@ pub(super) const FIELDS: &[Field] = &[
         ALL,
         "How much of its two moments Adam keeps from step to step; 0.9 and 0.999 where absent.",
     ),
+    field("optimiser.epsilon", ALL, "What Adam adds to the root of its second moment; 1e-8 where absent."),
+    field(
+        "optimiser.storage",
+        |kinds| !TABLE(kinds),
+        "How Adam keeps weights and moments between steps: 'f32', or 'bf16' without a master copy.",
+    ),
     field("evaluate.every", ALL, "Every so many iterations, and after the last one."),
     field(
         "evaluate.lanes",
@@ -268,6 +274,11 @@ pub(super) const FIELDS: &[Field] = &[
     ),
     field("evaluate.greedy", ALL, "Whether the likeliest trajectory is judged too."),
     field("evaluate.initial", ALL, "Whether the untrained policy is measured, too."),
+    field(
+        "evaluate.drift",
+        ENUMERATED,
+        "Whether drift is also measured over all states, Σ E[Var(ℓ|s)] as the paper defines it.",
+    ),
     field(
         "checkpoint.every",
         ALL,

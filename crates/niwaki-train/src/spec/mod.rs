@@ -34,7 +34,8 @@ pub use check::{MEASURED, Recipe, cohort_of};
 pub use memory::available_memory;
 pub use raw::{
     AdvantageKind, AdvantageSpec, CheckpointSpec, DumpSpec, EvaluateSpec, GlimpseKind, OptimiserKind,
-    OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, TaskSpec, UpdateSpec, WarmupSpec,
+    OptimiserSpec, PolicySpec, PrimeSpec, RateSchedule, RolloutSpec, Spec, StorageKind, TaskSpec, UpdateSpec,
+    WarmupSpec,
 };
 pub use read::{set, strictly, value_of};
 pub use record::Pretrained;

@@ -195,7 +195,7 @@ pub struct PolicySpec {
     /// Content of the weights in `start` in 16 digits; filled in, and refused where it has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// What the logits of a `decoder` that writes text are divided by; 1 if absent.
+    /// What the logits of a `decoder` are divided by; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// A wrong first choice to start from.
@@ -377,6 +377,16 @@ pub enum OptimiserKind {
     Adam,
 }
 
+/// How weights and Adam's moments are kept between steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageKind {
+    /// In 32 bits.
+    F32,
+    /// In 16 bits, of which eight hold the fraction.
+    Bf16,
+}
+
 /// How the learning rate changes over the run's optimiser steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -407,6 +417,12 @@ pub struct OptimiserSpec {
     /// How much of its two moments Adam keeps from step to step; 0.9 and 0.999 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub betas: Option<[f64; 2]>,
+    /// What Adam adds to the root of its second moment; 1e-8 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// How Adam keeps a network's weights and its moments between steps: `f32`, or `bf16` without a master copy, so that small steps are lost on large weights; `f32` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageKind>,
 }
 
 impl Default for OptimiserSpec {
@@ -418,6 +434,8 @@ impl Default for OptimiserSpec {
             clip_norm: None,
             decay: 0.0,
             betas: None,
+            epsilon: None,
+            storage: None,
         }
     }
 }
@@ -435,11 +453,14 @@ pub struct EvaluateSpec {
     /// Whether the untrained policy is measured, too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub initial: bool,
+    /// Whether drift is also measured over all states, `Σ E[Var(ℓ|s)]` as the paper defines it, where policies are enumerated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drift: bool,
 }
 
 impl Default for EvaluateSpec {
     fn default() -> Self {
-        Self { every: 5, lanes: 1024, greedy: false, initial: false }
+        Self { every: 5, lanes: 1024, greedy: false, initial: false, drift: false }
     }
 }
 

@@ -104,11 +104,16 @@ impl Spec {
             let reason = "a decoder has no critic; use 'returns' or 'group'".to_owned();
             return Err(refuse("advantage.kind", reason));
         }
+        self.check_temperature()?;
+        self.check_groups()
+    }
+
+    fn check_temperature(&self) -> Result<(), Error> {
         let temperature = self.policy.temperature.unwrap_or(1.0);
         if !(temperature > 0.0 && temperature.is_finite()) {
             return Err(refuse("policy.temperature", format!("{temperature} is not a number above 0")));
         }
-        self.check_groups()
+        Ok(())
     }
 
     /// The pretrained model that a spec names.
@@ -141,6 +146,7 @@ impl Spec {
             let reason = "a decoder has no critic; use 'returns' or 'group'".to_owned();
             return Err(refuse("advantage.kind", reason));
         }
+        self.check_temperature()?;
         let record = self.record()?;
         let prompt = record.prompt(self.task.priming.as_deref());
         prompt.map_err(|error| refuse("task.priming", error.to_string()))?;
@@ -245,6 +251,10 @@ mod tests {
             "policy.width=8: policy 'decoder' has no key 'width'; leave it out"
         );
         assert!(refusal(&[decoder, "policy.model=none"]).starts_with("policy.model: none: "));
+        assert_eq!(
+            refusal(&[decoder, "policy.temperature=0"]),
+            "policy.temperature: 0 is not a number above 0"
+        );
         assert!(refusal(&[decoder, "advantage.kind=critic"]).contains("a decoder has no critic"));
         let spec = Spec::read("run.toml", "[policy]\nkind = \"decoder\"\n", &[]).unwrap();
         assert_eq!(

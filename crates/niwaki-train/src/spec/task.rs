@@ -192,16 +192,28 @@ impl Spec {
 
     /// Whether what the policy says at all prefixes can be kept: the oracle has tables in which every choice is open.
     fn check_policies(&self, task: &dyn Sequence) -> Result<(), Error> {
-        if !self.dump.policies {
-            return Ok(());
+        let key = match (self.dump.policies, self.evaluate.drift) {
+            (false, false) => return Ok(()),
+            (true, _) => "dump.policies",
+            (false, true) => "evaluate.drift",
+        };
+        if self.evaluate.drift && !matches!(self.policy.kind, PolicyKind::Tabular | PolicyKind::Decoder) {
+            let reason = format!(
+                "'{}' is not enumerated, 'tabular' and 'decoder' are; leave it out",
+                self.policy.kind.name()
+            );
+            return Err(refuse("evaluate.drift", reason));
         }
         if task.masked() || task.end().is_some() {
             let reason =
                 "the oracle needs the same choices at every step, and this task closes some; leave it out";
-            return Err(refuse("dump.policies", reason.to_owned()));
+            return Err(refuse(key, reason.to_owned()));
         }
-        let process = Process::new(task.vocab(), task.horizon())
-            .map_err(|error| refuse("dump.policies", error.to_string()))?;
+        let process =
+            Process::new(task.vocab(), task.horizon()).map_err(|error| refuse(key, error.to_string()))?;
+        if !self.dump.policies {
+            return Ok(());
+        }
         // A logit takes about twenty characters.
         let bytes = times(&[process.edges(), self.iterations.saturating_add(1), 20]);
         if bytes > POLICIES {

@@ -148,3 +148,38 @@ fn the_default_run_is_the_papers() {
     assert!((curve[0].eta.unwrap() - 0.125).abs() < 0.05);
     assert!(curve.last().unwrap().eta.unwrap() > 0.95);
 }
+
+#[test]
+fn measuring_the_spread_over_all_states_changes_nothing_else() {
+    for (policy, more) in [("tabular", &["rollout.lanes=4096", "update.minibatches=1"][..]), ("decoder", &[])]
+    {
+        let short = [&["iterations=3", "evaluate.every=2"], more].concat();
+        let plain = curve(&with(policy, &short));
+        let mut measured = curve(&with(policy, &[&short[..], &["evaluate.drift=true"]].concat()));
+        let found: Vec<Option<f64>> = measured.iter().map(|record| record.conditional_drift).collect();
+        // Measured where η is: after the second iteration and after the last one.
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true], "{policy}");
+        for record in &mut measured {
+            if policy == "tabular"
+                && let Some(within) = record.conditional_drift.filter(|&within| within > 1e-6)
+            {
+                // Within states it is less than across trajectories, of which 4,096 show it to a tenth.
+                assert!(within < 1.1 * record.drift, "{within} and {}", record.drift);
+            }
+            (record.conditional_drift, record.prefix_variance) = (None, None);
+        }
+        assert_eq!(measured, plain, "{policy}");
+    }
+}
+
+#[test]
+fn weights_kept_in_bf16_lose_small_steps() {
+    let adam = ["iterations=3", "optimiser.kind=adam", "optimiser.rate=1e-4"];
+    let drift = |storage: &str| -> f64 {
+        let curve = curve(&with("causal", &[&adam[..], &[storage]].concat()));
+        curve.iter().map(|record| record.drift).sum()
+    };
+    // A step of 1e-4 is below half a unit of weights above 0.05 or so, and most are; those near zero still move.
+    let (whole, rounded) = (drift("optimiser.storage=f32"), drift("optimiser.storage=bf16"));
+    assert!(rounded > 0.0 && rounded < 0.8 * whole, "{rounded} and {whole}");
+}

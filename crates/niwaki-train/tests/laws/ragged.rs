@@ -2,7 +2,7 @@
 
 use super::{curve, curves, with};
 use niwaki_correction::{Batch, Rows, Surrogate, Workspace};
-use niwaki_nn::{Cpu, DynEngine, Graph, Index, Init, Optimiser, Value};
+use niwaki_nn::{Cpu, DynEngine, Graph, Index, Init, Optimiser, Storage, Value};
 use niwaki_policies::{Draw, DrawRequest, Error as PolicyError, Heads, Item, MakeEngine, Policy, Rollout};
 use niwaki_tasks::Sequence;
 use niwaki_train::player::{
@@ -442,7 +442,9 @@ fn items_that_are_steps_train_like_items_that_are_trajectories() {
             .to_vec();
         let make = |graph: &Graph, outputs: &[Value]| Ok(Cpu::boxed(graph, outputs, 2));
         let environment = TokenEnvironment(Arc::new(Stops { padded: false }));
-        let player = Neural::new(Markov::new(item), environment, vec![1, 2], true, Box::new(make)).unwrap();
+        let player =
+            Neural::new(Markov::new(item), environment, vec![1, 2], true, Storage::Whole, Box::new(make))
+                .unwrap();
         let mut trainer = Trainer::new(player, recipes).unwrap();
         let records: Vec<Vec<Record>> = (0..5).map(|_| trainer.advance().unwrap()).collect();
         (records, trainer.last_batch(1))

@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::machines::collect;
-use niwaki_study::training::Workplace;
-use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, reproduce, studies};
+use niwaki_study::training::{Workplace, judge_lines};
+use niwaki_study::verdict::Count;
+use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, judged_tables, reproduce, studies};
 use niwaki_train::Device;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,6 +34,9 @@ pub(crate) struct Reproduce {
     /// Train nothing; report what the folder holds.
     #[arg(long)]
     report_only: bool,
+    /// Hold the study's statements against the lines of a kept endpoints.csv; train nothing and write nothing.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "first_seed", "report_only", "model"])]
+    endpoints: Option<PathBuf>,
     /// Bring the finished runs of a bucket into the folder first, e.g. s3://bucket/runs.
     #[arg(long, value_name = "STORE", requires = "report_only")]
     from: Option<String>,
@@ -56,6 +60,7 @@ impl Reproduce {
             first_seed: None,
             out: out.to_owned(),
             report_only,
+            endpoints: None,
             from: None,
             members: None,
             model: None,
@@ -102,6 +107,9 @@ impl Reproduce {
                 }
             }
         }
+        if let Some(file) = &self.endpoints {
+            return self.judge_lines(chosen, file);
+        }
         chosen = self.with_model(chosen)?;
         if let (Some(_), Some(study)) = (
             self.first_seed,
@@ -138,6 +146,29 @@ impl Reproduce {
             write(&report)?;
             conclude(&report);
         }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Judges one study by the lines that are kept of its runs.
+    fn judge_lines(&self, chosen: Vec<Contents>, file: &Path) -> anyhow::Result<ExitCode> {
+        let named =
+            |study: &Contents| matches!(study, Contents::Training(own) if self.labels.contains(&own.label));
+        let several = chosen.len() > 1;
+        let mut studies = chosen.into_iter().filter(|study| !several || named(study));
+        let (Some(Contents::Training(study)), None) = (studies.next(), studies.next()) else {
+            bail!("--endpoints: the lines are of one training study; name it alone by its own label");
+        };
+        let text =
+            niwaki_files::read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let label = study.label.clone();
+        let (outcomes, left_out) = judge_lines(*study, file, &text)?;
+        for table in judged_tables(&outcomes) {
+            terminal::say(&table.to_text(terminal::width()));
+        }
+        if left_out > 0 {
+            terminal::say(&format!("{left_out} statements need curves, pilots or runs that are not kept"));
+        }
+        terminal::say(&format!("{label}: {}", Count::of(&outcomes)));
         Ok(ExitCode::SUCCESS)
     }
 

@@ -6,7 +6,7 @@ use crate::cuda::{Cuda, Options, Precision};
 use crate::engine::{Choosing, Engine};
 use crate::graph::{Graph, Value};
 use crate::ops::Activation;
-use crate::optimiser::{Optimiser, StepRule};
+use crate::optimiser::{Optimiser, StepRule, Storage};
 use crate::{Init, Result};
 
 const MEMBERS: usize = 5;
@@ -112,25 +112,47 @@ pub(super) fn run(options: &Options) -> Result<Vec<Outcome>> {
         ("n-sgd", Optimiser::normalised_sgd()),
         ("sgd, clipped", Optimiser::sgd().clipped(1.0)),
         ("adam", Optimiser::adam()),
-        (
-            "adamw, clipped",
-            Optimiser {
-                rule: StepRule::Adam { first: 0.8, second: 0.9, epsilon: 1e-3, decay: 0.1 },
-                clip: Some(1.0),
-            },
-        ),
+        ("adamw, clipped", Optimiser { rule: adam(1e-3, 0.1, Storage::Whole), clip: Some(1.0) }),
     ] {
         outcomes.push(stepped(name, &graph, &outputs, &optimiser, options)?);
     }
     // An ε far above the gradients: where it is small, an entry near zero with its sign in doubt moves as far as any other.
-    let rule = StepRule::Adam { first: 0.8, second: 0.9, epsilon: 1.0, decay: 0.0 };
+    let rule = adam(1.0, 0.0, Storage::Whole);
     for (name, optimiser) in
         [("sgd", Optimiser::sgd()), ("adam, clipped", Optimiser { rule, clip: Some(1.0) })]
     {
         outcomes.push(in_a_row(name, &optimiser, options)?);
         outcomes.push(looked_up(name, &optimiser, options)?);
     }
+    outcomes.push(kept_in_bf16(&graph, &outputs, options)?);
     Ok(outcomes)
+}
+
+const fn adam(epsilon: f64, decay: f64, storage: Storage) -> StepRule {
+    StepRule::Adam { first: 0.8, second: 0.9, epsilon, decay, storage }
+}
+
+/// A first step whose results are kept in bf16: those of one that keeps them whole, rounded on the host.
+fn kept_in_bf16(graph: &Graph, outputs: &[Value], options: &Options) -> Result<Outcome> {
+    let order: Vec<usize> = (0..MEMBERS).collect();
+    let stepped = |storage: Storage| -> Result<Cuda> {
+        let mut engine = Cuda::new(graph, outputs, MEMBERS, options)?;
+        Filler::new(graph, 11, MEMBERS).fill(&mut engine, ITEMS, |x| x)?;
+        pull_on_device(&mut engine, &order, 0)?;
+        engine.step(&Optimiser { rule: adam(1e-3, 0.1, storage), clip: None }, &[0.01; MEMBERS])?;
+        Ok(engine)
+    };
+    let (whole, rounded) = (stepped(Storage::Whole)?, stepped(Storage::Bf16)?);
+    let kept = |values: &[f32]| values.iter().map(|&x| Storage::Bf16.kept(x)).collect::<Vec<f32>>();
+    let mut exact = 0.0;
+    for member in 0..MEMBERS {
+        exact = worst(exact, same(&kept(&whole.parameters(member)?), &rounded.parameters(member)?));
+        for (whole, rounded) in whole.state(member)?.1.iter().zip(&rounded.state(member)?.1) {
+            exact = worst(exact, same(&kept(whole), rounded));
+        }
+    }
+    let name = "law: what adam keeps in bf16 is rounded as on the host".to_owned();
+    Ok(Outcome { name, outputs: exact, gradient: 0.0, limit: 0.0 })
 }
 
 /// Zero where two members' scalars have the same bits, or no number.

@@ -107,10 +107,18 @@ __device__ __forceinline__ void adam_entry(float& x, float d, float& m, float& v
   x += rate * (m * scale1) / (sqrtf(v * scale2) + epsilon);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    step_adam(float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
-              const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon,
-              float decay, int chunks, int length, int taken, int before) {
+// What is kept in bf16 between steps.
+__device__ __forceinline__ float4 kept_bf16(float4 x) {
+  const uint2 bits = four_bf16(x);
+  return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xffff0000u), __uint_as_float(bits.y << 16),
+                     __uint_as_float(bits.y & 0xffff0000u));
+}
+
+template <bool BF16>
+__device__ __forceinline__ void adam(
+    float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
+    const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon, float decay,
+    int chunks, int length, int taken, int before) {
   const int member = blockIdx.y, start = (before + blockIdx.x) * taken;
   const float factor = factors[member], rate = (float)settings[member * 3];
   const float scale1 = (float)settings[member * 3 + 1], scale2 = (float)settings[member * 3 + 2];
@@ -127,7 +135,24 @@ extern "C" __global__ void __launch_bounds__(256)
     adam_entry(x.y, factor * d.y, mean.y, square.y, first, second, epsilon, decay, rate, scale1, scale2);
     adam_entry(x.z, factor * d.z, mean.z, square.z, first, second, epsilon, decay, rate, scale1, scale2);
     adam_entry(x.w, factor * d.w, mean.w, square.w, first, second, epsilon, decay, rate, scale1, scale2);
+    if (BF16) { x = kept_bf16(x); mean = kept_bf16(mean); square = kept_bf16(square); }
     p[i] = x; m[i] = mean; v[i] = square;
     if (rounded) rounded[(long)member * quads + i] = four_bf16(x);
   }
+}
+
+extern "C" __global__ void __launch_bounds__(256) step_adam(
+    float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
+    const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon, float decay,
+    int chunks, int length, int taken, int before) {
+  adam<false>(parameters, rounded, gradient, places, moments, second_at, live, factors, settings, first, second, epsilon, decay,
+            chunks, length, taken, before);
+}
+
+extern "C" __global__ void __launch_bounds__(256) step_adam_bf16(
+    float* parameters, uint2* rounded, const float* gradient, const unsigned* places, float* moments, long second_at,
+    const unsigned char* live, const float* factors, const double* settings, float first, float second, float epsilon, float decay,
+    int chunks, int length, int taken, int before) {
+  adam<true>(parameters, rounded, gradient, places, moments, second_at, live, factors, settings, first, second, epsilon, decay,
+           chunks, length, taken, before);
 }

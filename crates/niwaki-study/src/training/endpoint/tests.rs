@@ -78,6 +78,14 @@ fn halves_doses_and_drifts() {
 }
 
 #[test]
+fn a_run_is_silent_until_one_trajectory_has_an_advantage() {
+    let record = |zero_signal: f64| Record { zero_signal, ..Record::default() };
+    let run = Run { iterations: 3, curve: [1.0, 1.0, 0.875].map(record).to_vec(), ..Run::default() };
+    let silent = |count: usize| Endpoint::Silent(count).of(&run);
+    assert_eq!((silent(1), silent(2), silent(3), silent(4)), (Some(1.0), Some(1.0), Some(0.0), None));
+}
+
+#[test]
 fn batches_are_those_of_the_policy_after_so_many_iterations() {
     let record = |place: usize, reward: f64, first: [f64; 3]| Record {
         iteration: place,
@@ -98,6 +106,8 @@ fn batches_are_those_of_the_policy_after_so_many_iterations() {
     assert_eq!((of("batch:0"), of("batch:1"), of("batch:1-2")), (Some(0.5), Some(0.25), Some(0.5)));
     assert_eq!((of("batch:3"), of("batch:4"), of("batch:3-4")), (Some(0.0), None, None));
     assert_eq!((of("first:1+2@1"), of("first:0@2")), (Some(0.5), Some(0.0)));
+    // Half of a batch is not more than half.
+    assert_eq!((of("commits:1+2@1"), of("commits:1+2@2"), of("commits:0@4")), (Some(0.0), Some(1.0), None));
     assert_eq!((of("mean:2-3"), of("mean:3-5")), (Some(2.5), None));
     // The first update's drift is 4.
     assert_eq!((of("strength"), of("first-drift")), (Some(0.25), Some(4.0)));
@@ -117,6 +127,7 @@ fn names_go_round() {
         "success",
         "greedy-auc",
         "dose:50",
+        "silent:50",
         "drift",
         "mean:2-8",
         "batch:2-8",
@@ -125,6 +136,9 @@ fn names_go_round() {
         "erosion:10-50",
         "gap-final",
         "first:2+3@10",
+        "commits:0+1@20",
+        "first-conditional-drift",
+        "first-prefix-variance",
         "strength",
     ] {
         assert_eq!(Endpoint::try_from(name.to_owned()).unwrap().to_string(), name);
@@ -132,7 +146,7 @@ fn names_go_round() {
     let refusal = Endpoint::try_from("sucess".to_owned()).unwrap_err();
     assert_eq!(
         refusal,
-        "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N, dose:N, mean:A-B, greedy-mean:A-B, erosion:A-B, batch:A-B, first:T+T@N)"
+        "unknown endpoint 'sucess'; the nearest valid one is 'success' (or at:N, dose:N, silent:N, mean:A-B, greedy-mean:A-B, erosion:A-B, batch:A-B, first:T+T@N, commits:T+T@N)"
     );
 }
 

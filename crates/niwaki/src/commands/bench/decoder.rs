@@ -41,7 +41,8 @@ impl Args {
             "--members, --records and --steps must be at least 1"
         );
         let (began, record) = (Instant::now(), Record::of_the_paper()?);
-        let policy = RecordPolicy::new(&Model::open(&self.model)?, &record, Some("neutral"), self.records)?;
+        let policy =
+            RecordPolicy::new(&Model::open(&self.model)?, &record, Some("neutral"), self.records, 1.0)?;
         let members = self.members;
         match self.device.device {
             Place::Cpu => {
