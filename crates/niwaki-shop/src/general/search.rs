@@ -8,11 +8,11 @@
 //! The local search is the tabu search of a job shop wherever the shop has one at its heart whose schedules are its own, and
 //! simulated annealing elsewhere; the two take turns while deadlines are broken, or where the job shop says only half of it.
 
+use super::Progress;
 use super::anneal::{Chain, Cycle, conflicts, next_cycle};
 use super::core::{Core, Tabu};
 use super::list::{Flat, List, Pass};
 use super::proof::Proof;
-use super::Progress;
 use crate::Limits;
 use std::time::Instant;
 
@@ -153,7 +153,8 @@ impl Rounds {
         let settled = known.cost()[0] == 0 && of.core.is_some_and(|core| core.is_exact);
         if let Some(core) = of.core.filter(|_| settled || self.tabu <= self.anneal) {
             self.tabu += 1;
-            self.turn = if self.tabu == 1 { FIRST_TURN } else { (self.turn + self.turn / 2).min(LONGEST_TURN) };
+            self.turn =
+                if self.tabu == 1 { FIRST_TURN } else { (self.turn + self.turn / 2).min(LONGEST_TURN) };
             let goal = core.goal(known.cost());
             let bound = bounds[0].div_ceil(core.factor) as u32;
             let square = (of.flat.count() * of.flat.count()) as u64;
