@@ -21,12 +21,12 @@ const FIRST_TURN: u64 = 30;
 const LONGEST_TURN: u64 = 4000;
 const MOVES: u64 = 60;
 
-/// The square of the number of operations up to which both searches of a job shop get as many steps; beyond it a conflict costs more
-/// than a move and proofs are out of reach.
-const EVEN_UP_TO: u64 = 100 * 100;
+/// The number of operations, to the power of 1.5, up to which both searches of a job shop get as many steps; beyond it a conflict
+/// costs more than its moves, and proofs are out of reach.
+const EVEN_UP_TO: u64 = 100 * 10;
 
 /// How many times as many conflicts a proof may meet in a thread of its own: about what takes a lane's time.
-const BESIDE: u64 = 4;
+const BESIDE: u64 = 3;
 
 /// The best so far.
 pub(super) struct Known {
@@ -157,8 +157,8 @@ impl Rounds {
                 if self.tabu == 1 { FIRST_TURN } else { (self.turn + self.turn / 2).min(LONGEST_TURN) };
             let goal = core.goal(known.cost());
             let bound = bounds[0].div_ceil(core.factor) as u32;
-            let square = (of.flat.count() * of.flat.count()) as u64;
-            let conflicts = self.turn * EVEN_UP_TO / EVEN_UP_TO.max(square);
+            let count = of.flat.count() as u64;
+            let conflicts = self.turn * EVEN_UP_TO / EVEN_UP_TO.max(count * count.isqrt());
             return (Turn::Tabu { moves: MOVES * self.turn, goal, bound }, conflicts);
         }
         self.moves = next_cycle(self.moves);

@@ -21,6 +21,10 @@ use model::Model;
 /// The share of what is open on which the first question bets, as one over this.
 const SHARE: u64 = 8;
 
+/// The share on which the first questions about a job shop bet, until one of them has met as many conflicts as `BOLD`.
+const HALF: u64 = 2;
+const BOLD: u64 = 1500;
+
 /// Conflicts that any question may meet.
 const PATIENCE: u64 = 20;
 
@@ -42,6 +46,8 @@ pub(super) struct Proof<'a> {
     share: u64,
     /// Conflicts met over the question that is open.
     asked: u64,
+    /// Whether questions still bet on half of what is open, with more patience.
+    is_bold: bool,
     /// Turns so far.
     turn: u32,
     /// What the best known cost when the model was last told to look near it first.
@@ -63,7 +69,19 @@ impl<'a> Proof<'a> {
             bounds[0] = bounds[0].max(core.factor * u64::from(core.relaxation.lower));
         }
         let (model, preferred) = (None, Vec::new());
-        Self { flat, core, setup_floor, bounds, model, share: SHARE, asked: 0, turn: 0, preferred, is_over }
+        Self {
+            flat,
+            core,
+            setup_floor,
+            bounds,
+            model,
+            share: SHARE,
+            asked: 0,
+            is_bold: false,
+            turn: 0,
+            preferred,
+            is_over,
+        }
     }
 
     /// Whether no list can be better than one of this cost: violation, then sums.
@@ -107,7 +125,10 @@ impl<'a> Proof<'a> {
             if self.model.as_ref().is_none_or(|known| known.1 != level) {
                 let model = Model::new(self.flat, self.core, level, values, self.setup_floor);
                 self.model = model.map(|model| (model, level));
-                self.share = SHARE;
+                // What is learnt from a bold question holds for all that are less so; what a shop with setups or closed times
+                // leaves open is mostly too much for one.
+                self.is_bold = self.core.is_some();
+                self.share = if self.is_bold { HALF } else { SHARE };
                 self.preferred.clear();
             }
             let most = values[level] - 1;
@@ -122,7 +143,7 @@ impl<'a> Proof<'a> {
             }
             let before = model.engine.conflicts();
             // A question that takes too much of all effort so far was too bold.
-            let patience = PATIENCE.max(before / 8);
+            let patience = if self.is_bold { BOLD } else { PATIENCE.max(before / 8) };
             let most_now = (*left).min(patience.saturating_sub(self.asked).max(1));
             model.engine.require(Fact::at_most(model.total, most as i32));
             let asked = Fact::at_most(model.total, target as i32);
@@ -138,8 +159,8 @@ impl<'a> Proof<'a> {
                 }
                 Outcome::Interrupted => {
                     if self.asked >= patience {
-                        self.share = (self.share * 2).min(1 << 20);
-                        self.asked = 0;
+                        self.share = if self.is_bold { SHARE } else { (self.share * 2).min(1 << 20) };
+                        (self.is_bold, self.asked) = (false, 0);
                     }
                     if stop() {
                         return None;
