@@ -32,15 +32,15 @@ refused() { # COMMAND...: one line, exit code 2
   [ "$status" -eq 2 ] && [ "$(wc -l <<< "$said")" -eq 1 ] || { echo "NOT REFUSED ($status): $said"; exit 1; }
   echo "refused: ${said//$work/}"
 }
-refused "$niwaki" status --plan plan.json --out s3://nowhere/runs
-refused "$niwaki" work --claim --plan s3://niwaki/none.json --out s3://niwaki/runs
+refused "$niwaki" cluster status --plan plan.json --out s3://nowhere/runs
+refused "$niwaki" cluster work --claim --plan s3://niwaki/none.json --out s3://niwaki/runs
 
 out=s3://niwaki/runs plan=s3://niwaki/plan.json
-"$niwaki" split "$here/study.toml" --out "$plan"
-claim() { exec "$niwaki" work --claim --plan "$plan" --out "$out" --lease 3 --quiet; }
+"$niwaki" cluster split "$here/study.toml" --out "$plan"
+claim() { exec "$niwaki" cluster work --claim --plan "$plan" --out "$out" --lease 3 --quiet; }
 holding() { # PID: until it has begun a unit
   while kill -0 "$1" 2> /dev/null; do
-    "$niwaki" status --plan "$plan" --out "$out" --json | grep -q -- "-$1\"" && return
+    "$niwaki" cluster status --plan "$plan" --out "$out" --json | grep -q -- "-$1\"" && return
   done
   echo "process $1 ended before it was caught at work"; exit 1
 }
@@ -58,7 +58,7 @@ wait $one $two
 kill -CONT $stopped
 wait $stopped
 echo "woken, it found everything done"
-"$niwaki" status --plan "$plan" --out "$out"
+"$niwaki" cluster status --plan "$plan" --out "$out"
 "$niwaki" reproduce "$here/study.toml" --report-only --from "$out" --out bucket > /dev/null
 kill -TERM "$proxy"; wait "$proxy" || true
 echo "requests, by what was done to them: $(cat faults.log)"

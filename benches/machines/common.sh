@@ -8,7 +8,7 @@ work=$(mktemp -d)
 # local_run: plan.json, and what one process makes of the study, in whole/.
 local_run() {
   cd "$work"
-  "$niwaki" split "$here/study.toml"
+  "$niwaki" cluster split "$here/study.toml"
   /usr/bin/env time -f 'one process: %e s' "$niwaki" reproduce "$here/study.toml" --out whole > /dev/null
 }
 

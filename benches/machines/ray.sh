@@ -13,12 +13,12 @@ ray_command=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")/ray
 "$ray_command" start --head --num-cpus=2 --include-dashboard=false --disable-usage-stats > /dev/null
 trap '"$ray_command" stop --force > /dev/null 2>&1 || true' EXIT
 export RAY_ADDRESS=auto
-"$niwaki" launch ray --plan plan.json --out ray --python "$python" & launcher=$!
+"$niwaki" cluster launch ray --plan plan.json --out ray --python "$python" & launcher=$!
 while true; do
-  unit=$(pgrep -f "^$niwaki work --plan .* --out $work/ray " | head -1 || true)
+  unit=$(pgrep -f "^$niwaki cluster work --plan .* --out $work/ray " | head -1 || true)
   worker=$([ -n "$unit" ] && ps -o ppid= -p "$unit" | tr -d ' ' || true)
   if [ -n "$worker" ] && kill -KILL "$worker" 2> /dev/null; then echo "killed Ray's worker $worker with a unit in its hands"; break; fi
 done
 wait $launcher
-"$niwaki" status --plan plan.json --out ray
+"$niwaki" cluster status --plan plan.json --out ray
 same ray

@@ -57,13 +57,13 @@ slurmd -D -f "$SLURM_CONF" -N "$host" > "$work/slurmd.log" 2>&1 & started+=($!)
 for _ in $(seq 100); do sinfo -h -o %T 2> /dev/null | grep -q idle && break; sleep 0.3; done
 sinfo
 
-NIWAKI_LOGS=$work/logs "$niwaki" launch slurm --plan plan.json --out slurm
-done_units() { "$niwaki" status --plan plan.json --out slurm --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["done"])'; }
+NIWAKI_LOGS=$work/logs "$niwaki" cluster launch slurm --plan plan.json --out slurm
+done_units() { "$niwaki" cluster status --plan plan.json --out slurm --json | python3 -c 'import json,sys; print(json.load(sys.stdin)["done"])'; }
 
 # Two units are killed, each by its process.
 killed=0
 while [ $killed -lt 2 ]; do
-  pid=$(pgrep -f "^$niwaki work --plan .* --out $work/slurm " | head -1 || true)
+  pid=$(pgrep -f "^$niwaki cluster work --plan .* --out $work/slurm " | head -1 || true)
   if [ -n "$pid" ] && kill -KILL "$pid" 2> /dev/null; then killed=$((killed + 1)); echo "killed process $pid of a unit"; sleep 1; fi
 done
 scontrol update nodename="$host" state=drain reason=test
@@ -72,6 +72,6 @@ sleep 3
 echo "still drained: $(sinfo -h -o %T), $(done_units) of 40 units done, $(squeue -h -r | wc -l) tasks in the queue"
 scontrol update nodename="$host" state=resume
 while [ "$(squeue -h -r | wc -l)" -gt 0 ]; do sleep 0.5; done
-"$niwaki" status --plan plan.json --out slurm
+"$niwaki" cluster status --plan plan.json --out slurm
 echo "logs of units: $(ls logs/unit-*.log | wc -l)"
 same slurm

@@ -1,7 +1,7 @@
 """Runs the units of a plan as Ray tasks.
 
-`niwaki split` makes the plan, `niwaki launch ray` prints or runs this file with the plan's units at its end. A task is one
-call of `niwaki work --unit N`; Ray repeats those whose worker dies, and this program those that fail. Either is harmless: a
+`niwaki cluster split` makes the plan, `niwaki cluster launch ray` prints or runs this file with the plan's units at its end. A task is one
+call of `niwaki cluster work --unit N`; Ray repeats those whose worker dies, and this program those that fail. Either is harmless: a
 unit that is run twice gives the same results. The machines must share the folder of the results.
 """
 
@@ -20,7 +20,7 @@ def work(number: int, plan: str, out: str, program: str, attempts: int) -> Tuple
     said = ""
     status = 1
     for _ in range(max(attempts, 1)):
-        command = [program, "work", "--plan", plan, "--out", out, "--unit", str(number), "--quiet"]
+        command = [program, "cluster", "work", "--plan", plan, "--out", out, "--unit", str(number), "--quiet"]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         status, said = ended.returncode, ended.stderr.strip()
         if status == 0:

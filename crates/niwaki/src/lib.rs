@@ -19,10 +19,13 @@ pub use parts::Parts;
 use clap::Parser;
 use std::process::ExitCode;
 
+/// The version and the commit it was built from.
+pub(crate) const VERSION: &str = env!("NIWAKI_VERSION");
+
 /// Find out whether stale data is holding back a reinforcement-learning run, measure policy losses exactly, train with a
 /// corrected loss, and schedule job shops.
 #[derive(Parser)]
-#[command(name = "niwaki", version, propagate_version = true, max_term_width = 110, after_help = START)]
+#[command(name = "niwaki", version = VERSION, propagate_version = true, max_term_width = 110, after_help = START, disable_help_subcommand = true)]
 pub(crate) struct Niwaki {
     #[command(subcommand)]
     command: commands::Command,
@@ -45,7 +48,9 @@ Exit codes:
   0    done
   1    done, but a --deadline was missed, a --fail-on condition was met, or a schedule is wrong
   2    refused, with one line that says what to change
-  130  interrupted";
+  70   a fault of niwaki's own, or no memory left; the line says which
+  74   standard output did not take all of the result
+  130  interrupted; the same command goes on where that is possible";
 
 /// The command, with tasks and losses of your own beside the built-in ones, by their names in every spec and flag.
 #[must_use]

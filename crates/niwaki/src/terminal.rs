@@ -88,7 +88,7 @@ fn show_defect(defect: &PanicHookInfo<'_>) {
     let place = defect.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
     let words = defect.payload().downcast_ref::<String>().map(String::as_str);
     let what = words.or_else(|| defect.payload().downcast_ref::<&str>().copied()).unwrap_or("no words");
-    let version = env!("CARGO_PKG_VERSION");
+    let version = crate::VERSION;
     warn(&format!(
         "a defect of niwaki {version}{place}: {what}; please report this line with the command and its files"
     ));
@@ -120,7 +120,7 @@ pub(crate) fn warn(line: &str) {
 
 /// Shows help and version as they are, and folds a mistake in the arguments into one line.
 pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp
@@ -134,6 +134,12 @@ pub(crate) fn refuse_arguments(error: &clap::Error) -> ExitCode {
         }
         print(|_| error.print());
         return ExitCode::SUCCESS;
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(now) = crate::commands::moved(name)
+    {
+        warn(&format!("'{name}' is now '{now}'; write niwaki {now}"));
+        return ExitCode::from(REFUSED);
     }
     let text = error.to_string();
     let kept = text.split("\n\nUsage:").next().unwrap_or(&text);

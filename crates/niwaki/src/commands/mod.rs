@@ -2,26 +2,22 @@
 
 mod advise;
 mod bench;
+mod cluster;
 mod compare;
-mod completions;
 mod convert;
 mod export;
 mod generate;
-mod launch;
-mod man;
+mod help;
 mod models;
 mod oracle;
 mod policy;
 mod reproduce;
 mod solve;
-mod split;
-mod status;
 mod sweep;
 mod template;
 mod tour;
 mod train;
 mod verify;
-mod work;
 
 use anyhow::ensure;
 use clap::Subcommand;
@@ -54,6 +50,21 @@ fn spec(name: &str, text: &str, settings: &[String]) -> anyhow::Result<Spec> {
     })
 }
 
+/// What the command was called before, and is called now.
+const MOVED: [(&str, &str); 6] = [
+    ("split", "cluster split"),
+    ("launch", "cluster launch"),
+    ("work", "cluster work"),
+    ("status", "cluster status"),
+    ("completions", "help completions"),
+    ("man", "help man"),
+];
+
+/// Today's name of a command that had another one.
+pub(crate) fn moved(name: &str) -> Option<&'static str> {
+    MOVED.iter().find(|(old, _)| *old == name).map(|(_, new)| *new)
+}
+
 /// What a user can ask for.
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -67,14 +78,8 @@ pub(crate) enum Command {
     Reproduce(reproduce::Reproduce),
     /// Compare corrections over settings and seeds of your own: write the study, run it and report it.
     Sweep(sweep::Args),
-    /// Split studies into units of work that many machines can share.
-    Split(split::Args),
-    /// Work on units of a plan, alongside any number of other processes.
-    Work(work::Args),
-    /// Start a plan's units on this machine's GPUs and cores, or through Slurm, Kubernetes or Ray.
-    Launch(launch::Launching),
-    /// Show the progress of a plan: what is done, running, failed and why, and the time left.
-    Status(status::Args),
+    /// Share studies among many machines: split them into a plan, launch it, work on it, watch it.
+    Cluster(cluster::Args),
     /// Train a policy from a spec: curves, TensorBoard events, checkpoints, a page; a stopped run resumes.
     Train(train::Args),
     /// Compare finished runs side by side: curves, and differences paired by seed.
@@ -93,10 +98,8 @@ pub(crate) enum Command {
     Generate(generate::Args),
     /// Measure speed, and the quality of schedules, against peers and the machine's limits.
     Bench(bench::Args),
-    /// Print a completion script for your shell.
-    Completions(completions::Args),
-    /// Write manual pages, or print one.
-    Man(man::Args),
+    /// Explain a command; print completions for your shell; write manual pages.
+    Help(help::Args),
 }
 
 impl Command {
@@ -108,10 +111,7 @@ impl Command {
             Self::Oracle(oracle) => oracle.run(),
             Self::Reproduce(reproduce) => reproduce.run(),
             Self::Sweep(args) => args.run(),
-            Self::Split(args) => args.run(),
-            Self::Work(args) => args.run(),
-            Self::Launch(args) => args.run(),
-            Self::Status(args) => args.run(),
+            Self::Cluster(args) => args.run(),
             Self::Train(args) => args.run(),
             Self::Compare(args) => args.run(),
             Self::Export(args) => args.run(),
@@ -121,8 +121,7 @@ impl Command {
             Self::Convert(args) => args.run(),
             Self::Generate(args) => args.run(),
             Self::Bench(args) => args.run(),
-            Self::Completions(args) => args.run(),
-            Self::Man(args) => args.run(),
+            Self::Help(args) => args.run(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `niwaki sweep`: a study of one's own from the command line, with paired comparisons.
 
-use super::launch::{Local, PlanArgs};
+use super::cluster::{Local, PlanArgs};
 use super::reproduce::Reproduce;
 use crate::device::DeviceArgs;
 use crate::{output, places, terminal};
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Write the study and its plan, and leave running it to a launcher.
     #[arg(long, conflicts_with = "workers")]
     write_only: bool,
-    /// Run it with this many processes on this machine, as `niwaki launch local` does.
+    /// Run it with this many processes on this machine, as `niwaki cluster launch local` does.
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ impl Args {
         let here = format!("{} {out}", typed("--plan", &plan.plan));
         if self.write_only {
             terminal::say(&format!("plan: {} units in {}", split.units.len(), plan.plan.display()));
-            terminal::say(&format!("run it: niwaki launch slurm {here} (or local, kubernetes, ray)"));
+            terminal::say(&format!("run it: niwaki cluster launch slurm {here} (or local, kubernetes, ray)"));
             let study = shell(&file.to_string_lossy());
             terminal::say(&format!("report it: niwaki reproduce {study} --report-only {out}"));
             return Ok(ExitCode::SUCCESS);

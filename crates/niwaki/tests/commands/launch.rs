@@ -125,7 +125,14 @@ impl Place {
         fs::write(here.join("modules/ray.py"), RAY).unwrap();
         fs::write(here.join("alone.toml"), STUDY).unwrap();
         let mut made = Command::new(env!("CARGO_BIN_EXE_niwaki"));
-        assert!(made.args(["split", "alone.toml"]).current_dir(here).output().unwrap().status.success());
+        assert!(
+            made.args(["cluster", "split", "alone.toml"])
+                .current_dir(here)
+                .output()
+                .unwrap()
+                .status
+                .success()
+        );
         let plan = fs::read_to_string(here.join("plan.json")).unwrap();
         Self { root, plan }
     }
@@ -168,7 +175,7 @@ impl Site {
 
     fn launch(&self, launcher: &str, more: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_niwaki"));
-        command.args(["launch", launcher]).arg(format!("--plan={}", self.name));
+        command.args(["cluster", "launch", launcher]).arg(format!("--plan={}", self.name));
         command.arg(format!("--out={}.out", self.name)).args(more).output().unwrap()
     }
 
@@ -182,7 +189,7 @@ impl Site {
     fn called(&self, more: &[&str]) -> Vec<String> {
         let at = |name: String| self.folder.join(name).to_str().unwrap().to_owned();
         let (plan, out) = (at(self.name.clone()), at(format!("{}.out", self.name)));
-        let words = [&self.program, "work", "--plan", &plan, "--out", &out, "--unit", "0"];
+        let words = [&self.program, "cluster", "work", "--plan", &plan, "--out", &out, "--unit", "0"];
         words.iter().chain(more).map(ToString::to_string).collect()
     }
 
@@ -336,7 +343,8 @@ fn kubernetes_gets_every_path_as_it_is_and_runs_nothing_else() {
         } else {
             vec!["--out".to_owned(), out.clone()]
         };
-        let [before, after] = [&["work", "--plan", "/etc/niwaki/plan.json"][..], &["--unit", "0", "--wait"]];
+        let [before, after] =
+            [&["cluster", "work", "--plan", "/etc/niwaki/plan.json"][..], &["--unit", "0", "--wait"]];
         let words = [&site.program].into_iter().cloned().chain(before.iter().map(ToString::to_string));
         let words: Vec<String> = words.chain(asked).chain(after.iter().map(ToString::to_string)).collect();
         let command: Vec<String> = sequence(line("command: [")).iter().map(|word| expanded(word)).collect();

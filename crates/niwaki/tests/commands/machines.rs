@@ -54,7 +54,7 @@ fn stdout(output: &Output) -> String {
 fn prepared() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("forty.toml"), STUDY).unwrap();
-    let said = stdout(&niwaki(&["split", "forty.toml"], folder.path()));
+    let said = stdout(&niwaki(&["cluster", "split", "forty.toml"], folder.path()));
     assert!(said.contains(": 40 units, 40 runs, 1200 run-iterations, in plan.json"), "{said}");
     stdout(&niwaki(&["reproduce", "forty.toml", "--out", "whole"], folder.path()));
     folder
@@ -79,7 +79,7 @@ fn runs(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn worker(folder: &Path, out: &str) -> Child {
-    let arguments = ["work", "--claim", "--lease", "1", "--out", out];
+    let arguments = ["cluster", "work", "--claim", "--lease", "1", "--out", out];
     command(&arguments, folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -87,7 +87,7 @@ fn worker(folder: &Path, out: &str) -> Child {
 fn holding(folder: &Path, out: &str, process: u32) -> Option<u64> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(60) {
-        let said = stdout(&niwaki(&["status", "--json", "--out", out], folder));
+        let said = stdout(&niwaki(&["cluster", "status", "--json", "--out", out], folder));
         let status: serde_json::Value = serde_json::from_str(&said).unwrap();
         if status["done"] == status["units"] {
             return None;
@@ -122,7 +122,7 @@ fn four_processes_with_one_stopped_beyond_its_lease_lose_double_and_mix_nothing(
     signal("-CONT", first.id());
     assert!(first.wait().unwrap().success());
     assert!(runs(&folder.path().join("shared")) == runs(&folder.path().join("whole")));
-    let said = stdout(&niwaki(&["status", "--out", "shared"], folder.path()));
+    let said = stdout(&niwaki(&["cluster", "status", "--out", "shared"], folder.path()));
     assert!(said.contains(": 40 of 40 units done, 0 running, 0 ready, 0 waiting, 0 failed"), "{said}");
     // The report is that of one process, to the byte.
     let report = |out: &str| {
@@ -145,14 +145,14 @@ fn killed_and_stopped_processes_leave_the_bytes_of_one() {
     holding(folder.path(), "shared", stopped.id());
     signal("-TERM", stopped.id());
     assert!(matches!(stopped.wait().unwrap().code(), Some(130 | 0)));
-    let arguments = ["launch", "local", "--workers", "2", "--lease", "1", "--out", "shared"];
+    let arguments = ["cluster", "launch", "local", "--workers", "2", "--lease", "1", "--out", "shared"];
     let said = stdout(&niwaki(&arguments, folder.path()));
     assert!(said.contains(": 40 of 40 units done"), "{said}");
     assert!(runs(&folder.path().join("shared")) == runs(&folder.path().join("whole")));
     // Nothing is left to do, by number or by claim.
-    let said = stdout(&niwaki(&["work", "--unit", "7", "--out", "shared"], folder.path()));
+    let said = stdout(&niwaki(&["cluster", "work", "--unit", "7", "--out", "shared"], folder.path()));
     assert!(said.contains("done, 0 trained, 1 were finished before"), "{said}");
-    stdout(&niwaki(&["work", "--claim", "--out", "shared"], folder.path()));
+    stdout(&niwaki(&["cluster", "work", "--claim", "--out", "shared"], folder.path()));
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn launchers_translate() {
                  [[arm]]\nname = \"ppo\"\n[[arm]]\nname = \"full\"\n[[cell]]\nname = \"a\"\n[pilot]\narm = \"ppo\"\n\
                  key = \"optimiser.rate\"\nvalues = [0.5, 1.0]\nendpoint = \"final\"\naim = 0.5\nseeds = 1\n";
     fs::write(folder.path().join("staged.toml"), study).unwrap();
-    stdout(&niwaki(&["split", "staged.toml"], folder.path()));
+    stdout(&niwaki(&["cluster", "split", "staged.toml"], folder.path()));
     let here = fs::canonicalize(folder.path()).unwrap().display().to_string();
     let program = env!("CARGO_BIN_EXE_niwaki");
     let dry = |arguments: &[&str]| {
-        let all = [&["launch"], arguments, &["--dry-run"]].concat();
+        let all = [&["cluster", "launch"], arguments, &["--dry-run"]].concat();
         let said = stdout(&niwaki(&all, &fs::canonicalize(folder.path()).unwrap()));
         without_ids(&said.replace(&here, "HERE").replace(program, "NIWAKI"))
     };
@@ -246,7 +246,10 @@ fn a_sweep_compares_its_arms_seed_by_seed() {
     let csv = |out: &str| fs::read(folder.path().join(out).join("base/endpoints.csv")).unwrap();
     assert!(csv("here") == csv("there"));
     let written = sweep(&["--out", "later", "--write-only"]);
-    assert!(written.contains("run it: niwaki launch slurm --plan later/base.json --out later"), "{written}");
+    assert!(
+        written.contains("run it: niwaki cluster launch slurm --plan later/base.json --out later"),
+        "{written}"
+    );
 }
 
 #[test]
@@ -258,7 +261,7 @@ fn a_plan_says_how_it_scales() {
     fs::write(folder.path().join("measured/forty/speed.json"), speed).unwrap();
     // 40 units of 30 s, and a twentieth of a second each beside it.
     let said = stdout(&niwaki(
-        &["split", "forty.toml", "--speeds", "measured", "--simulate", "1,8,64"],
+        &["cluster", "split", "forty.toml", "--speeds", "measured", "--simulate", "1,8,64"],
         folder.path(),
     ));
     insta::assert_snapshot!("split_simulate", without_ids(&said));
@@ -266,8 +269,10 @@ fn a_plan_says_how_it_scales() {
     for seconds in ["-1.0", "0.0", "1e308"] {
         let wrong = speed.replace("\"seconds\":1200.0", &format!("\"seconds\":{seconds}"));
         fs::write(folder.path().join("measured/forty/speed.json"), wrong).unwrap();
-        let ended =
-            niwaki(&["split", "forty.toml", "--speeds", "measured", "--out", "other.json"], folder.path());
+        let ended = niwaki(
+            &["cluster", "split", "forty.toml", "--speeds", "measured", "--out", "other.json"],
+            folder.path(),
+        );
         let said = String::from_utf8(ended.stderr).unwrap();
         assert!(
             ended.status.code() == Some(2) && said.contains("does not say a speed: not a possible time"),
@@ -282,7 +287,7 @@ fn refusals_are_one_line_and_exit_2() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at("forty.toml"), STUDY).unwrap();
-    stdout(&niwaki(&["split", "forty.toml"], folder.path()));
+    stdout(&niwaki(&["cluster", "split", "forty.toml"], folder.path()));
     let plan = fs::read_to_string(at("plan.json")).unwrap();
     fs::write(at("old.json"), plan.replace("\"niwaki_plan\": 1", "\"niwaki_plan\": 0")).unwrap();
     fs::write(at("edited.json"), plan.replace("forty", "fifty")).unwrap();
@@ -290,28 +295,28 @@ fn refusals_are_one_line_and_exit_2() {
     fs::write(at("file"), "").unwrap();
     fs::write(at("base.toml"), "iterations = 6\n").unwrap();
     let cases: Vec<Vec<&str>> = vec![
-        vec!["split", "tab:nothing"],
-        vec!["split", "tab:diag-summary"],
-        vec!["split", "forty.toml", "--runs", "0"],
-        vec!["split", "forty.toml", "--simulate", "8"],
-        vec!["split", "forty.toml", "--speeds", "nowhere", "--simulate", "8"],
-        vec!["work", "--unit", "40"],
-        vec!["work", "--unit", "0", "--plan", "old.json"],
-        vec!["work", "--unit", "0", "--plan", "edited.json"],
-        vec!["work", "--unit", "0", "--plan", "none.json"],
-        vec!["work", "--unit", "0", "--plan", "missing.json"],
-        vec!["work", "--unit", "0", "--out", "file"],
-        vec!["work", "--unit", "0", "--out", "ftp://host/folder"],
-        vec!["work", "--unit", "0", "--plan", "ftp://plan.json"],
-        vec!["split", "tab:pretrained-summary"],
+        vec!["cluster", "split", "tab:nothing"],
+        vec!["cluster", "split", "tab:diag-summary"],
+        vec!["cluster", "split", "forty.toml", "--runs", "0"],
+        vec!["cluster", "split", "forty.toml", "--simulate", "8"],
+        vec!["cluster", "split", "forty.toml", "--speeds", "nowhere", "--simulate", "8"],
+        vec!["cluster", "work", "--unit", "40"],
+        vec!["cluster", "work", "--unit", "0", "--plan", "old.json"],
+        vec!["cluster", "work", "--unit", "0", "--plan", "edited.json"],
+        vec!["cluster", "work", "--unit", "0", "--plan", "none.json"],
+        vec!["cluster", "work", "--unit", "0", "--plan", "missing.json"],
+        vec!["cluster", "work", "--unit", "0", "--out", "file"],
+        vec!["cluster", "work", "--unit", "0", "--out", "ftp://host/folder"],
+        vec!["cluster", "work", "--unit", "0", "--plan", "ftp://plan.json"],
+        vec!["cluster", "split", "tab:pretrained-summary"],
         vec!["reproduce", "forty.toml", "--out", "s3://bucket/runs"],
         vec!["reproduce", "forty.toml", "--from", "s3://bucket/runs"],
         vec!["sweep", "base.toml", "--arm", "ppo", "--out", "gs://bucket"],
-        vec!["work"],
-        vec!["status", "--plan", "old.json"],
-        vec!["launch", "local", "--workers", "0"],
-        vec!["launch", "slurm", "--at-once", "0", "--dry-run"],
-        vec!["launch", "ray", "--python", "no-such-python"],
+        vec!["cluster", "work"],
+        vec!["cluster", "status", "--plan", "old.json"],
+        vec!["cluster", "launch", "local", "--workers", "0"],
+        vec!["cluster", "launch", "slurm", "--at-once", "0", "--dry-run"],
+        vec!["cluster", "launch", "ray", "--python", "no-such-python"],
         vec!["sweep", "base.toml"],
         vec!["sweep", "base.toml", "--arm", "pop"],
         vec!["sweep", "base.toml", "--arm", "ppo", "--vary", "optimiser.rat=1,2"],
@@ -338,8 +343,12 @@ fn refusals_are_one_line_and_exit_2() {
 fn a_place_that_cannot_be_written_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("forty.toml"), STUDY).unwrap();
-    stdout(&niwaki(&["split", "forty.toml"], folder.path()));
-    for arguments in [&["work", "--claim"][..], &["status"], &["launch", "local", "--workers", "1"]] {
+    stdout(&niwaki(&["cluster", "split", "forty.toml"], folder.path()));
+    for arguments in [
+        &["cluster", "work", "--claim"][..],
+        &["cluster", "status"],
+        &["cluster", "launch", "local", "--workers", "1"],
+    ] {
         let ended = niwaki(&[arguments, &["--out", "/sys/niwaki"]].concat(), folder.path());
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(2), "{said}");
@@ -352,13 +361,13 @@ fn help_texts() {
     let folder = tempfile::tempdir().unwrap();
     let mut all = String::new();
     for door in [
-        &["split"][..],
-        &["work"],
-        &["status"],
+        &["cluster", "split"][..],
+        &["cluster", "work"],
+        &["cluster", "status"],
         &["sweep"],
-        &["launch"],
-        &["launch", "local"],
-        &["launch", "slurm"],
+        &["cluster", "launch"],
+        &["cluster", "launch", "local"],
+        &["cluster", "launch", "slurm"],
     ] {
         let said = stdout(&niwaki(&[door, &["--help"]].concat(), folder.path()));
         let _ = writeln!(all, "$ niwaki {} --help\n{said}", door.join(" "));

@@ -81,7 +81,7 @@ spec:
       containers:
         - name: niwaki
           image: {image}
-          command: [{program}, work, --plan, /etc/niwaki/plan.json, {results}, --unit, $(JOB_COMPLETION_INDEX), --wait]
+          command: [{program}, cluster, work, --plan, /etc/niwaki/plan.json, {results}, --unit, $(JOB_COMPLETION_INDEX), --wait]
 "#
     );
     if split.units.iter().any(|unit| unit.device != "cpu") {

@@ -1,6 +1,6 @@
 //! Launchers that only translate: a plan into what the schedulers that people have take.
 //!
-//! Each returns a text and runs nothing. Every one of them comes down to `niwaki work --unit N`, so that what a scheduler
+//! Each returns a text and runs nothing. Every one of them comes down to `niwaki cluster work --unit N`, so that what a scheduler
 //! repeats, moves or duplicates is no matter. Paths and names travel as arguments of what is run, or encoded by the one
 //! function of `encode.rs` that is lawful for the format.
 //!

@@ -41,7 +41,7 @@ submit() {{
 unit=$(($1 + SLURM_ARRAY_TASK_ID)) attempts=$2 niwaki=$3 plan=$4 out=$5 logs=$6
 exec >> "$logs/unit-$unit.log" 2>&1
 for attempt in $(seq "$attempts"); do
-  "$niwaki" work --plan "$plan" --out "$out" --unit "$unit"
+  "$niwaki" cluster work --plan "$plan" --out "$out" --unit "$unit"
   status=$?
   # 0: done. 130: stopped by a signal, and Slurm says what happens next.
   if [ $status -eq 0 ] || [ $status -eq 130 ]; then exit $status; fi

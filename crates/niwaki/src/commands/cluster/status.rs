@@ -1,4 +1,4 @@
-//! `niwaki status`: how far a plan is, wherever its units run.
+//! `niwaki cluster status`: how far a plan is, wherever its units run.
 
 use super::launch::{self, PlanArgs};
 use crate::output::{FormatArgs, signed};

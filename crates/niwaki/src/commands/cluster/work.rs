@@ -1,4 +1,4 @@
-//! `niwaki work`: units of a plan, on this machine.
+//! `niwaki cluster work`: units of a plan, on this machine.
 
 use super::launch::{self, PlanArgs};
 use crate::terminal;

@@ -1,4 +1,4 @@
-//! `niwaki completions`: what a shell needs to complete this command.
+//! `niwaki help completions`: what a shell needs to complete this command.
 
 use crate::{Niwaki, terminal};
 use clap::CommandFactory;
@@ -15,9 +15,9 @@ pub(crate) struct Args {
 }
 
 const HELP: &str = "\
-bash: niwaki completions bash > ~/.local/share/bash-completion/completions/niwaki
-zsh:  niwaki completions zsh > a file _niwaki in a folder of your $fpath
-fish: niwaki completions fish > ~/.config/fish/completions/niwaki.fish";
+bash: niwaki help completions bash > ~/.local/share/bash-completion/completions/niwaki
+zsh:  niwaki help completions zsh > a file _niwaki in a folder of your $fpath
+fish: niwaki help completions fish > ~/.config/fish/completions/niwaki.fish";
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! `niwaki man`: manual pages.
+//! `niwaki help man`: manual pages.
 
 use crate::{Niwaki, output, terminal};
 use anyhow::Context;

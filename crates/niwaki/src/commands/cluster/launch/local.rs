@@ -1,7 +1,7 @@
 //! Several processes on one machine, each with a GPU of its own or a share of the cores.
 
+use super::super::{status, work};
 use super::PlanArgs;
-use crate::commands::{status, work};
 use crate::terminal;
 use anyhow::{Context, bail, ensure};
 use niwaki_study::machines::launch::{flag, shell};
@@ -92,7 +92,7 @@ impl Local {
                 // It was killed, or the machine refused it something: another goes on.
                 if restarts == 0 {
                     bail!(
-                        "its processes end before the plan does ({ended}); niwaki status says how far it is"
+                        "its processes end before the plan does ({ended}); niwaki cluster status says how far it is"
                     );
                 }
                 restarts -= 1;
@@ -109,7 +109,7 @@ impl Local {
         // A name that begins like a flag is still that of a file.
         let dashed = self.plan.plan.to_string_lossy().starts_with('-');
         let plan = if dashed { Path::new(".").join(&self.plan.plan) } else { self.plan.plan.clone() };
-        command.args(["work", "--claim", "--quiet", "--plan"]).arg(plan);
+        command.args(["cluster", "work", "--claim", "--quiet", "--plan"]).arg(plan);
         command.args(flag("--out", &self.plan.out)).args(["--lease", &self.lease.to_string()]);
         command.args(["--attempts", &self.plan.attempts.to_string()]);
         command.env("RAYON_NUM_THREADS", post.threads.to_string());

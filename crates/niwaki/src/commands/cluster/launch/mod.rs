@@ -1,4 +1,4 @@
-//! `niwaki launch`: a plan handed to the machines at hand.
+//! `niwaki cluster launch`: a plan handed to the machines at hand.
 
 mod local;
 
@@ -15,28 +15,29 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) use local::Local;
+pub(in crate::commands) use local::Local;
 
 /// What every command about a plan is given.
 #[derive(Args, Clone)]
 pub(crate) struct PlanArgs {
-    /// The plan, as `niwaki split` wrote it: a file, or an object of a bucket.
+    /// The plan, as `niwaki cluster split` wrote it: a file, or an object of a bucket.
     #[arg(long, value_name = "FILE", default_value = "plan.json")]
-    pub(super) plan: PathBuf,
+    pub(in crate::commands) plan: PathBuf,
     /// Where all machines put results: a folder, or a bucket (s3://, gs://, az://) and a prefix in it. Finished
     /// results in it are kept.
     #[arg(long, value_name = "STORE", default_value = "runs")]
-    pub(super) out: String,
+    pub(in crate::commands) out: String,
     /// How often a unit may fail before it is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(super) attempts: u32,
+    pub(in crate::commands) attempts: u32,
 }
 
 impl PlanArgs {
     /// The plan itself.
     pub(super) fn read(&self) -> anyhow::Result<Split> {
-        let text = places::read(&self.plan)
-            .with_context(|| format!("cannot read {}; make it with niwaki split", self.plan.display()))?;
+        let text = places::read(&self.plan).with_context(|| {
+            format!("cannot read {}; make it with niwaki cluster split", self.plan.display())
+        })?;
         Ok(Split::read(&self.plan.display().to_string(), &text)?)
     }
 

@@ -1,4 +1,4 @@
-//! `niwaki split`: a study as units of work for many machines.
+//! `niwaki cluster split`: a study as units of work for many machines.
 
 use crate::device::DeviceArgs;
 use crate::{places, terminal};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        self.seeds.map_or(Ok(()), super::check_seeds)?;
+        self.seeds.map_or(Ok(()), crate::commands::check_seeds)?;
         ensure!(self.runs != Some(0), "--runs 0 gives a unit nothing to do; give at least 1");
         ensure!(!self.simulate.contains(&0), "--simulate 0: nothing runs on no machine; give at least 1");
         let texts = self.texts()?;
