@@ -380,7 +380,7 @@ fn processes_of_this_machine_get_every_path_as_it_is() {
         let out = format!("{name}.out");
         let asked =
             if out.starts_with('-') { vec![format!("--out={out}")] } else { vec!["--out".to_owned(), out] };
-        assert_eq!(words[6..7 + asked.len()], [vec![plan], asked].concat(), "{name:?}");
+        assert_eq!(words[7..8 + asked.len()], [vec![plan], asked].concat(), "{name:?}");
         assert_eq!(site.left(), site.given(), "{name:?}");
     }
     // Names like flags are also what the processes themselves understand.

@@ -307,7 +307,7 @@ fn help_texts() {
     let folder = tempfile::tempdir().unwrap();
     let help = |arguments: &[&str]| stdout(&niwaki(arguments, folder.path()));
     let whole = help(&["--help"]);
-    assert!(whole.contains("\n  oracle       Measure policy losses exactly"), "{whole}");
+    assert!(whole.contains("\n  oracle     Measure policy losses exactly"), "{whole}");
     insta::assert_snapshot!("help", without(&whole, "Commands:"));
     let oracle = help(&["oracle", "--help"]);
     for member in niwaki_correction::family::MEMBERS {
