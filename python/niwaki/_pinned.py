@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 import warnings
 
 
-def pinned(module: str, package: str, oldest: str, newest: str) -> None:
+def pinned(module: str, package: str, oldest: str, newest: str, source: str | None = None) -> None:
     """Warns where a version other than those between the oldest and the newest tested one is installed.
 
-    Raises ImportError with the mend where there is none.
+    Raises ImportError with the mend where there is neither that nor a checkout on Python's path. `source`: the repository of a
+    package that the index does not have.
     """
-    mend = f"pip install {package}=={newest}"
+    mend = f"pip install {package}=={newest}" if source is None else f"pip install git+https://github.com/{source}@v{newest}"
     try:
         found = importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        raise ImportError(f"{module} needs {package}, which is not installed: {mend}") from None
+        if importlib.util.find_spec(package.replace("-", "_")) is None:
+            raise ImportError(f"{module} needs {package}, which is not installed: {mend}") from None
+        found = "a checkout without a version"
     if not _release(oldest) <= _release(found) <= _release(newest):
         tested = newest if oldest == newest else f"{oldest} to {newest}"
         warnings.warn(

@@ -24,13 +24,14 @@ from torch import Tensor
 from ._amplification import WATCHES, AmplificationWarning, Watch
 from ._gather import gather_tallies
 from ._packed import SINGLE, PackedWarning, Rows
+from ._shards import Shard
 from ._surrogate import behaviour_rule, bounds, is_tempered, log_factors, ratios, scales
 from ._torch_ops import OPS, Clipped, Corrected, Kept, bits_of, keep
 from .correction import Clip, Correction, Rule, clip_range
 
 __all__ = [
-    "AmplificationWarning", "PackedWarning", "amplification", "corrected_logprobs", "gather_tallies", "log_factor", "surrogate",
-    "terms",
+    "AmplificationWarning", "PackedWarning", "Shard", "amplification", "corrected_logprobs", "gather_tallies", "log_factor",
+    "surrogate", "terms",
 ]
 
 
@@ -196,11 +197,15 @@ def log_factor(
     *,
     correction: str | Correction = "tempered:0.1",
     cu_seqlens: Tensor | Sequence[int] | None = None,
+    shard: Shard | None = None,
 ) -> Any:
     """The log of the correction factor at each step, with its gradient; 0 under the mask.
 
-    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list.
+    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list. With a `shard` all are this rank's columns, and
+    `cu_seqlens` bounds the whole row.
     """
+    if shard is not None:
+        return _on_shards(shard, logprobs, old_logprobs, mask, correction, cu_seqlens)
     rows = Rows.of(logprobs, cu_seqlens)
     new, old, own = _inputs(logprobs, old_logprobs, mask, rows)
     bits = bits_of(own, new)
@@ -217,15 +222,22 @@ def corrected_logprobs(
     correction: str | Correction = "tempered:0.1",
     routing: bool = True,
     cu_seqlens: Tensor | Sequence[int] | None = None,
+    shard: Shard | None = None,
 ) -> Any:
     """The log-probs plus the log of the correction factor, for trainers that keep a loss of their own: its ratio to
     `old_logprobs` is then the corrected one. Under the mask they are left as they are.
 
-    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list.
+    Shapes: as `surrogate`; returns what `logprobs` is, a tensor or a list. With a `shard` all are this rank's columns, and
+    `cu_seqlens` bounds the whole row.
 
     Args:
         routing: whether gradients flow through the factor to earlier steps.
+        shard: which columns this rank holds of trajectories that lie on several. Their log-ratios are gathered, with their
+            gradient: to the sum of all ranks' losses it is that of the whole batch.
     """
+    if shard is not None:
+        factor = _on_shards(shard, logprobs, old_logprobs, mask, correction, cu_seqlens)
+        return logprobs + (factor if routing else factor.detach())
     rows = Rows.of(logprobs, cu_seqlens)
     if rows is not None:
         padded = [rows.pad("logprobs", logprobs), rows.pad("old_logprobs", old_logprobs), rows.mask(mask)]
@@ -236,6 +248,22 @@ def corrected_logprobs(
         return logprobs + (factor if routing else factor.detach())
     new, old, own = _inputs(logprobs, old_logprobs, mask)
     return Corrected.apply(new, old, bits_of(own, new), rule.strength)
+
+
+def _on_shards(
+    shard: Shard, logprobs: Any, old_logprobs: Any, mask: Any, correction: str | Correction, cu_seqlens: Any
+) -> Tensor:
+    """`log_factor` of the whole batch, at this rank's columns."""
+    if not isinstance(logprobs, Tensor):
+        raise TypeError(f"logprobs is {type(logprobs).__name__}; a shard is a tensor, [trajectories, columns] or [columns] with cu_seqlens")
+    new = _wide(logprobs)
+    old = _like(new, "old_logprobs", old_logprobs)
+    own = torch.ones_like(new, dtype=torch.bool) if mask is None else mask.bool()
+    if own.shape != new.shape:
+        raise ValueError(f"mask has shape {tuple(own.shape)} where logprobs has {tuple(new.shape)}")
+    ell = shard.whole(torch.where(own, new - old, 0.0))
+    marks = shard.whole(own.to(new.dtype))
+    return shard.own(log_factor(ell, torch.zeros_like(ell), marks, correction=correction, cu_seqlens=cu_seqlens))
 
 
 def _terms(

@@ -7,7 +7,7 @@
     trainer.add_callback(AdviseCallback("runs/mine"))
 
 The loss alone changes, and in one place: the log of the correction factor is added to the log-probs that TRL's own loss
-reads, so `exp(log-prob − old)` becomes the corrected ratio with both channels of its gradient. Clipping, KL, aggregation,
+reads, so `exp(log-prob − old)` becomes the corrected ratio with both channels of its gradient. Clipping, gates, KL, masks, aggregation,
 entropy and metrics stay TRL's.
 """
 
@@ -36,13 +36,16 @@ from trl.trainer.utils import RepeatSampler  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
 from ._course import Course, Epochs, Repeated  # noqa: E402
+from ._door import multiplying  # noqa: E402
 from .advise import Advice, Monitor  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, gather_tallies, watch_amplification  # noqa: E402
 
 __all__ = ["AdviseCallback", "GRPOTrainer"]
 
-_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo")
+_LOSSES = ("grpo", "bnpo", "dr_grpo", "dapo", "luspo", "sapo", "cispo")
+_UNCLIPPED = ("sapo", "cispo")
+"""Losses whose gradient no clip cuts: a soft gate, and a weight that is held."""
 _FAR = 1 << 40
 
 
@@ -72,13 +75,9 @@ class GRPOTrainer(trl.GRPOTrainer):
         routing: bool = True,
         **kwargs: Any,
     ) -> None:
-        self.correction = Correction.parse(correction)
-        rule = self.correction.rule
-        if rule.form != "multiply" or rule.growing_clip or rule.dual < float("inf"):
-            raise ValueError(
-                f"correction '{self.correction}' does not multiply the ratio inside TRL's own clip; "
-                "use importance_sampling_level='sequence' for gspo and loss_type='cispo' for cispo"
-            )
+        self.correction = multiplying(
+            correction, "TRL's own clip; use importance_sampling_level='sequence' for gspo and loss_type='cispo' for cispo"
+        )
         for name, value in (("warmup_iterations", warmup_iterations), ("warmup_reuse", warmup_reuse)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; give at least 1, or leave it out")
@@ -88,6 +87,7 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._warmup_reuse = warmup_reuse
         self._read: dict[str, Any] | None = None
         self._generation = -1
+        self._checkpoint: str | None = None
         self._left = 0
         self._pass = 0
         super().__init__(*args, **kwargs)
@@ -98,13 +98,13 @@ class GRPOTrainer(trl.GRPOTrainer):
 
     def _check(self) -> None:
         if self.loss_type not in _LOSSES:
-            raise ValueError(f"loss_type is '{self.loss_type}'; the correction goes with {', '.join(_LOSSES)}")
+            why = ": its weights are of whole sequences already" if self.loss_type == "vespo" else ""
+            raise ValueError(f"loss_type is '{self.loss_type}'{why}; the correction goes with {', '.join(_LOSSES)}")
         if self.importance_sampling_level != "token":
             raise ValueError("importance_sampling_level must be 'token': the correction is on token ratios")
-        if self.off_policy_mask_threshold is not None:
-            raise ValueError("off_policy_mask_threshold reads the log-probs that the correction changes; leave it out")
-        if getattr(self.args, "use_liger_kernel", False) or getattr(self.args, "use_liger_loss", False):
-            raise ValueError("liger's fused loss has no place for a correction; leave use_liger_kernel out")
+        # Since 1.16 liger's layers alone are used, and the loss is TRL's.
+        if hasattr(self, "compute_liger_loss") and getattr(self.args, "use_liger_kernel", False):
+            raise ValueError("use_liger_kernel: liger's fused loss has no place for a correction; leave it out")
         if self._warmup_reuse is not None and isinstance(self.train_dataset, torch.utils.data.IterableDataset):
             raise ValueError("warmup_reuse needs a dataset with a length; an iterable one repeats as TRL decides")
 
@@ -155,28 +155,30 @@ class GRPOTrainer(trl.GRPOTrainer):
             return (logps, *rest)
         if self.model.training and self.accelerator.is_main_process:
             batch = (logps.detach(), old, inputs["advantages"], mask)
-            edges = (self.epsilon_low, self.epsilon_high, self.args.delta)
+            edges = None if self.loss_type in _UNCLIPPED else (self.epsilon_low, self.epsilon_high, self.args.delta)
             watch_amplification(self._watch, self.correction, *batch, clip=edges, routing=self._routing)
         corrected = corrected_logprobs(logps, old, mask, correction=self.correction, routing=self._routing)
         if inputs.get("ref_per_token_logps") is not None:
             # Shifted alike, so that the KL to the reference is that of the log-probs as they are.
             inputs["ref_per_token_logps"] = inputs["ref_per_token_logps"] + (corrected - logps)
+        if self.off_policy_mask_threshold is not None:
+            # So is what the mask of stale sequences compares them with.
+            engine = inputs.get("sampling_per_token_logps")
+            inputs["sampling_per_token_logps"] = (old if engine is None else engine) + (corrected - logps).detach()
         return (corrected, *rest)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         if not self.model.training:
             return super()._prepare_inputs(generation_batch)
         steps = self.args.steps_per_generation
-        if self._left == 0 or self._buffered_inputs is None:
-            taken = 0
-            if self._generation < 0:
-                # A run that is taken up again goes on where it was; what was drawn is gone, so it is drawn again.
-                self._step = self.state.global_step * self.args.gradient_accumulation_steps
-                self._generation, taken = self._course().place(self._step)
-            else:
-                self._generation += 1
+        if self._generation < 0 and not self._take_up():
+            # Where no batch was kept, the one in hand is drawn again for the passes that are left.
+            self._step = self.state.global_step * self.args.gradient_accumulation_steps
+            self._generation, taken = self._course().place(self._step)
             self._left = self.reuse_of(self._generation) * steps - taken
-            self._buffered_inputs = None
+        elif self._left == 0:
+            self._generation += 1
+            self._left, self._buffered_inputs = self.reuse_of(self._generation) * steps, None
         reuse = self.reuse_of(self._generation)
         # TRL draws a batch where its own count says so, too: not before ours does.
         self.num_iterations = reuse if self._buffered_inputs is None else _FAR
@@ -186,6 +188,39 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._left -= 1
         return inputs
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        if not self.args.save_only_model:
+            # Before the rest, so that a checkpoint that is whole has it.
+            place = self._kept(Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            part = place.with_suffix(".part")
+            here = {"step": self._step, "generation": self._generation, "left": self._left}
+            torch.save(here | {"ranks": self.accelerator.num_processes, "batch": self._buffered_inputs if self._left else None}, part)
+            part.replace(place)
+        super()._save_checkpoint(model, trial)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        super()._load_rng_state(checkpoint)
+        self._checkpoint = checkpoint
+
+    def _kept(self, checkpoint: Path) -> Path:
+        """Where a process keeps the batch in hand."""
+        return checkpoint / f"niwaki-batch-{self.accelerator.process_index}.pt"
+
+    def _take_up(self) -> bool:
+        """Goes on with the batch that a checkpoint kept, if it did."""
+        if self._checkpoint is None:
+            return False
+        place = self._kept(Path(self._checkpoint))
+        kept = torch.load(place, map_location=self.accelerator.device, weights_only=True) if place.is_file() else {}
+        own = kept.get("ranks") == self.accelerator.num_processes
+        # All draw again, or none does: drawing is in common.
+        if not self.accelerator.gather(torch.tensor([own], device=self.accelerator.device)).all():
+            return False
+        self._step, self._generation, self._left = kept["step"], kept["generation"], kept["left"]
+        self._buffered_inputs = kept["batch"]
+        return True
+
     def _course(self) -> Course:
         dataset = self.train_dataset
         prompts = len(dataset) if hasattr(dataset, "__len__") else 0
@@ -194,7 +229,7 @@ class GRPOTrainer(trl.GRPOTrainer):
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Trains as TRL does. With `warmup_reuse` the steps of `num_train_epochs` are those of the warmup and what follows it."""
-        self._generation, self._left, self._buffered_inputs = -1, 0, None
+        self._generation, self._left, self._buffered_inputs, self._checkpoint = -1, 0, None, None
         if self._warmup_reuse is None or self.args.max_steps > 0:
             return super().train(*args, **kwargs)
         course = self._course()
@@ -332,7 +367,9 @@ class AdviseCallback(TrainerCallback):
         if self._monitor is None:
             accelerator = trainer.accelerator
             processes = accelerator.num_processes
-            own: dict[str, Any] = {"clip": (trainer.epsilon_low, trainer.epsilon_high)}
+            low, high = trainer.epsilon_low, trainer.epsilon_high
+            # CISPO's bound is on the ratio itself, and only from above.
+            own: dict[str, Any] = {"clip": (1.0, max(high - 1.0, 0.0)) if trainer.loss_type == "cispo" else (low, high)}
             own["batch"] = trainer.args.per_device_train_batch_size * processes * trainer.args.gradient_accumulation_steps
             if processes > 1:
                 own |= {"share": (accelerator.process_index, processes), "gather": gather_tallies}

@@ -27,6 +27,7 @@ from verl.trainer.ppo import rollout_corr_helper  # noqa: E402
 from verl.trainer.ppo.core_algos import get_policy_loss_fn, register_policy_loss  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
+from ._door import multiplying  # noqa: E402
 from ._verl_losses import HERE, keeping, note  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, watch_amplification  # noqa: E402
@@ -46,12 +47,7 @@ def register(correction: str | Correction = "tempered:0.1", name: str = "niwaki"
     Processes that this one starts afterwards know the loss by its name (they inherit `NIWAKI_VERL_LOSSES`); a rule of your own
     they do not.
     """
-    member = Correction.parse(correction)
-    if member.rule.form != "multiply" or member.rule.growing_clip or member.rule.dual < float("inf"):
-        raise ValueError(
-            f"correction '{member}' does not multiply the ratio inside verl's own clip; "
-            "verl has gspo, cispo and rollout weights of its own"
-        )
+    member = multiplying(correction, "verl's own clip; verl has gspo, cispo and rollout weights of its own")
     vanilla = get_policy_loss_fn("vanilla")
     watch = Watch()
 

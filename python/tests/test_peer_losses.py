@@ -179,3 +179,17 @@ def test_luspo_is_gspo_with_the_mean_over_steps_times_the_mean_length():
     theirs = trl_loss(leaf, old, None, advantages[:, 0], mask, loss_type="luspo", importance_sampling_level="sequence")
     found = evaluate(new, old, advantages, mask=mask, correction="luspo", mean="steps")
     agree(theirs, leaf, found, scale=mask.sum() / len(mask))
+
+
+def test_a_corrected_cispo_has_the_gradient_of_the_corrected_ratio():
+    """Where nothing is held back, the score with its weight is the gradient of `ratio · factor`, by both channels."""
+    from niwaki.torch import corrected_logprobs, surrogate
+
+    new, old, _, advantages, mask = (torch.tensor(part) for part in tensors("trajectory"))
+    leaf, plain = new.clone().requires_grad_(), new.clone().requires_grad_()
+    shifted = corrected_logprobs(leaf, old, mask, correction="tempered:0.3")
+    found = trl_loss(shifted, old.numpy(), None, advantages[:, 0].numpy(), mask.numpy(), loss_type="cispo", epsilon_high=1e9)
+    found.backward()
+    expected, _ = surrogate(plain, old, advantages[:, 0], mask, correction="tempered:0.3", clip=None)
+    expected.backward()
+    torch.testing.assert_close(leaf.grad, plain.grad, rtol=0, atol=1e-12)

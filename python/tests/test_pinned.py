@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.metadata
+import importlib.util
 import sys
 import warnings
 
@@ -31,9 +32,20 @@ def test_other_versions_are_told_and_missing_ones_refused(monkeypatch, module, p
     real = importlib.metadata.version
     monkeypatch.delitem(sys.modules, f"niwaki.{module}", raising=False)
     monkeypatch.setattr(importlib.metadata, "version", lambda name: absent(name) if name == package else real(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=f"needs {package}, which is not installed: pip install {package}=="):
         importlib.import_module(f"niwaki.{module}")
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, f"niwaki.{module}", raising=False)
     pytest.importorskip(package, reason=f"{package} is not installed; python/test-extras.sh runs this")
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "99.0" if name == package else real(name))
     with pytest.warns(UserWarning, match=f"tested with .*; found 99.0: pip install {package}=="):
         importlib.import_module(f"niwaki.{module}")
+
+
+def test_a_checkout_on_the_path_is_told(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    with pytest.warns(UserWarning, match="found a checkout without a version"):
+        pinned("niwaki.some", "json", "1.16", "1.17.2")
+    with pytest.warns(UserWarning, match=r"pip install git\+https://github.com/a/json@v1.17.2"):
+        pinned("niwaki.some", "json", "1.16", "1.17.2", source="a/json")

@@ -45,7 +45,7 @@ def reward(completions, **_):
 
 
 def train(kind, folder, steps=6, losses=None, callback=False, **extra):
-    settings = {name: extra.pop(name) for name in ("beta", "loss_type", "num_iterations") if name in extra}
+    settings = {name: extra.pop(name) for name in list(extra) if name in trl.GRPOConfig.__dataclass_fields__}
     args = trl.GRPOConfig(
         **{"num_iterations": 3, "loss_type": "grpo"} | settings,
         output_dir=str(folder), per_device_train_batch_size=8, num_generations=4, max_completion_length=8,
@@ -70,7 +70,14 @@ def train(kind, folder, steps=6, losses=None, callback=False, **extra):
     return losses, weights, trainer, watching
 
 
-@pytest.mark.parametrize("settings", [{}, {"beta": 0.1, "loss_type": "dapo"}], ids=["grpo", "dapo with KL"])
+SETTINGS = [
+    {}, {"beta": 0.1, "loss_type": "dapo"}, {"loss_type": "bnpo"}, {"loss_type": "dr_grpo", "delta": 1.5}, {"loss_type": "luspo"},
+    {"loss_type": "sapo"}, {"loss_type": "cispo", "epsilon_high": 1.2}, {"off_policy_mask_threshold": 0.001},
+    {"beta": 0.1, "use_bias_correction_kl": True, "top_entropy_quantile": 0.5},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: "-".join(map(str, settings.values())) or "grpo")
 def test_no_correction_is_trls_own_grpo(tmp_path, settings):
     own, weights, _, _ = train(trl.GRPOTrainer, tmp_path, **settings)
     ours, same, _, _ = train(GRPOTrainer, tmp_path, correction="tempered:0", **settings)
@@ -86,6 +93,32 @@ def test_a_correction_changes_reused_batches_and_trains(tmp_path):
     assert losses[0] == pytest.approx(plain[0], abs=1e-6)
     assert max(abs(a - b) for a, b in zip(losses[1:3], plain[1:3])) > 1e-6
     assert torch.isfinite(weights).all() and trainer.state.global_step == 6
+
+
+def test_stale_sequences_are_masked_by_their_own_ratios(tmp_path):
+    seen = []
+
+    class Watched(GRPOTrainer):
+        """What the mask compares, beside what it would without a correction."""
+
+        def _get_per_token_logps_and_entropies(self, *args, **kwargs):
+            self.plain = trl.GRPOTrainer._get_per_token_logps_and_entropies(self, *args, **kwargs)[0].detach()
+            return super()._get_per_token_logps_and_entropies(*args, **kwargs)
+
+        def get_off_policy_mask(self, *, per_token_logps, sampling_per_token_logps, mask, **rest):
+            seen.append(((sampling_per_token_logps - per_token_logps).detach() * mask, (self.old - self.plain) * mask))
+            return trl.GRPOTrainer.get_off_policy_mask(
+                per_token_logps=per_token_logps, sampling_per_token_logps=sampling_per_token_logps, mask=mask, **rest
+            )
+
+        def _compute_loss(self, model, inputs):
+            self.old = inputs["old_per_token_logps"]
+            return super()._compute_loss(model, inputs)
+
+    train(Watched, tmp_path, correction="tempered:0.5", off_policy_mask_threshold=0.001)
+    assert len(seen) == 6 and any(theirs.abs().max() > 1e-3 for _, theirs in seen)
+    for found, theirs in seen:
+        torch.testing.assert_close(found, theirs, rtol=0, atol=1e-5)
 
 
 def test_the_warmup_reuses_more_and_hands_over(tmp_path):
@@ -212,7 +245,8 @@ def test_settings_that_do_not_go_together_are_refused(tmp_path):
     for extra, word in (
         ({"correction": "gspo"}, "correction 'gspo'"),
         ({"correction": "tempered:0.1", "warmup_reuse": 0}, "warmup_reuse is 0"),
-        ({"correction": "tempered:0.1", "loss_type": "cispo"}, "loss_type is 'cispo'"),
+        ({"correction": "tempered:0.1", "loss_type": "vespo"}, "loss_type is 'vespo': its weights are of whole sequences"),
+        ({"correction": "tempered:0.1", "importance_sampling_level": "sequence"}, "importance_sampling_level must be 'token'"),
     ):
         with pytest.raises(ValueError, match=word):
             train(GRPOTrainer, tmp_path, **extra)

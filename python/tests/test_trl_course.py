@@ -18,14 +18,14 @@ WARMUP = {"correction": "tempered:0.1", "warmup_iterations": 2, "warmup_reuse": 
 class Watched(GRPOTrainer):
     """Writes down what every micro-batch is of: its step, generation, pass, slice and prompts."""
 
-    def _generate_and_score_completions(self, inputs):
-        self.shown = tuple(sorted({example["prompt"] for example in inputs}))
-        return super()._generate_and_score_completions(inputs)
-
-    def compute_loss(self, *arguments, **keywords):
+    def compute_loss(self, model, inputs, *arguments, **keywords):
         place = self._step % self.args.steps_per_generation
-        self.seen.append((self.state.global_step, self._generation, self._pass, place, self.shown))
-        return super().compute_loss(*arguments, **keywords)
+        prompts = zip(inputs["prompt_ids"], inputs["prompt_mask"].bool())
+        shown = tuple(sorted({" ".join(test_trl.WORDS[word] for word in ids[own]) for ids, own in prompts}))
+        loss = super().compute_loss(model, inputs, *arguments, **keywords)
+        self.seen.append((self.state.global_step, self._generation, self._pass, place, shown))
+        self.losses.append(loss.item())
+        return loss
 
 
 def trainer(folder, warmup=True, **settings):
@@ -39,7 +39,7 @@ def trainer(folder, warmup=True, **settings):
         test_trl.model(folder), reward_funcs=test_trl.reward, args=args, train_dataset=data, processing_class=test_trl.tokenizer(),
         **WARMUP if warmup else {"correction": "tempered:0.1"},
     )
-    found.seen = []
+    found.seen, found.losses = [], []
     return found
 
 
@@ -49,7 +49,9 @@ def logged(found, name):
 
 def generations(seen):
     """Generation → (prompts, passes)."""
-    return {number: (shown, 1 + max(p for _, g, p, _, _ in seen if g == number)) for _, number, _, _, shown in seen}
+    numbers = sorted({number for _, number, *_ in seen})
+    shown = {number: sorted({one for _, g, _, _, some in seen if g == number for one in some}) for number in numbers}
+    return {number: (tuple(shown[number]), 1 + max(p for _, g, p, _, _ in seen if g == number)) for number in numbers}
 
 
 def test_a_run_of_epochs_ends_where_it_was_planned(tmp_path):
@@ -103,6 +105,8 @@ def test_a_run_that_is_taken_up_again_is_the_run(tmp_path, settings, stops):
         again = trainer(tmp_path, **settings)
         again.train(resume_from_checkpoint=str(tmp_path / "out" / f"checkpoint-{stop}"))
         assert again.seen == [place for place in whole.seen if place[0] >= stop], stop
+        # The batch in hand was kept with the checkpoint, so that completions are the same, too.
+        assert again.losses == whole.losses[-len(again.losses) :], stop
         assert logged(again, "learning_rate") == pytest.approx(logged(whole, "learning_rate"))
         assert again.state.global_step == whole.state.global_step
 
@@ -113,6 +117,16 @@ def test_without_a_warmup_passes_are_not_made_twice(tmp_path):
     again = trainer(tmp_path, warmup=False, num_train_epochs=1, num_iterations=3)
     again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
     assert again.seen == [place for place in whole.seen if place[0] >= 4]
+
+
+def test_where_no_batch_was_kept_it_is_drawn_again(tmp_path):
+    whole = trainer(tmp_path, save_strategy="steps", save_steps=1, num_train_epochs=1)
+    whole.train()
+    (tmp_path / "out" / "checkpoint-4" / "niwaki-batch-0.pt").unlink()
+    again = trainer(tmp_path, num_train_epochs=1)
+    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
+    assert again.seen == [place for place in whole.seen if place[0] >= 4]
+    assert again.losses != whole.losses[-len(again.losses) :]
 
 
 @pytest.mark.parametrize("dumps", [True, False], ids=["dumps", "tallies"])
