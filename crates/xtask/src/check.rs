@@ -1,6 +1,9 @@
 //! Everything that guards `main`, cheapest first.
 
-use crate::{book, crash, dependencies, layers, pages, paper, promises, readme, reference, root, words};
+use crate::{
+    book, crash, dependencies, layers, pages, paper, pictures, promises, prose, readme, reference, results,
+    root, versions, words,
+};
 use anyhow::ensure;
 use std::process::Command;
 use std::time::Instant;
@@ -21,11 +24,14 @@ pub(crate) fn run() -> anyhow::Result<String> {
     };
     step("format", &|| cargo(&["fmt", "--all", "--check"], &[]))?;
     step("words", &words::run)?;
+    step("prose", &prose::run)?;
+    step("versions", &versions::run)?;
     step("layers", &layers::run)?;
     step("dependencies", &dependencies::run)?;
     step("promises", &promises::run)?;
     step("paper map", &paper::verify)?;
     step("reference", &reference::verify)?;
+    step("results", &results::verify)?;
     step("book", &book::run)?;
     // Once with every feature, all targets; then what stands in for a feature that is off.
     step("clippy", &|| {
@@ -46,6 +52,8 @@ pub(crate) fn run() -> anyhow::Result<String> {
         cargo(&[&every, &FEATURES[..]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])
     })?;
     step("readme", &readme::run)?;
+    step("users", &users)?;
+    step("pictures", &|| pictures::run(std::iter::once("--verify".to_owned())))?;
     step("pages", &|| pages::run(std::iter::empty()))?;
     // The README's commands have compiled what the wheel carries.
     step("python", &python)?;
@@ -76,6 +84,13 @@ pub(crate) fn package() -> anyhow::Result<String> {
 /// The unit tests of a crate's module that is named like the feature it stands behind.
 fn feature_tests(package: &str, feature: &str) -> anyhow::Result<String> {
     cargo(&["test", "-p", package, "--features", feature, "--locked", "--lib", &format!("{feature}::")], &[])
+}
+
+/// Strangers who type the README and the tutorials in a clean clone, with the command that the README's step has built.
+fn users() -> anyhow::Result<String> {
+    let status = Command::new(".ci/users").arg("target/release/niwaki").current_dir(root()).status()?;
+    ensure!(status.success(), ".ci/users failed");
+    Ok("users: all of them arrived".to_owned())
 }
 
 /// Builds the wheel in a fresh virtual environment and runs Python's tests there.

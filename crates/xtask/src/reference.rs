@@ -64,7 +64,7 @@ fn page() -> anyhow::Result<String> {
         for found in types(&code).iter().filter(|found| !internal.contains(&found.name.as_str())) {
             let _ = write!(
                 text,
-                "\n### {}\n\n{}\n\n| key | value | default | |\n|---|---|---|---|\n",
+                "\n### {}\n\n{}\n\n| key | value | default | meaning |\n|---|---|---|---|\n",
                 title(found),
                 found.about
             );

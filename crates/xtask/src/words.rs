@@ -28,6 +28,12 @@ const PHRASES: &[(&str, &str)] = &[
     ("is no shop", "is not a shop"),
     ("is no job", "is not a job"),
     ("is no regular", "is not a regular"),
+    ("is no single", "is not a single"),
+    ("is no candidate", "is not a candidate"),
+    ("is no summary", "is not a summary"),
+    ("is no whole number of", "does not divide into"),
+    ("are no whole number of", "do not divide into"),
+    ("no sign of life", "has not renewed its lease"),
 ];
 
 /// Where the phrases may stand: this list, the page that explains it, and dated results, which stay as they were written.

@@ -8,7 +8,7 @@ function play(frame, width, say) {
   const fire = (node, kind, x, y, more) => node.dispatchEvent(new view.PointerEvent(kind, { bubbles: true, clientX: x, clientY: y, pointerType: "mouse", button: 0, ...more }));
 
   if (page.documentElement.scrollWidth > width + 1) say("the page is " + page.documentElement.scrollWidth + " px wide");
-  if (view.performance.getEntriesByType("resource").length) say("it asked the network for something");
+  if (view.performance.getEntriesByType("resource").some(entry => !entry.name.startsWith("file:"))) say("it asked the network for something");
 
   for (const verdict of all(".verdict")) {
     const b = box(verdict);
@@ -116,25 +116,39 @@ function print(frame, width, say) {
   if (![...page.querySelectorAll(".drawing.wide")].every(drawing => box(drawing).height > 0)) say("a drawing is missing");
 }
 
-async function run(html, widths, paper) {
-  const said = [], counts = [];
-  for (const width of [...widths, paper]) {
-    const frame = document.createElement("iframe");
-    frame.style.cssText = "border:0;height:1600px;width:" + width + "px";
-    const say = what => said.push((width === paper ? "printed: " : width + " px: ") + what);
-    const loaded = new Promise(done => frame.addEventListener("load", done));
-    window.troubles = what => say("error: " + what);
-    frame.srcdoc = html;
-    document.body.append(frame);
-    await loaded;
-    try {
-      if (width === paper) print(frame, width, say);
-      else counts.push(play(frame, width, say).join(","));
-    } catch (error) { say("error: " + error.stack); }
-    frame.remove();
-  }
+// What stops readers with a keyboard or a screen reader.
+async function judge(frame, axe, say) {
+  const script = frame.contentDocument.createElement("script");
+  script.textContent = axe;
+  frame.contentDocument.head.append(script);
+  const found = await frame.contentWindow.axe.run(frame.contentDocument, { resultTypes: ["violations"] });
+  for (const { id, nodes } of found.violations) say("axe " + id + " (" + nodes.length + "): " + nodes[0].target.join(" ") + " " + nodes[0].html.slice(0, 90));
+}
+
+async function run(pages, widths, paper, axe) {
   const out = document.createElement("pre");
   out.id = "said";
-  out.textContent = ["counts " + counts.join(" ")].concat([...new Set(said)]).join("\n");
+  const dark = matchMedia("(prefers-color-scheme:dark)").matches, texts = [];
+  for (const html of pages) {
+    const said = [], counts = [];
+    for (const width of dark ? widths.slice(0, 1) : [...widths, paper]) {
+      const frame = document.createElement("iframe");
+      frame.style.cssText = "border:0;height:1600px;width:" + width + "px";
+      const say = what => said.push((width === paper ? "printed: " : width + " px: ") + what);
+      const loaded = new Promise(done => frame.addEventListener("load", done));
+      window.troubles = what => say("error: " + what);
+      frame.srcdoc = html;
+      document.body.append(frame);
+      await loaded;
+      try {
+        if (axe && width !== paper) await judge(frame, axe, say);
+        if (width === paper) print(frame, width, say);
+        else if (!dark) counts.push(play(frame, width, say).join(","));
+      } catch (error) { say("error: " + error.stack); }
+      frame.remove();
+    }
+    texts.push(["counts " + counts.join(" ")].concat([...new Set(said)]).join("\n"));
+  }
+  out.textContent = texts.join("\f");
   document.body.replaceChildren(out);
 }

@@ -1,29 +1,19 @@
-//! Every kind of page, opened in a real browser: `cargo xtask pages [--binary PATH] [--shots DIR]`.
+//! Every kind of page and the book, opened in a real browser: `cargo xtask pages [--binary PATH] [--shots DIR] [--book]`.
 //!
-//! Each page is made by the command, put into a frame of 1400 and of 390 pixels in headless Chromium, and played through by
+//! Each page is made by the command or the book's builder, put into a frame of 1400 and of 390 pixels in headless Chromium, and played through by
 //! `harness.js`: errors, hidden verdicts, cut axes, toggles or values that do nothing, what paper would cut, and requests to a
-//! network all fail.
+//! network all fail, and so does what axe finds wrong, in light and in dark.
 
-use crate::root;
+mod browser;
+
+use crate::{book, root};
 use anyhow::{Context, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Widths of a desk and of a phone, in pixels.
-const WIDTHS: [u32; 2] = [1400, 390];
-
-/// Width of what is printed on a sheet of A4 with Chromium's margins, in pixels.
-const PAPER: u32 = 718;
-
 /// Largest page, in bytes.
 const MOST: u64 = 1_000_000;
-
-/// What the page itself must not do.
-const FENCE: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-    script-src 'unsafe-inline'; img-src data:\"><script>addEventListener('error',e=>parent.troubles(e.message));\
-    addEventListener('securitypolicyviolation',e=>parent.troubles('network: '+e.blockedURI));\
-    console.error=console.warn=(...w)=>parent.troubles(w.join(' '))</script>";
 
 /// Every kind of page: its name, and the commands that make it at `OUT/index.html`.
 const KINDS: [(&str, &[&str]); 14] = [
@@ -70,51 +60,69 @@ const KINDS: [(&str, &[&str]); 14] = [
 
 #[expect(clippy::print_stdout, reason = "the log of a long run needs its place")]
 pub(crate) fn run(arguments: impl Iterator<Item = String>) -> anyhow::Result<String> {
-    let (mut binary, mut shots) = (None, None);
+    let (mut binary, mut shots, mut book_alone) = (None, None, false);
     let mut arguments = arguments;
     while let Some(word) = arguments.next() {
         match word.as_str() {
             "--binary" => binary = arguments.next(),
             "--shots" => shots = arguments.next().map(PathBuf::from),
-            other => bail!("pages: {other} is no option; there are --binary PATH and --shots DIR"),
+            "--book" => book_alone = true,
+            other => {
+                bail!("pages: '{other}' is not an option; there are --binary PATH, --shots DIR and --book")
+            }
         }
     }
-    let Some(browser) = browser() else {
-        return Ok("pages: left out, for no Chromium is installed".to_owned());
+    let Some(browser) = browser::browser() else {
+        return Ok("pages: left out, since Chromium is not installed".to_owned());
     };
-    let binary = binary.map_or_else(|| root().join("target/release/niwaki"), PathBuf::from);
-    ensure!(binary.is_file(), "pages: there is no {}; build it, or name one with --binary", binary.display());
-    let home = root().join("target/pages");
-    let mut faults = Vec::new();
-    for (kind, commands) in KINDS {
-        let folder = home.join(kind);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
+    let mut pages = book()?;
+    if !book_alone {
+        let binary = binary.map_or_else(|| root().join("target/release/niwaki"), PathBuf::from);
+        ensure!(
+            binary.is_file(),
+            "pages: there is no {}; build it, or name one with --binary",
+            binary.display()
+        );
+        for (kind, commands) in KINDS {
+            let folder = root().join("target/pages").join(kind);
+            if folder.exists() {
+                fs::remove_dir_all(&folder)?;
+            }
+            fs::create_dir_all(&folder)?;
+            make(&binary, &folder, commands).with_context(|| format!("the page of {kind}"))?;
+            pages.push((kind.to_owned(), folder.join("index.html")));
         }
-        fs::create_dir_all(&folder)?;
-        make(&binary, &folder, commands).with_context(|| format!("the page of {kind}"))?;
-        let page = folder.join("index.html");
-        let size = fs::metadata(&page).with_context(|| format!("{kind} wrote no page"))?.len();
-        let (counts, said) = look(&browser, &page)?;
-        println!("   {kind}: {} kB, drawings,toggles,values,zooms,verdicts {counts}", size / 1000);
-        faults.extend(said.into_iter().map(|line| format!("{kind}, {line}")));
+    }
+    let paths: Vec<&Path> = pages.iter().map(|(_, path)| path.as_path()).collect();
+    let seen = browser::look(&browser, &paths, &root().join("target/harness.html"))?;
+    let mut faults = Vec::new();
+    for ((name, path), seen) in pages.iter().zip(seen) {
+        let size = fs::metadata(path)?.len();
+        println!("   {name}: {} kB, drawings,toggles,values,zooms,verdicts {}", size / 1000, seen.counts);
+        faults.extend(seen.faults.into_iter().map(|line| format!("{name}, {line}")));
         if size > MOST {
-            faults.push(format!("{kind}: {size} bytes"));
+            faults.push(format!("{name}: {size} bytes"));
         }
         if let Some(shots) = &shots {
-            shoot(&browser, &page, shots, kind)?;
+            browser::shoot(&browser, path, shots, name)?;
         }
     }
-    ensure!(faults.is_empty(), "pages:\n  {}", faults.join("\n  "));
-    Ok(format!("pages: {} kinds at {} widths and on paper, as they should be", KINDS.len(), WIDTHS.len()))
+    ensure!(faults.is_empty(), "pages: {} faults\n  {}", faults.len(), faults.join("\n  "));
+    let axe = if browser::has_axe() { "axe has nothing to say" } else { "axe is not installed" };
+    Ok(format!("pages: {} as they should be at two widths, in the dark and on paper; {axe}", pages.len()))
 }
 
-/// The first Chromium on the path.
-fn browser() -> Option<String> {
-    let known = ["chromium", "chromium-browser", "google-chrome"];
-    let there =
-        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|ran| ran.status.success());
-    known.into_iter().find(there).map(ToOwned::to_owned)
+/// The pages of the book that its contents list.
+fn book() -> anyhow::Result<Vec<(String, PathBuf)>> {
+    book::run()?;
+    let folder = root().join("target/book");
+    let pages = crate::files::below(&folder, &[".html"])?;
+    let listed = pages.into_iter().filter(|page| !page.starts_with(folder.join("repository")));
+    let name = |page: &Path| {
+        let within = page.strip_prefix(&folder).unwrap_or(page).with_extension("");
+        format!("book-{}", within.display().to_string().replace('/', "-"))
+    };
+    Ok(listed.map(|page| (name(&page), page)).collect())
 }
 
 /// Runs the commands of a kind.
@@ -138,72 +146,4 @@ fn make(binary: &Path, folder: &Path, commands: &[&str]) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// The page within the fence, framed by the harness; what it counted and what is wrong.
-fn look(browser: &str, page: &Path) -> anyhow::Result<(String, Vec<String>)> {
-    let text = fs::read_to_string(page)?;
-    let fenced = text.replacen("<head>", &format!("<head>{FENCE}"), 1);
-    ensure!(fenced.len() > text.len(), "{} has no head", page.display());
-    let quoted = serde_json::to_string(&fenced)?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
-    let harness = format!(
-        "<!DOCTYPE html><html><body style=\"margin:0\"><script>{}\nrun({quoted},{WIDTHS:?},{PAPER})</script></body></html>",
-        include_str!("harness.js")
-    );
-    let path = page.with_file_name("harness.html");
-    fs::write(&path, harness)?;
-    let ran = headless(browser)
-        .args(["--window-size=1500,1700", "--virtual-time-budget=60000", "--dump-dom"])
-        .arg(&path)
-        .output()
-        .context("cannot run Chromium")?;
-    let dom = String::from_utf8_lossy(&ran.stdout).into_owned();
-    let said = dom.split_once("<pre id=\"said\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let Some((said, _)) = said else {
-        bail!("Chromium said nothing of {}: {}", page.display(), String::from_utf8_lossy(&ran.stderr))
-    };
-    let mut lines = said.lines();
-    let counts = lines.next().and_then(|line| line.strip_prefix("counts ")).unwrap_or("none").to_owned();
-    Ok((counts, lines.map(ToOwned::to_owned).collect()))
-}
-
-/// Pictures for people to look at: desk, phone, dark, and the printed page.
-fn shoot(browser: &str, page: &Path, folder: &Path, kind: &str) -> anyhow::Result<()> {
-    fs::create_dir_all(folder)?;
-    let phone = page.with_file_name("phone.html");
-    let frame = "<body style=\"margin:0\"><iframe style=\"border:0;width:390px;height:3000px\" src=\"index.html\"></iframe>";
-    fs::write(&phone, frame)?;
-    let forms: [(&str, &Path, &str, &[&str]); 3] = [
-        ("desk", page, "1400,2200", &[]),
-        ("phone", &phone, "500,3000", &[]),
-        ("dark", page, "1400,2200", &["--blink-settings=preferredColorScheme=0"]),
-    ];
-    for (form, from, size, flags) in forms {
-        let to = folder.join(format!("{kind}-{form}.png"));
-        headless(browser)
-            .args([format!("--screenshot={}", to.display()), format!("--window-size={size}")])
-            .args(flags)
-            .arg(from)
-            .output()?;
-    }
-    let pdf = folder.join(format!("{kind}.pdf"));
-    headless(browser)
-        .arg("--no-pdf-header-footer")
-        .arg(format!("--print-to-pdf={}", pdf.display()))
-        .arg(page)
-        .output()?;
-    Ok(())
-}
-
-fn headless(browser: &str) -> Command {
-    let mut command = Command::new(browser);
-    command.args([
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--hide-scrollbars",
-        "--allow-file-access-from-files",
-    ]);
-    command.arg("--host-resolver-rules=MAP * ~NOTFOUND");
-    command
 }
