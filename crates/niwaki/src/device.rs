@@ -36,12 +36,22 @@ impl DeviceArgs {
 
     /// The device.
     pub(crate) fn choose(self) -> Result<Device> {
+        self.on_cuda()?.map_or(Ok(Device::Cpu), cuda)
+    }
+
+    /// The name of the device, for work that other machines do: this one need not have it.
+    pub(crate) fn planned(self) -> Result<String> {
+        Ok(self.on_cuda()?.map_or_else(|| Device::Cpu.name(), |precision| format!("cuda {}", name(precision))))
+    }
+
+    /// The precision on CUDA; nothing on the CPU.
+    fn on_cuda(self) -> Result<Option<Precision>> {
         match (self.device, self.precision) {
-            (Place::Cpu, None | Some(Precision::F32)) => Ok(Device::Cpu),
+            (Place::Cpu, None | Some(Precision::F32)) => Ok(None),
             (Place::Cpu, Some(other)) => {
                 bail!("--precision {} needs --device cuda: the CPU computes in f32", name(other))
             }
-            (Place::Cuda, precision) => cuda(precision.unwrap_or(Precision::Tf32)),
+            (Place::Cuda, precision) => Ok(Some(precision.unwrap_or(Precision::Tf32))),
         }
     }
 
@@ -80,4 +90,22 @@ pub(crate) fn options(precision: Precision) -> niwaki_nn::cuda::Options {
         Precision::Bf16 => Rounding::Bf16,
     };
     Options { precision, ..Options::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_names_devices_as_the_trainer_does() {
+        for precision in [Precision::F32, Precision::Tf32, Precision::Bf16] {
+            let asked = DeviceArgs { device: Place::Cuda, precision: Some(precision) };
+            assert_eq!(asked.planned().unwrap(), format!("cuda {}", name(precision)));
+            if let Ok(device) = asked.choose() {
+                assert_eq!(asked.planned().unwrap(), device.name());
+            }
+        }
+        assert_eq!(DeviceArgs::of(Place::Cpu).planned().unwrap(), Device::Cpu.name());
+        assert_eq!(DeviceArgs::of(Place::Cuda).planned().unwrap(), "cuda tf32");
+    }
 }

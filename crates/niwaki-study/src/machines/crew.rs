@@ -83,6 +83,14 @@ impl<'a> Crew<'a> {
         Self { split, worker, leases, terms, held: Mutex::default() }
     }
 
+    /// How the plan stands.
+    ///
+    /// # Errors
+    /// If the store refuses.
+    pub fn standing(&self) -> Result<Standing, Error> {
+        Standing::of(self.split, &self.leases, self.terms.attempts)
+    }
+
     /// Works on one unit, even where others may: a scheduler said so.
     ///
     /// # Errors
@@ -103,7 +111,7 @@ impl<'a> Crew<'a> {
     /// If the store refuses; a unit's failure is told and counted.
     pub fn all(&self, told: &(dyn Fn(Told<'_>) + Sync)) -> Result<Standing, Error> {
         loop {
-            let standing = Standing::of(self.split, &self.leases, self.terms.attempts)?;
+            let standing = self.standing()?;
             if standing.is_over() {
                 return Ok(standing);
             }

@@ -49,8 +49,9 @@ pub struct Splitting {
     pub seeds: Option<u64>,
     /// The first seed in place of their own.
     pub first_seed: Option<u64>,
-    /// Where networks train; tables always train on the processor.
-    pub device: Device,
+    /// Where networks train, as [`Device::name`] calls it; this program need not know that device. Tables always train on
+    /// the processor.
+    pub device: String,
     /// Most runs of a unit; one where all train on the processor and 192 on a GPU if absent.
     pub runs: Option<usize>,
     /// How fast studies were made, by label; pilots have labels of their own.
@@ -258,11 +259,11 @@ fn draft(
     let (tables, networks): (Vec<_>, Vec<_>) =
         runs.into_iter().partition(|run| run.recipe.spec.policy.kind == PolicyKind::Tabular);
     let cpu = Device::Cpu.name();
-    for (device, runs) in [(cpu.clone(), tables), (asked.device.name(), networks)] {
+    for (device, runs) in [(cpu.clone(), tables), (asked.device.clone(), networks)] {
         let most = match asked.runs {
             _ if stage == Stage::Strengths => usize::MAX,
             Some(most) => most.max(1),
-            None if asked.device.name() == cpu => 1,
+            None if asked.device == cpu => 1,
             None => ON_A_GPU,
         };
         // On the processor results do not depend on company, and runs of different shapes may share a unit.

@@ -53,7 +53,7 @@ fn splitting(runs: Option<usize>) -> Splitting {
     Splitting {
         seeds: None,
         first_seed: None,
-        device: Device::Cpu,
+        device: Device::Cpu.name(),
         runs,
         speeds: BTreeMap::new(),
         model: None,

@@ -108,7 +108,7 @@ impl Args {
         let asked = Splitting {
             seeds: None,
             first_seed: None,
-            device: self.device.choose()?,
+            device: self.device.planned()?,
             runs: None,
             speeds: BTreeMap::new(),
             model: None,
@@ -131,7 +131,7 @@ impl Args {
             terminal::say(&format!("report it: niwaki reproduce {study} --report-only {out}"));
             return Ok(ExitCode::SUCCESS);
         }
-        let local = Local { plan, workers: self.workers, lease: 60, dry_run: false };
+        let local = Local { plan, workers: self.workers, cpus: None, lease: 60, dry_run: false };
         let code = local.run()?;
         if code != ExitCode::SUCCESS {
             return Ok(code);

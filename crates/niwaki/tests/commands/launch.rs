@@ -176,7 +176,13 @@ impl Site {
     fn launch(&self, launcher: &str, more: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_niwaki"));
         command.args(["cluster", "launch", launcher]).arg(format!("--plan={}", self.name));
-        command.arg(format!("--out={}.out", self.name)).args(more).output().unwrap()
+        let out = if launcher == "kubernetes" { self.mounted() } else { format!("{}.out", self.name) };
+        command.arg(format!("--out={out}")).args(more).output().unwrap()
+    }
+
+    /// Where a volume with the results is mounted.
+    fn mounted(&self) -> String {
+        format!("/{}.out", self.name)
     }
 
     /// What a record holds, word for word.
@@ -337,12 +343,7 @@ fn kubernetes_gets_every_path_as_it_is_and_runs_nothing_else() {
         let unlawful = |c: char| c != '\n' && (c.is_control() || "\u{2028}\u{2029}\u{feff}".contains(c));
         assert!(!text.contains(unlawful), "{name:?}");
         let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).unwrap();
-        let out = format!("{name}.out");
-        let asked = if out.starts_with('-') {
-            vec![format!("--out={out}")]
-        } else {
-            vec!["--out".to_owned(), out.clone()]
-        };
+        let asked = ["--out".to_owned(), site.mounted()];
         let [before, after] =
             [&["cluster", "work", "--plan", "/etc/niwaki/plan.json"][..], &["--unit", "0", "--wait"]];
         let words = [&site.program].into_iter().cloned().chain(before.iter().map(ToString::to_string));
@@ -355,7 +356,7 @@ fn kubernetes_gets_every_path_as_it_is_and_runs_nothing_else() {
         // The plan's own place comes first.
         let place =
             text.lines().filter_map(|line| line.trim_start().strip_prefix("mountPath: \"")).next().unwrap();
-        assert_eq!(read(format!("\"{place}")), out);
+        assert_eq!(read(format!("\"{place}")), site.mounted());
         // The plan in it is the plan.
         let block = text.lines().skip_while(|line| !line.starts_with("  plan.json")).skip(1);
         let block: Vec<&str> = block.map_while(|line| line.strip_prefix("    ")).collect();

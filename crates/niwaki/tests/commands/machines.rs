@@ -170,6 +170,8 @@ fn launchers_translate() {
         let said = stdout(&niwaki(&all, &fs::canonicalize(folder.path()).unwrap()));
         without_ids(&said.replace(&here, "HERE").replace(program, "NIWAKI"))
     };
+    let asked = ["--mem", "16G", "--cpus", "4", "--gpu", "h100"];
+    let limit = ["--time", "4h"];
     insta::assert_snapshot!("launch_slurm", dry(&["slurm", "--at-once", "8"]));
     insta::assert_snapshot!(
         "launch_kubernetes",
@@ -187,6 +189,17 @@ fn launchers_translate() {
     );
     let ray = dry(&["ray"]);
     insta::assert_snapshot!("launch_ray", ray.split_once("# The plan ").unwrap().1);
+    // What a unit asks for, in the words of each.
+    let says = |text: String, expected: &[&str]| {
+        expected.iter().for_each(|words| assert!(text.contains(words), "{words} is missing in {text}"));
+    };
+    let slurm = dry(&[&["slurm"], &asked[..], &limit].concat());
+    says(slurm, &["--time=240 --signal=B:USR1@120 --mem=16384M --cpus-per-task=4"]);
+    let pods = ["kubernetes", "--image", "niwaki:1", "--secret", "account", "--out", "s3://bucket/runs"];
+    let pods = dry(&[&pods, &asked[..], &limit].concat());
+    says(pods, &["activeDeadlineSeconds: 14400", "cpu: 4\n", "memory: 16384Mi\n"]);
+    says(dry(&[&["ray"], &asked[..]].concat()), &[", cpus=4, memory=17179869184, gpu=\"h100\")"]);
+    says(dry(&["local", "--cpus", "1", "--workers", "1"]), &["RAYON_NUM_THREADS=1 "]);
     insta::assert_snapshot!(
         "launch_local",
         dry(&["local", "--workers", "2"]).replace(&threads(), "RAYON_NUM_THREADS=N")

@@ -1,6 +1,6 @@
 //! A manifest with an Indexed Job for Kubernetes.
 
-use super::Launch;
+use super::{Launch, Resources};
 use super::encode::{container, flag, printable, string};
 use crate::Error;
 use crate::machines::Split;
@@ -43,8 +43,16 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
         );
         return Err(refuse(mend));
     }
+    if pods.volume.is_some() && !launch.out.starts_with('/') {
+        let mend = format!(
+            "a volume is mounted at a path from the root, and '{}' is not; give e.g. --out /runs",
+            launch.out.escape_debug()
+        );
+        return Err(refuse(mend));
+    }
     let [volume, secret] = [pods.volume, pods.secret].map(Option::unwrap_or_default);
-    let words = [launch.program, launch.out, pods.image, volume, secret];
+    let kind = launch.resources.gpu.as_deref().unwrap_or_default();
+    let words = [launch.program, launch.out, pods.image, volume, secret, kind];
     if let Some(word) = words.into_iter().find(|word| word.chars().any(char::is_control)) {
         return Err(refuse(format!("'{}' holds a control character", word.escape_debug())));
     }
@@ -62,6 +70,9 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
         let _ = writeln!(manifest, "    {line}");
     }
     let retries = launch.attempts.saturating_sub(1);
+    let deadline = launch.resources.seconds();
+    let deadline = deadline
+        .map_or_else(String::new, |seconds| format!("      activeDeadlineSeconds: {seconds}\n"));
     let _ = write!(
         manifest,
         r#"---
@@ -75,18 +86,27 @@ spec:
   parallelism: {at_once}
   backoffLimitPerIndex: {retries}
   maxFailedIndexes: {units}
+  podFailurePolicy:
+    rules:
+      # A pod that was asked to stop has saved what it had; it counts as no attempt.
+      - action: Ignore
+        onExitCodes:
+          containerName: niwaki
+          operator: In
+          values: [130]
+      - action: Ignore
+        onPodConditions:
+          - type: DisruptionTarget
   template:
     spec:
       restartPolicy: Never
-      containers:
+{deadline}      containers:
         - name: niwaki
           image: {image}
           command: [{program}, cluster, work, --plan, /etc/niwaki/plan.json, {results}, --unit, $(JOB_COMPLETION_INDEX), --wait]
 "#
     );
-    if split.units.iter().any(|unit| unit.device != "cpu") {
-        manifest += "          resources:\n            limits:\n              nvidia.com/gpu: 1\n";
-    }
+    manifest += &asked(&launch.resources, split.units.iter().any(|unit| unit.device != "cpu"));
     if let Some(secret) = pods.secret {
         let name = string(secret);
         let _ =
@@ -109,4 +129,23 @@ spec:
         );
     }
     Ok(manifest)
+}
+
+/// What the container of a unit asks for.
+fn asked(resources: &Resources, gpu: bool) -> String {
+    let mut limits = Vec::new();
+    if let Some(cpus) = resources.cpus {
+        limits.push(format!("cpu: {cpus}"));
+    }
+    if let Some(memory) = resources.memory {
+        limits.push(format!("memory: {memory}Mi"));
+    }
+    if gpu {
+        let kind = resources.gpu.as_deref().map_or_else(|| "nvidia.com/gpu".to_owned(), string);
+        limits.push(format!("{kind}: 1"));
+    }
+    if limits.is_empty() {
+        return String::new();
+    }
+    format!("          resources:\n            limits:\n              {}\n", limits.join("\n              "))
 }

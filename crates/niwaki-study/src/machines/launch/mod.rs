@@ -22,7 +22,9 @@ pub use ray::ray;
 pub use slurm::slurm;
 
 use super::split::Split;
+use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::time::Duration;
 
 /// What every launcher has to know.
 #[derive(Clone, Debug)]
@@ -37,6 +39,29 @@ pub struct Launch<'a> {
     pub attempts: u32,
     /// Most units at the same time, where there is a limit.
     pub at_once: Option<usize>,
+    /// What each unit asks for.
+    pub resources: Resources,
+}
+
+/// What a unit asks a scheduler for; the scheduler's own default where it says nothing. Units that train on a GPU ask for
+/// one in any case.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    /// The longest that an attempt may run; a unit that is not done by then is saved and queued again.
+    pub time: Option<Duration>,
+    /// Memory in MiB.
+    pub memory: Option<u64>,
+    /// Cores, and so many threads.
+    pub cpus: Option<NonZeroUsize>,
+    /// The kind of GPU, as the scheduler calls it.
+    pub gpu: Option<String>,
+}
+
+impl Resources {
+    /// The limit in whole seconds, at least one.
+    fn seconds(&self) -> Option<u64> {
+        self.time.map(|time| time.as_secs().max(1))
+    }
 }
 
 /// Units that can be handed out together: the same device, and so many others before them.

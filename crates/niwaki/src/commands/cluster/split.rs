@@ -56,7 +56,7 @@ impl Args {
         let asked = Splitting {
             seeds: self.seeds,
             first_seed: self.first_seed,
-            device: self.device.choose()?,
+            device: self.device.planned()?,
             runs: self.runs,
             speeds: guessed,
             model: self.model()?,

@@ -4,7 +4,7 @@ use super::launch::{self, PlanArgs};
 use crate::terminal;
 use anyhow::{Context, anyhow, bail};
 use niwaki_study::Error;
-use niwaki_study::machines::{Crew, Standing, Told};
+use niwaki_study::machines::{Crew, Standing, State, Told};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,14 @@ impl Args {
         match self.unit {
             Some(number) => loop {
                 match crew.one(number, &told) {
-                    Err(Error::Waits { .. }) if self.wait => std::thread::sleep(LOOK),
+                    Err(error @ Error::Waits { .. }) if self.wait => {
+                        let standing = crew.standing()?;
+                        if standing.states.get(number) == Some(&State::Blocked) {
+                            let why = given_up(&self.plan, &standing);
+                            bail!("{error}{}", why.map_or_else(String::new, |why| format!("; {why}")));
+                        }
+                        std::thread::sleep(LOOK);
+                    }
                     Err(error @ Error::Waits { .. }) => bail!("{error}; run them first, or wait with --wait"),
                     ended => {
                         ended?;

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How often the processes are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Processes that one machine is asked to start at most.
+const MOST: usize = 1024;
+
 /// What says which GPUs a process sees.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 
@@ -25,6 +28,9 @@ pub(crate) struct Local {
     /// Processes; one per visible GPU where the plan needs GPUs, else one per core.
     #[arg(long, value_name = "N")]
     pub(crate) workers: Option<usize>,
+    /// Cores of each process, and as many threads; all cores are shared out if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) cpus: Option<u16>,
     /// Seconds after which others may take over a unit whose worker has not renewed its lease.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) lease: u64,
@@ -43,6 +49,9 @@ struct Post {
 impl Local {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         ensure!(self.workers != Some(0), "--workers 0 runs nothing; give at least 1");
+        if let Some(workers) = self.workers.filter(|workers| *workers > MOST) {
+            bail!("--workers {workers} is more than one machine starts; give at most {MOST}");
+        }
         let split = self.plan.read()?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let gpus = if split.units.iter().any(|unit| unit.device != "cpu") {
@@ -55,7 +64,7 @@ impl Local {
         } else {
             Vec::new()
         };
-        let posts = posts(self.workers, cores, &gpus);
+        let posts = posts(self.workers, self.cpus.map(usize::from), cores, &gpus);
         if self.dry_run {
             for post in &posts {
                 terminal::say(&self.line(post)?);
@@ -138,10 +147,12 @@ impl Local {
     }
 }
 
-/// One process per GPU, or one per core; more than there are GPUs take turns on them, and all share the cores.
-fn posts(workers: Option<usize>, cores: usize, gpus: &[String]) -> Vec<Post> {
-    let count = workers.unwrap_or(if gpus.is_empty() { cores } else { gpus.len() });
-    let threads = (cores / count).max(1);
+/// One process per GPU, or as many as there are cores for; more than there are GPUs take turns on them, and all share the
+/// cores.
+fn posts(workers: Option<usize>, cpus: Option<usize>, cores: usize, gpus: &[String]) -> Vec<Post> {
+    let room = (cores / cpus.unwrap_or(1)).max(1);
+    let count = workers.unwrap_or(if gpus.is_empty() { room } else { gpus.len() });
+    let threads = cpus.unwrap_or((cores / count).max(1));
     let gpu = |worker: usize| gpus.get(worker % gpus.len().max(1)).cloned();
     (0..count).map(|worker| Post { gpu: gpu(worker), threads }).collect()
 }
@@ -183,17 +194,20 @@ mod tests {
 
     #[test]
     fn processes_are_spread_over_the_gpus_that_are_visible() {
-        let on = |workers, cores, list: &str| {
-            let posts = posts(workers, cores, &listed(list)).into_iter();
+        let on = |workers, cpus, cores, list: &str| {
+            let posts = posts(workers, cpus, cores, &listed(list)).into_iter();
             posts.map(|post| (post.gpu.unwrap_or_default(), post.threads)).collect::<Vec<_>>()
         };
         let named = |posts: &[(&str, usize)]| {
             posts.iter().map(|(gpu, threads)| ((*gpu).to_owned(), *threads)).collect::<Vec<_>>()
         };
-        assert_eq!(on(None, 16, "0,1,GPU-7a"), named(&[("0", 5), ("1", 5), ("GPU-7a", 5)]));
-        assert_eq!(on(Some(5), 4, "2, 3"), named(&[("2", 1), ("3", 1), ("2", 1), ("3", 1), ("2", 1)]));
-        assert_eq!(on(Some(1), 8, "0,1"), named(&[("0", 8)]));
-        assert_eq!(on(None, 2, ""), named(&[("", 1), ("", 1)]));
+        assert_eq!(on(None, None, 16, "0,1,GPU-7a"), named(&[("0", 5), ("1", 5), ("GPU-7a", 5)]));
+        assert_eq!(on(Some(5), None, 4, "2, 3"), named(&[("2", 1), ("3", 1), ("2", 1), ("3", 1), ("2", 1)]));
+        assert_eq!(on(Some(1), None, 8, "0,1"), named(&[("0", 8)]));
+        assert_eq!(on(None, None, 2, ""), named(&[("", 1), ("", 1)]));
+        assert_eq!(on(None, Some(4), 9, ""), named(&[("", 4), ("", 4)]));
+        assert_eq!(on(None, Some(4), 2, ""), named(&[("", 4)]));
+        assert_eq!(on(None, Some(3), 16, "0,1"), named(&[("0", 3), ("1", 3)]));
         // CUDA sees nothing from the first that is none.
         assert_eq!((listed("1,-1,0"), listed("-1")), (vec!["1".to_owned()], Vec::new()));
     }

@@ -7,9 +7,10 @@ use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use niwaki_files::Digest;
 use niwaki_store::Store;
-use niwaki_study::machines::launch::{Launch, Pods, kubernetes, ray, slurm};
+use niwaki_study::machines::launch::{Launch, Pods, Resources, kubernetes, ray, slurm};
 use niwaki_study::machines::{Split, Status, Terms, leases};
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -101,13 +102,32 @@ struct Elsewhere {
     /// Path of the program on those machines; that of this program if absent.
     #[arg(long, value_name = "FILE")]
     program: Option<String>,
+    /// Memory of a unit, e.g. 16G or 800M.
+    #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
+    mem: Option<u64>,
+    /// Cores of a unit, and as many threads.
+    #[arg(long, value_name = "N")]
+    cpus: Option<NonZeroUsize>,
+    /// The kind of GPU, as the scheduler calls it, e.g. h100; a unit that needs a GPU takes one.
+    #[arg(long, value_name = "KIND")]
+    gpu: Option<String>,
+}
+
+/// The longest that an attempt may run, for the launchers whose schedulers have such limits.
+#[derive(Args)]
+struct Limit {
+    /// The longest that an attempt may run, e.g. 4h; a unit that is not done by then is saved and queued again.
+    #[arg(long, value_name = "TIME", value_parser = limit)]
+    time: Option<Duration>,
 }
 
 #[derive(Args)]
 struct Slurm {
     #[command(flatten)]
     elsewhere: Elsewhere,
-    /// Further options of sbatch, after --: e.g. -- --partition=gpu --time=2:00:00.
+    #[command(flatten)]
+    limit: Limit,
+    /// Further options of sbatch, after --: e.g. -- --partition=gpu --account=lab.
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }
@@ -116,6 +136,8 @@ struct Slurm {
 struct Kubernetes {
     #[command(flatten)]
     elsewhere: Elsewhere,
+    #[command(flatten)]
+    limit: Limit,
     /// The image that holds the program.
     #[arg(long, value_name = "IMAGE")]
     image: String,
@@ -140,18 +162,19 @@ impl Launching {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.launcher {
             Launcher::Local(local) => local.run(),
-            Launcher::Slurm(Slurm { elsewhere, options }) => {
-                let script = elsewhere.text(true, |split, launch| Ok(slurm(split, launch, &options)))?;
+            Launcher::Slurm(Slurm { elsewhere, limit, options }) => {
+                let script =
+                    elsewhere.text(true, limit.time, |split, launch| Ok(slurm(split, launch, &options)))?;
                 elsewhere.submit(&script, "bash", &[])
             }
-            Launcher::Kubernetes(Kubernetes { elsewhere, image, volume, secret }) => {
+            Launcher::Kubernetes(Kubernetes { elsewhere, limit, image, volume, secret }) => {
                 let pods = Pods { image: &image, volume: volume.as_deref(), secret: secret.as_deref() };
                 let manifest =
-                    elsewhere.text(false, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
+                    elsewhere.text(false, limit.time, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
                 elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"])
             }
             Launcher::Ray(Ray { elsewhere, python }) => {
-                let program = elsewhere.text(true, |split, launch| Ok(ray(split, launch)))?;
+                let program = elsewhere.text(true, None, |split, launch| Ok(ray(split, launch)))?;
                 elsewhere.submit(&program, &python, &["-"])
             }
         }
@@ -163,6 +186,7 @@ impl Elsewhere {
     fn text(
         &self,
         whole: bool,
+        time: Option<Duration>,
         translate: impl FnOnce(&Split, &Launch<'_>) -> anyhow::Result<String>,
     ) -> anyhow::Result<String> {
         ensure!(self.at_once != Some(0), "--at-once 0 runs nothing; give at least 1");
@@ -180,6 +204,7 @@ impl Elsewhere {
             out: &out,
             attempts: self.plan.attempts,
             at_once: self.at_once,
+            resources: Resources { time, memory: self.mem, cpus: self.cpus, gpu: self.gpu.clone() },
         };
         translate(&split, &launch)
     }
@@ -208,6 +233,28 @@ impl Elsewhere {
     }
 }
 
+/// A limit of time, which is not 0.
+fn limit(text: &str) -> anyhow::Result<Duration> {
+    let limit = crate::commands::solve::duration(text)?;
+    ensure!(!limit.is_zero(), "a unit needs time; give e.g. 4h");
+    Ok(limit)
+}
+
+/// A size such as `800M` or `16G`, in MiB.
+fn mebibytes(text: &str) -> anyhow::Result<u64> {
+    let mend = || format!("expected a size such as 800M or 16G, got {text}");
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let scale = match unit {
+        "M" | "MB" | "Mi" | "MiB" => 1,
+        "G" | "GB" | "Gi" | "GiB" => 1 << 10,
+        "T" | "TB" | "Ti" | "TiB" => 1 << 20,
+        _ => bail!(mend()),
+    };
+    let size = number.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    // Ray is given bytes.
+    size.filter(|size| (1..1 << 40).contains(size)).with_context(mend)
+}
+
 /// Where this program is.
 fn this_program() -> anyhow::Result<String> {
     let program = std::env::current_exe().context("cannot tell where this program is; give --program")?;
@@ -228,4 +275,20 @@ fn absolute(path: &str) -> anyhow::Result<String> {
     let whole =
         std::path::absolute(Path::new(path)).with_context(|| format!("cannot tell where {path} is"))?;
     text_of(&whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_limits_are_read_or_refused() {
+        let read = ["800M", "16G", "2TiB"].map(|text| mebibytes(text).unwrap());
+        assert_eq!(read, [800, 16 << 10, 2 << 20]);
+        for wrong in ["", "16", "G", "0G", "1.5G", "-1G", "16 G", "99999999999999999999G", "9999999T", "1K"] {
+            assert!(mebibytes(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(limit("4h").unwrap(), Duration::from_secs(4 * 3600));
+        assert!(limit("0s").is_err() && limit("x").is_err());
+    }
 }
