@@ -41,7 +41,9 @@ impl DeviceArgs {
 
     /// The name of the device, for work that other machines do: this one need not have it.
     pub(crate) fn planned(self) -> Result<String> {
-        Ok(self.on_cuda()?.map_or_else(|| Device::Cpu.name(), |precision| format!("cuda {}", name(precision))))
+        Ok(self
+            .on_cuda()?
+            .map_or_else(|| Device::Cpu.name(), |precision| format!("cuda {}", name(precision))))
     }
 
     /// The precision on CUDA; nothing on the CPU.

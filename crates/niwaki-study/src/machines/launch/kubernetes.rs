@@ -1,7 +1,7 @@
 //! A manifest with an Indexed Job for Kubernetes.
 
-use super::{Launch, Resources};
 use super::encode::{container, flag, printable, string};
+use super::{Launch, Resources};
 use crate::Error;
 use crate::machines::Split;
 use std::fmt::Write as _;
@@ -71,8 +71,8 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
     }
     let retries = launch.attempts.saturating_sub(1);
     let deadline = launch.resources.seconds();
-    let deadline = deadline
-        .map_or_else(String::new, |seconds| format!("      activeDeadlineSeconds: {seconds}\n"));
+    let deadline =
+        deadline.map_or_else(String::new, |seconds| format!("      activeDeadlineSeconds: {seconds}\n"));
     let _ = write!(
         manifest,
         r#"---

@@ -1,7 +1,7 @@
 //! A Python program for Ray: the one of the Python package, with what it is to do at its end.
 
-use super::{Launch, Resources};
 use super::encode::string;
+use super::{Launch, Resources};
 use crate::machines::Split;
 
 /// The program as the Python package has it.

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum What {
     /// Schedules: how far each method is from the best known, by size, over a folder of instances.
-    Shop(shop::Args),
+    Shop(Box<shop::Args>),
     /// The population engine: one update step of the testbed transformer.
     Engine(engine::Args),
     /// The trainer: whole iterations of a cohort, rollout and evaluation included.

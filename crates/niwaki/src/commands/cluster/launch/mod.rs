@@ -169,8 +169,8 @@ impl Launching {
             }
             Launcher::Kubernetes(Kubernetes { elsewhere, limit, image, volume, secret }) => {
                 let pods = Pods { image: &image, volume: volume.as_deref(), secret: secret.as_deref() };
-                let manifest =
-                    elsewhere.text(false, limit.time, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
+                let manifest = elsewhere
+                    .text(false, limit.time, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
                 elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"])
             }
             Launcher::Ray(Ray { elsewhere, python }) => {
