@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -40,6 +41,14 @@ Clip = Union[None, float, tuple[float, float], tuple[float, float, Union[float, 
 """No clip, ε, (low, high), or (low, high, dual): ratios are held in [1 − low, 1 + high]."""
 
 
+_WORDS = {
+    "reads": ("prefix", "window", "minimum", "step", "sequence-mean", "sequence-sum"),
+    "beyond": ("hold", "drop", "keep"),
+    "form": ("multiply", "replace", "weigh"),
+}
+"""What a rule says in words."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """The normal form of a member: what it reads, how strongly, how it bounds it, and how the factor enters.
@@ -64,6 +73,17 @@ class Rule:
     amplification: float | None = None
     written: str | None = None
     """A member that is written out step by step, by name; the other fields then say nothing."""
+
+    def __post_init__(self) -> None:
+        for name, known in _WORDS.items():
+            said = getattr(self, name)
+            if said not in known:
+                near = difflib.get_close_matches(str(said), known, 1)
+                mend = f"did you mean '{near[0]}'?" if near else f"write {', '.join(known)}"
+                raise ValueError(f"rule: {name} is {said!r}; {mend}")
+        for name in ("strength", "low", "high", "dual"):
+            if not isinstance(getattr(self, name), Real):
+                raise TypeError(f"rule: {name} is {getattr(self, name)!r}; give a number")
 
 
 class _Member:
@@ -109,6 +129,15 @@ class Correction:
 
         Raises ValueError where the name is taken or the rule is no point of the normal form.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"name is {type(name).__name__}; give a word")
+        if callable(rule):
+            raise TypeError(
+                "rule is a function; pass a Rule(…). A loss that is a function goes to niwaki.train(loss=fn), "
+                "niwaki.oracle.measure(losses=[fn]) or niwaki oracle --loss FILE.py:fn"
+            )
+        if not isinstance(rule, Rule):
+            raise TypeError(f"rule is {type(rule).__name__}; pass a Rule(…)")
         _native.check_rule(name, rule)
         return cls(name, name, rule, own=True)
 

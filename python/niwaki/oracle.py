@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import floats
+from ._loss import terms
 from .correction import Clip, Correction, clip_range
 
 __all__ = ["League", "Measured", "measure", "rewards"]
@@ -128,7 +129,7 @@ class _Question:
     drifts: list[float]
     seeds: list[int]
     logits: tuple[np.ndarray, np.ndarray] | None
-    losses: list[Correction]
+    losses: list[Any]
     clip: tuple[float, float, float | None] | None
     routing: bool
     batch: int
@@ -138,7 +139,7 @@ class _Question:
 def measure(
     reward: str | Sequence[str] | Mapping[str, Any] | np.ndarray = "late-only",
     *,
-    losses: Sequence[str | Correction] | None = None,
+    losses: Sequence[str | Correction | Callable[[np.ndarray, np.ndarray], np.ndarray]] | None = None,
     vocab: int | None = None,
     horizon: int | None = None,
     drift: float | Sequence[float] = 1.0,
@@ -153,7 +154,8 @@ def measure(
 
     Args:
         reward: a built-in terminal reward or several, an array, or a mapping name → array.
-        losses: members of the family; the paper's twelve where None.
+        losses: members of the family, and functions of your own from log-ratios and advantages `[sequences, steps]` to the terms of
+            their objective; the paper's twelve where None.
         vocab, horizon: tokens and steps, 4 and 6 where None; those of `logits` where they are given.
         drift: standard deviation of the noise that separates a drawn pair's logits.
         seeds: how many pairs, or their seeds.
@@ -190,7 +192,7 @@ def measure(
     for name, count, least in (("batch", batch, 2), ("draws", draws, 0)):
         if not isinstance(count, int) or not least <= count < 2**32:
             raise ValueError(f"{name} is {count!r}; it must be a whole number of at least {least}")
-    named = [Correction.parse(loss) for loss in (_native.testbed() if losses is None else losses)]
+    named = [_loss_of(loss) for loss in (_native.testbed() if losses is None else losses)]
     question = _Question(
         rewards=_rewards(reward, vocab, horizon),
         vocab=vocab,
@@ -209,6 +211,14 @@ def measure(
     rows: list[dict[str, Any]] = [{name: number(name, one) for name, one in row.items()} for row in found]
     known = {field.name for field in fields(Measured)}
     return League(tuple(Measured(**{name: one for name, one in row.items() if name in known}) for row in rows))
+
+
+def _loss_of(loss: Any) -> Any:
+    """A member, or a function of the user's with its name, as the compiled half takes them."""
+    if isinstance(loss, (str, Correction)) or not callable(loss):
+        return Correction.parse(loss)
+    name = getattr(loss, "__name__", type(loss).__name__).strip("<>")
+    return name, lambda ell, advantage: terms(loss, name, ell, advantage)
 
 
 def _tables(logits: tuple[Any, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -34,7 +34,7 @@ def test_tempered_by_hand():
 
 
 WRITTEN = {"tempered": "tempered:0.3", "truncated": "truncated:2", "clipped": "clipped:0.5,0.3"}
-WRITTEN |= {"dro": "dro:0.5", "kl-penalty": "kl-penalty:0.5", "kl-corrected": "kl-corrected:0.5"}
+WRITTEN |= {"outside": "outside:0.3", "dro": "dro:0.5", "kl-penalty": "kl-penalty:0.5", "kl-corrected": "kl-corrected:0.5"}
 ALL = [WRITTEN.get(member.name, member.name) for member in correction.members()]
 # Weighing members and the adaptive strength carry constants of the batch that a difference quotient would move.
 SMOOTH = [text for text in ALL if Correction.parse(text).rule.form != "weigh" and text != "adaptive"]
@@ -169,9 +169,6 @@ def test_a_rule_of_ones_own():
         (("mine", Rule(low=1.0, high=0.0)), "the lower one first"),
         (("mine", Rule(reads="window")), "window is missing"),
         (("mine", Rule(window=3)), "window goes with reads='window'"),
-        (("mine", Rule(reads="suffix")), "reads is 'suffix'"),
-        (("mine", Rule(form="add")), "form is 'add'"),
-        (("mine", Rule(beyond="fall")), "beyond is 'fall'"),
     ]
     for arguments, word in refused:
         with pytest.raises(ValueError, match=word):
@@ -261,3 +258,18 @@ def test_every_public_name_has_a_docstring():
     for name in correction.__all__:
         assert inspect.getdoc(getattr(correction, name)), name
     assert niwaki.__version__ and "correction" in dir(niwaki)
+
+
+def test_rules_say_what_is_wrong_with_them():
+    for words, said in (
+        ({"reads": "widow"}, "reads is 'widow'; did you mean 'window'"), ({"reads": "xyz"}, "reads is 'xyz'; write prefix, "),
+        ({"form": "add"}, "form is 'add'"), ({"beyond": "fall"}, "beyond is 'fall'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Rule(**words)
+    with pytest.raises(TypeError, match="rule is a function; pass a Rule"):
+        Correction.custom("m", lambda ell: ell)
+    with pytest.raises(TypeError, match="rule is str"):
+        Correction.custom("m", "tempered:0.1")
+    with pytest.raises(TypeError, match="strength is '1'"):
+        Rule(strength="1")

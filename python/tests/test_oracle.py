@@ -88,3 +88,57 @@ def test_refusals_name_the_argument():
         with pytest.raises((TypeError, ValueError), match=word):
             measure(**arguments)
     assert "two-branch" in rewards()
+
+
+def soft(ell, advantage):
+    return 0.5 * np.tanh(2.0 * np.expm1(ell)) * advantage
+
+
+def quarter(ell, advantage):
+    """As the member does it: a sum over the prefix, whose gradient is routed."""
+    return np.exp(ell + 0.25 * (np.cumsum(ell, 1) - ell)) * advantage
+
+
+def test_a_function_is_measured_like_the_member_it_equals():
+    found = measure(vocab=3, horizon=4, drift=0.6, seeds=3, batch=64, draws=4, losses=["tempered:0.25", quarter, soft])
+    member, mine, other = found
+    assert [row.loss for row in found] == ["tempered:0.25", "quarter", "soft"]
+    for name in ("bias", "variance", "mse"):
+        assert getattr(mine, name) == pytest.approx(getattr(member, name), rel=1e-12), name
+    for name in ("cosine", "alignment", "batch_cosine", "noise_batch", "routing_along_eta"):
+        assert getattr(mine, name) == pytest.approx(getattr(member, name), rel=1e-6), name
+    assert other.mse != member.mse and other.alignment > 0
+
+
+def test_a_function_that_fails_is_a_line():
+    def refused(loss):
+        with pytest.raises(Exception) as error:
+            measure(vocab=2, horizon=2, seeds=1, losses=[loss])
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    assert "returned shape (4,) for log-ratios of (4, 2)" in refused(lambda ell, advantage: ell.sum(1))
+    assert "returned nan where the log-ratio is" in refused(lambda ell, advantage: ell * np.nan)
+    assert "returned str; return an array" in refused(lambda ell, advantage: "x")
+    assert "division by zero" in refused(lambda ell, advantage: 1 / 0)
+    assert "a member of the family has that name" in refused(type("Named", (), {"__name__": "ppo", "__call__": lambda *_: 0})())
+
+
+@pytest.mark.skipif(shutil.which("niwaki") is None, reason="the command is not installed; python/test.sh runs this")
+def test_the_command_takes_a_function_of_a_file(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\nprint('hello')\n\ndef quarter(ell, advantage):\n"
+        "    return np.exp(ell + 0.25 * (np.cumsum(ell, 1) - ell)) * advantage\n\ndef breaks(ell, advantage):\n    return ell[7000]\n"
+    )
+    asked = ["niwaki", "oracle", "--vocab", "3", "--horizon", "4", "--seeds", "3", "--json", "--losses", "tempered:0.25"]
+    call = lambda *more: subprocess.run([*asked, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+    member, mine = json.loads(call("--loss", "mine.py:quarter").stdout)["rows"]
+    assert mine["loss"] == "quarter" and mine["mse"] == pytest.approx(member["mse"], rel=1e-12)
+    assert mine["alignment"] == pytest.approx(member["alignment"], rel=1e-6)
+    for place, said in (
+        ("mine.py:quartr", "did you mean 'quarter'?"), ("no.py:fn", "no.py is not a file"), ("mine.py", "write FILE.py:FUNCTION"),
+        ("mine.py:breaks", "mine.py, line 8: IndexError"),
+    ):
+        ended = call("--loss", place)
+        lines = [line for line in ended.stderr.splitlines() if line != "hello"]
+        assert ended.returncode == 2 and len(lines) == 1 and said in lines[0], ended.stderr

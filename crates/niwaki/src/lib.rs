@@ -12,6 +12,7 @@ mod npy;
 mod output;
 mod parts;
 mod places;
+mod python;
 mod terminal;
 
 pub use parts::Parts;

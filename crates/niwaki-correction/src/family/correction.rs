@@ -1,6 +1,7 @@
 //! A member with its parameters, or a rule of a user's own; names such as `clipped:0.25,1`.
 
 use super::member::MOST;
+use super::written::{Acts, Called, Shape, Steps, Terms};
 use super::{MEMBERS, Member, Rule, Written};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +84,21 @@ impl Correction {
         }
         rule.check().map_err(|why| Error::Custom { name: name.to_owned(), why })?;
         Ok(Self { name: kept(name), source: Source::Custom(rule) })
+    }
+
+    /// A loss that is a function of the user's own: from the steps of a batch to a term for each, with its derivatives. The
+    /// surrogate and the exact oracle take it like a member that is written out.
+    ///
+    /// # Errors
+    /// Where the name is a member's, or none.
+    pub fn called(
+        name: &str,
+        function: impl Fn(&Steps<'_>) -> Terms + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        let acts = Acts::Call(Called(Box::leak(Box::new(function))));
+        // What it looks at nobody knows, so it is shown whole batches.
+        let shape = Shape { coupled: true, ..Shape::new(kept(name), acts) };
+        Self::custom(name, Rule::written(Box::leak(Box::new(shape)), [0.0; MOST]))
     }
 
     /// The same, and text names it from then on in this process: flags, specs and studies take `mine` like a member.

@@ -44,7 +44,7 @@ pub mod written;
 pub use correction::Correction;
 pub use member::{Alias, MOST, Member, Parameter};
 pub use rule::{Bound, Factor, Form, Reads, Rule};
-pub use written::Written;
+pub use written::{Steps, Terms, Written};
 
 /// Every member, the paper's first.
 ///

@@ -18,6 +18,18 @@ pub enum Acts {
     Weigh(fn(&Steps<'_>, &[f64; MOST]) -> Vec<f64>),
     /// One term per step, with its derivatives.
     Term(fn(&Steps<'_>, &[f64; MOST]) -> Terms),
+    /// The same by a function of the user's own.
+    Call(Called),
+}
+
+/// A function of the user's own, which lives as long as the program.
+#[derive(Clone, Copy)]
+pub struct Called(pub(super) &'static (dyn Fn(&Steps<'_>) -> Terms + Send + Sync));
+
+impl std::fmt::Debug for Called {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a function")
+    }
 }
 
 /// A loss that is written out.
@@ -95,6 +107,7 @@ impl Written {
     pub fn terms(&self, steps: &Steps<'_>) -> Terms {
         match self {
             Self::Own(Shape { acts: Acts::Term(terms), .. }, values) => terms(steps, values),
+            Self::Own(Shape { acts: Acts::Call(called), .. }, _) => (called.0)(steps),
             Self::Own(Shape { acts: Acts::Weigh(weights), .. }, values) => {
                 steps.weighed(weights(steps, values))
             }

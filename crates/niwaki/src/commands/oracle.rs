@@ -1,11 +1,12 @@
 //! `niwaki oracle`: any policy loss, measured exactly.
 
 use crate::output::{self, Out, Piece};
+use crate::python::{self, Fault};
 use crate::{memory, npy, terminal};
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use niwaki_correction::Surrogate;
 use niwaki_correction::family::{MEMBERS, TESTBED};
+use niwaki_correction::{Correction, Surrogate};
 use niwaki_exact::diagnostics::{
     BATCH, Grid, Policies, Progress, Report, iterations_to_csv, oracle, to_csv, to_json,
 };
@@ -44,6 +45,10 @@ pub(crate) struct Oracle {
     /// [default: the paper's twelve].
     #[arg(long, num_args = 1.., value_name = "LOSS")]
     losses: Vec<String>,
+    /// A loss of your own, a function in a Python file: it takes log-ratios and advantages, NumPy arrays [sequences, steps], and
+    /// returns the terms of its objective; may be given several times. Needs Python with NumPy.
+    #[arg(long = "loss", value_name = "FILE.py:FUNCTION")]
+    functions: Vec<String>,
     /// Logits of the policy that sampled: f64 [prefixes, vocab], prefixes breadth first.
     #[arg(long, value_name = "X.npy", requires = "logits_new")]
     logits_old: Option<PathBuf>,
@@ -182,20 +187,22 @@ impl Oracle {
         if let Some(batch @ 0..2) = self.batch {
             bail!("--batch {batch}: a batch must have at least 2 trajectories");
         }
-        let bar = terminal::Bar::default();
-        Ok(oracle(&self.grid()?, self.out.is_some(), &|progress| match progress {
+        let (bar, fault) = (terminal::Bar::default(), Fault::default());
+        let found = oracle(&self.grid(&fault)?, self.out.is_some(), &|progress| match progress {
             Progress::Begins { what, pairs } => bar.begin(terminal::progress(pairs as u64, what)),
             Progress::Pair => bar.inc(1),
             Progress::Ends => bar.end(),
-        })?)
+        });
+        fault.check()?;
+        Ok(found?)
     }
 
-    fn grid(&self) -> anyhow::Result<Grid> {
+    fn grid(&self, fault: &Fault) -> anyhow::Result<Grid> {
         if let Some(run) = &self.run {
-            return Ok(self.judged(super::models::along(run, self.losses()?, memory::limit())?));
+            return Ok(self.judged(super::models::along(run, self.losses(fault)?, memory::limit())?));
         }
         if let Some(task) = &self.task {
-            let (priming, losses) = (self.priming.as_deref(), self.losses()?);
+            let (priming, losses) = (self.priming.as_deref(), self.losses(fault)?);
             let grid = super::models::grid(&self.model, task, priming, losses, memory::limit())?;
             return Ok(self.judged(grid));
         }
@@ -230,7 +237,7 @@ impl Oracle {
             }
         };
         let drift = if self.logits_old.is_some() { 1.0 } else { self.drift };
-        let (losses, memory) = (self.losses()?, memory::limit());
+        let (losses, memory) = (self.losses(fault)?, memory::limit());
         let drifts = vec![drift];
         Ok(self.judged(Grid { process, rewards, drifts, policies, losses, batch: BATCH, drawn: 0, memory }))
     }
@@ -282,7 +289,7 @@ impl Oracle {
         Ok((process(vocab, horizon)?, Policies::Given { old: first.values, new: second.values }))
     }
 
-    fn losses(&self) -> anyhow::Result<Vec<Surrogate>> {
+    fn losses(&self, fault: &Fault) -> anyhow::Result<Vec<Surrogate>> {
         let written: Vec<String> = self.losses.iter().flat_map(|text| split_losses(text)).collect();
         ensure!(
             written.iter().all(|name| !name.is_empty()),
@@ -291,9 +298,19 @@ impl Oracle {
         );
         let names = if written.is_empty() { TESTBED.map(ToOwned::to_owned).to_vec() } else { written };
         let clip = super::clip(&self.clip)?;
-        let losses = names.iter().map(|name| {
-            let correction = name.parse().context("--losses")?;
-            Ok(Surrogate { clip, routing: !self.no_routing, ..Surrogate::new(correction) })
+        let members = names.iter().map(|name| name.parse().context("--losses"));
+        let named = |text: &String| text.rsplit_once(':').map(|(_, name)| name.to_owned());
+        let asked = once_each(&self.functions);
+        if let Some(again) = asked
+            .iter()
+            .enumerate()
+            .find(|(place, text)| asked[..*place].iter().any(|other| named(other) == named(text)))
+        {
+            bail!("--loss {}: another function is called so; rename one of them", again.1);
+        }
+        let functions = asked.into_iter().map(|text| python::loss(text, fault));
+        let losses = members.chain(functions).map(|correction: anyhow::Result<Correction>| {
+            Ok(Surrogate { clip, routing: !self.no_routing, ..Surrogate::new(correction?) })
         });
         Ok(once_each(losses.collect::<anyhow::Result<Vec<_>>>()?))
     }

@@ -323,3 +323,20 @@ fn without(text: &str, heading: &str) -> String {
     let after = list.split_once("\n\n").map_or("", |(_, after)| after);
     format!("{before}{heading}\n  …\n\n{after}")
 }
+
+#[test]
+fn a_function_without_python_is_refused_in_a_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("mine.py"), "def fn(ell, advantage):\n    return ell\n").unwrap();
+    let refused = |text: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_niwaki"));
+        // An empty PATH has no Python.
+        command.args(["oracle", "--loss", text]).current_dir(folder.path()).env("PATH", folder.path());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        said
+    };
+    assert!(refused("mine.py:fn").contains("no Python is here to run the function"));
+    assert!(refused("mine.py").contains("write FILE.py:FUNCTION"));
+}
