@@ -13,6 +13,8 @@
 | `niwaki.verl` | verl's policy loss with the correction, through verl's registry |
 | `niwaki.gym` | shops under construction as a Gymnasium `VectorEnv` |
 | `niwaki.load`, `niwaki.policy` | trained policies: schedules, log-probs, tensors, plain PyTorch code |
+| `niwaki.Run` | the folder of a run, for any trainer: curve, checkpoint, TensorBoard, page |
+| `niwaki.train`, `niwaki.settings` | your environment, policy, loss and optimizer, trained; and swept by `python -m niwaki.sweep` |
 
 Modules are imported when they are first used; NumPy is the only dependency that is always needed.
 """
@@ -25,19 +27,26 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import advise, correction, gym, jax, oracle, policy, shop, stats, torch, trl, verl
+    from . import advise, correction, gym, jax, oracle, policy, run, shop, stats, sweep, torch, trl, verl
     from .policy import load
+    from .run import Run
+    from .sweep import settings
+    from .train import train
 
-_MODULES = ("advise", "correction", "gym", "jax", "oracle", "policy", "shop", "stats", "torch", "trl", "verl")
+_MODULES = ("advise", "correction", "gym", "jax", "oracle", "policy", "run", "shop", "stats") + (
+    "sweep", "torch", "train", "trl", "verl",
+)  # fmt: skip
+_NAMES = {"load": "policy", "Run": "run", "settings": "sweep"}
+"""What stands here of a module's own names."""
 
-__all__ = ["__version__", "load", *_MODULES]
+__all__ = ["__version__", *_NAMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
-    if name == "load":
-        return importlib.import_module(".policy", __name__).load
+    if name in _NAMES:
+        return getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
     raise AttributeError(f"module 'niwaki' has no attribute {name!r}")
 
 

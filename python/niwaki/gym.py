@@ -1,4 +1,4 @@
-"""Shops as a Gymnasium `VectorEnv` with action masks: thousands of schedules under construction per call.
+"""Shops as a Gymnasium `VectorEnv` with action masks: thousands of schedules under construction per call; token tasks of your own.
 
     >>> from niwaki.gym import ShopVectorEnv
     >>> env = ShopVectorEnv(num_envs=4, task="job-shop", order="active", jobs=3, machines=2)
@@ -28,7 +28,7 @@ from . import _native
 from ._arrays import whole
 from .shop import Instance, Placed, Schedule
 
-__all__ = ["ShopEnv", "ShopVectorEnv"]
+__all__ = ["ShopEnv", "ShopVectorEnv", "TokenVectorEnv"]
 
 _ARGUMENTS = {"kind": "task", "training": "pool", "pool": "seed"}
 """What keys of a run's spec are called here, where the names differ."""
@@ -215,6 +215,69 @@ class ShopEnv(gymnasium.Env):
     def schedule(self) -> Schedule:
         """What was scheduled so far; a Gantt chart in notebooks."""
         return self._lanes.schedule(0)
+
+
+class TokenVectorEnv(VectorEnv):
+    """`num_envs` sequences of a token task of your own, one token in each per step: a tree, on which the correction is exact.
+
+    A task has three methods: `vocab()` and `horizon()`, whole numbers, and `reward(tokens)`, what a whole sequence pays.
+    Observation: the tokens so far, one-hot, `[horizon · vocab]`, zeros for those to come.
+
+    >>> class AllEqual:
+    ...     def vocab(self): return 3
+    ...     def horizon(self): return 2
+    ...     def reward(self, tokens): return float(tokens[0] == tokens[1])
+    >>> env = TokenVectorEnv(AllEqual(), 2)
+    >>> _ = env.reset()
+    >>> _ = env.step([0, 1])
+    >>> env.step([0, 2])[1].tolist()
+    [1.0, 0.0]
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(self, task: Any, num_envs: int = 1) -> None:
+        for method in ("vocab", "horizon", "reward"):
+            if not callable(getattr(task, method, None)):
+                raise ValueError(f"task has no method {method}; a token task has vocab(), horizon() and reward(tokens)")
+        self.task, self.num_envs = task, _count("num_envs", num_envs)
+        self.vocab, self.horizon = _count("vocab", task.vocab(), 2), _count("horizon", task.horizon())
+        self.single_action_space = spaces.Discrete(self.vocab)
+        self.single_observation_space = spaces.Box(0.0, 1.0, (self.horizon * self.vocab,), np.float32)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
+        self._tokens = np.zeros((num_envs, 0), np.int64)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
+        """Starts every sequence."""
+        super().reset(seed=seed)
+        self._tokens = np.zeros((self.num_envs, 0), np.int64)
+        return self._observe(), {}
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """Appends a token to every sequence; whole ones are paid, and begin again at the next step."""
+        never = np.zeros(self.num_envs, np.bool_)
+        if self._tokens.shape[1] == self.horizon:
+            return *self.reset()[:1], np.zeros(self.num_envs), never, never, {}
+        actions = whole("actions", actions, np.int64, "[num_envs]")
+        if actions.shape != (self.num_envs,) or actions.min() < 0 or actions.max() >= self.vocab:
+            raise ValueError(f"actions must be {self.num_envs} tokens from 0 to {self.vocab - 1}")
+        self._tokens = np.concatenate([self._tokens, actions[:, None]], 1)
+        over = np.full(self.num_envs, self._tokens.shape[1] == self.horizon)
+        rewards = np.array([self._reward(row) for row in self._tokens.tolist()]) if over[0] else np.zeros(self.num_envs)
+        return self._observe(), rewards, over, never, {}
+
+    def _reward(self, tokens: list[int]) -> float:
+        found = float(self.task.reward(tokens))
+        if not np.isfinite(found):
+            raise ValueError(f"task: it pays {found} for {tokens}; a reward is a finite number")
+        return found
+
+    def _observe(self) -> np.ndarray:
+        seen = np.zeros((self.num_envs, self.horizon, self.vocab), np.float32)
+        lanes, steps = np.indices(self._tokens.shape)
+        seen[lanes, steps, self._tokens] = 1.0
+        return seen.reshape(self.num_envs, -1)
 
 
 def _first(values: dict[str, np.ndarray]) -> dict[str, Any]:

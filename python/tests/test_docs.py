@@ -9,8 +9,8 @@ import pytest
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "python"
 # What a page or a module needs beside NumPy.
-NEEDS = {"torch": ["torch"], "jax": ["jax"], "gym": ["gymnasium"]}
-MODULES = ["advise", "correction", "gym", "jax", "oracle", "shop", "stats", "torch"]
+NEEDS = {"torch": ["torch"], "jax": ["jax"], "gym": ["gymnasium"], "train": ["torch", "gymnasium"]}
+MODULES = ["advise", "correction", "gym", "jax", "oracle", "run", "shop", "stats", "torch"]
 
 
 def need(name):
@@ -26,7 +26,7 @@ def test_page(page):
     failed, tried = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert failed == 0
     # These show scripts, not sessions; the tests of their modules run what they say.
-    assert tried > 0 or page.stem in ("README", "trainers", "trl", "verl")
+    assert tried > 0 or page.stem in ("README", "train", "trainers", "trl", "verl")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -208,6 +208,64 @@ pub fn copy_without_moments(from: &Path, to: &Path) -> Result<()> {
     write_atomically(to, &bytes).map_err(|error| refuse(to, error.to_string()))
 }
 
+/// A tensor of another trainer's, in whatever numbers it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawTensor {
+    /// Its name in the file.
+    pub name: String,
+    /// Its kind as safetensors writes it: `F32`, `I64`, `U8`, …
+    pub kind: String,
+    /// Its sizes.
+    pub shape: Vec<usize>,
+    /// Its bytes, the lowest first.
+    pub bytes: Vec<u8>,
+}
+
+/// Writes tensors of another trainer's with its state, in the format and with the checksum of ours.
+///
+/// # Errors
+/// If a tensor's bytes are not those of its shape, two have one name, or the disk refuses; the old file is then still there.
+pub fn save_tensors(path: &Path, tensors: &[RawTensor], state: serde_json::Value) -> Result<()> {
+    let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+    let mut views = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        if views.iter().any(|(name, _)| *name == tensor.name.as_str()) {
+            return Err(refuse(format!("two tensors are called {}", tensor.name)));
+        }
+        let kind: Dtype = serde_json::from_value(tensor.kind.clone().into())
+            .map_err(|_| refuse(format!("tensor {}: no kind is called {}", tensor.name, tensor.kind)))?;
+        let view = TensorView::new(kind, tensor.shape.clone(), &tensor.bytes)
+            .map_err(|error| refuse(format!("tensor {}: {error}", tensor.name)))?;
+        views.push((tensor.name.as_str(), view));
+    }
+    let header = Header { version: VERSION, steps: 0, moments: 0, sum: String::new(), state };
+    let bytes = sealed(views, header).map_err(|error| refuse(error.to_string()))?;
+    write_atomically(path, &bytes).map_err(|error| refuse(error.to_string()))
+}
+
+/// Reads back what [`save_tensors`] wrote: the tensors by name, and the state.
+///
+/// # Errors
+/// As [`checkpoint_state`].
+pub fn load_tensors(path: &Path) -> Result<(Vec<RawTensor>, serde_json::Value)> {
+    let refuse = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
+    let bytes = read(path)?;
+    let header = vouched(&bytes).map_err(refuse)?;
+    let found = SafeTensors::deserialize(&bytes).map_err(|error| refuse(damaged(error)))?;
+    let mut tensors: Vec<RawTensor> = found
+        .tensors()
+        .into_iter()
+        .map(|(name, view)| RawTensor {
+            name,
+            kind: format!("{:?}", view.dtype()),
+            shape: view.shape().to_vec(),
+            bytes: view.data().to_vec(),
+        })
+        .collect();
+    tensors.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok((tensors, header.state))
+}
+
 fn read(path: &Path) -> Result<Vec<u8>> {
     read_own(path).map_err(|error| Error::Checkpoint { path: path.to_owned(), reason: error.to_string() })
 }
@@ -325,6 +383,41 @@ mod tests {
         assert_eq!(checkpoint_state_of(&fs::read(&to).unwrap(), &to).unwrap(), state);
         let missing = copy_without_moments(&folder.path().join("none"), &to).unwrap_err().to_string();
         assert!(missing.contains("none"), "{missing}");
+    }
+
+    #[test]
+    fn tensors_of_another_trainer_come_back_to_the_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.safetensors");
+        let tensor = |name: &str, kind: &str, shape: &[usize], bytes: Vec<u8>| RawTensor {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            shape: shape.to_vec(),
+            bytes,
+        };
+        let kept = [
+            tensor("generator", "U8", &[3], vec![1, 2, 3]),
+            tensor("half", "BF16", &[2, 1], vec![0, 1, 2, 3]),
+            tensor("step", "I64", &[], vec![7, 0, 0, 0, 0, 0, 0, 0]),
+            tensor("w", "F32", &[1], 1.5f32.to_le_bytes().to_vec()),
+        ];
+        let state = serde_json::json!({ "iteration": 4 });
+        save_tensors(&path, &kept, state.clone()).unwrap();
+        assert_eq!(load_tensors(&path).unwrap(), (kept.to_vec(), state.clone()));
+        assert_eq!(checkpoint_state(&path).unwrap(), state);
+        let mut bytes = fs::read(&path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert!(load_tensors(&path).unwrap_err().to_string().contains("changed after it was written"));
+        for (wrong, said) in [
+            (vec![tensor("w", "F33", &[1], vec![0; 4])], "no kind is called F33"),
+            (vec![tensor("w", "F32", &[2], vec![0; 4])], "tensor w: "),
+            (vec![kept[3].clone(), kept[3].clone()], "two tensors are called w"),
+        ] {
+            let refused = save_tensors(&path, &wrong, state.clone()).unwrap_err().to_string();
+            assert!(refused.contains(said), "{refused}");
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub mod optimiser;
 mod plan;
 
 pub use checkpoint::{
-    Checkpoint, Stored, checkpoint_state, checkpoint_state_of, copy_without_moments, restate_checkpoint,
+    Checkpoint, RawTensor, Stored, checkpoint_state, checkpoint_state_of, copy_without_moments, load_tensors,
+    restate_checkpoint, save_tensors,
 };
 pub use cpu::{Cpu, Real};
 pub use engine::{Choosing, CotangentFn, DynEngine, Engine, Load, Span};

@@ -11,6 +11,7 @@
 //! | `stats` | paired comparisons, intervals and aggregates |
 //! | `shop` | instances, schedules, solvers, charts |
 //! | `lanes` | shops under construction, for Gymnasium |
+//! | `run` | the folder of a run that Python trains |
 //! | `policy` | trained policies: schedules, scores, tensors |
 //! | `waiting` | long calls that end on Ctrl-C |
 //! | `rule` | members and rules of a user's own on their way to and from Python |
@@ -21,6 +22,7 @@ mod lanes;
 mod oracle;
 mod policy;
 mod rule;
+mod run;
 mod shop;
 mod stats;
 mod waiting;
@@ -38,6 +40,8 @@ mod _native {
     use crate::oracle::{horizon_of, measure, rewards, testbed};
     #[pymodule_export]
     use crate::policy::{SequencePolicy, ShopPolicy, load_policy};
+    #[pymodule_export]
+    use crate::run::RunFolder;
     #[pymodule_export]
     use crate::shop::{Instance, draw_gantt, generate, read_instance, tasks};
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use niwaki_correction::Diagnostics;
 use niwaki_policies::{Rollout, RolloutShape};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What an evaluation says of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -74,6 +75,9 @@ pub struct Record {
     pub first: Vec<f64>,
     /// How often each token came last, `[vocab]`.
     pub last: Vec<f64>,
+    /// Numbers of another trainer's, by its own names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub own: BTreeMap<String, f64>,
 }
 
 impl Record {
@@ -133,7 +137,7 @@ impl Record {
             &mut self.entropy,
             &mut self.gradient_norm,
         ];
-        numbers.into_iter().for_each(|number| *number = finite(*number));
+        numbers.into_iter().chain(self.own.values_mut()).for_each(|number| *number = finite(*number));
         let initial = self.initial.as_mut().map(|at| [&mut at.eta, &mut at.greedy, &mut at.gap]);
         let spread = [&mut self.conditional_drift, &mut self.prefix_variance];
         let own = [&mut self.eta, &mut self.greedy, &mut self.gap, &mut self.alpha].into_iter().chain(spread);

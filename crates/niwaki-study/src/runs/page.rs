@@ -29,7 +29,13 @@ pub fn run_page(run: &Run, made: Made) -> Page {
     } else {
         chart
     };
-    Page::new(format!("A {} policy trained on {}", spec.policy.kind.words(), spec.task.kind))
+    let title = match spec.own {
+        Some(_) => format!("A policy trained on {}", spec.task.kind),
+        None => format!("A {} policy trained on {}", spec.policy.kind.words(), spec.task.kind),
+    };
+    // Another trainer may have measured what its policy earns and nothing else.
+    let measured = spec.own.is_none() || finished.curve.iter().any(|record| record.kl != 0.0);
+    let page = Page::new(title)
         .subtitle(format!(
             "{}, seed {}, {} of {} iterations",
             spec.update.correction, spec.seed, finished.summary.done, finished.summary.iterations
@@ -39,19 +45,18 @@ pub fn run_page(run: &Run, made: Made) -> Page {
         .tile(Tile::new("mean over the run (AUC)", number(mean)))
         .tile(Tile::new("mean drift σ²T", number(finished.summary.mean_drift)))
         .section(
-            Section::new("Result").callout(conclusion(run, last)).figure(
+            Section::new("Result").callout(conclusion(run, last, best)).figure(
                 Figure::new(&chart)
                     .caption("One point per evaluation of the policy.")
                     .hint("Drag over the plot to zoom in, double-click to zoom out."),
             ),
-        )
-        .section(on_the_way(&finished.curve))
-        .section(Section::new("What was run").table(settings(run)))
-        .made(made)
+        );
+    let page = if measured { page.section(on_the_way(&finished.curve)) } else { page };
+    page.section(Section::new("What was run").table(settings(run))).made(made)
 }
 
 /// One sentence on the whole run.
-fn conclusion(run: &Run, last: f64) -> Callout {
+fn conclusion(run: &Run, last: f64, best: f64) -> Callout {
     let summary = &run.finished.summary;
     if summary.diverged {
         return Callout::bad(
@@ -74,6 +79,12 @@ fn conclusion(run: &Run, last: f64) -> Callout {
         Callout::bad(
             "No trajectory was ever rewarded.",
             "There was nothing to learn from: an easier start, more trajectories per batch or another reward may help.",
+        )
+    } else if run.spec.own.is_some() {
+        // On whatever scale its task pays.
+        Callout::neutral(
+            says,
+            format!("Its best on the way was {}; {earned}.", Format::significant(3).text(best)),
         )
     } else if summary.success {
         Callout::good(says, because)
@@ -123,11 +134,16 @@ fn on_the_way(curve: &[Record]) -> Section {
 
 /// What the run was asked to do, beyond the defaults.
 fn settings(run: &Run) -> Table {
-    let mut table = Table::new("Settings that differ from the paper's defaults")
-        .column(Column::text("key"))
-        .column(Column::text("value"));
+    let title = match run.spec.own {
+        Some(_) => "Settings",
+        None => "Settings that differ from the paper's defaults",
+    };
+    let mut table = Table::new(title).column(Column::text("key")).column(Column::text("value"));
     for (key, value) in super::compare::settings(&run.spec) {
         table.push([Cell::code(key), Cell::code(value)]);
     }
-    table.note("`spec.toml`, beside this page, has every key with a sentence for each.")
+    match run.spec.own {
+        Some(_) => table.note("`spec.toml`, beside this page, has them too."),
+        None => table.note("`spec.toml`, beside this page, has every key with a sentence for each."),
+    }
 }

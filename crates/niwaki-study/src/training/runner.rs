@@ -99,7 +99,7 @@ impl Runner<'_> {
             if run::verify(&folder, &run.recipe)?.is_none() {
                 return Ok(true);
             }
-            run::restore_spec(&folder, &run.recipe)?;
+            run::restore_spec(&folder, &run.recipe.spec)?;
             Ok(false)
         };
         let all: Vec<&Planned> = plan.runs.iter().collect();
@@ -213,7 +213,7 @@ impl Runner<'_> {
                 Some(_) if run::is_finished(&home, &run.identity())? => {
                     (self.tick)(run.recipe.spec.iterations as u64)
                 }
-                Some(claim) => mine.push((run, Folder::enter(claim, &run.recipe, Occupied::Replace)?)),
+                Some(claim) => mine.push((run, Folder::enter(claim, &run.recipe.spec, Occupied::Replace)?)),
             }
         }
         while let Some((_, first)) = mine.first() {

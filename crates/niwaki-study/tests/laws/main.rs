@@ -339,7 +339,7 @@ fn a_run_that_replaces_another_is_never_taken_for_it() {
     // The call is killed once the new run's files are there: whatever the moment, the old summary is gone before.
     let claim = run_folder::Claim::take(&home, None).unwrap().unwrap();
     let recipe = &new.runs[0].recipe;
-    run_folder::Folder::enter(claim, recipe, run_folder::Occupied::Replace).unwrap();
+    run_folder::Folder::enter(claim, &recipe.spec, run_folder::Occupied::Replace).unwrap();
     assert!(!home.join(run_folder::SUMMARY).exists());
     assert_eq!(Results::read(&old, folder.path()).unwrap().runs.len(), 15);
     assert_eq!(run(&old, folder.path()).unwrap().runs, 1);

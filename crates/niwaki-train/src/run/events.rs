@@ -17,7 +17,7 @@ pub const NAME: &str = "events.out.tfevents.0.niwaki";
 const VERSION: &str = "brain.Event:2";
 
 /// The scalars of a record, each with its tag.
-fn scalars(record: &Record) -> Vec<(&'static str, f64)> {
+fn scalars(record: &Record) -> Vec<(&str, f64)> {
     let always = [
         ("batch/reward", record.batch_reward),
         ("batch/zero_reward", f64::from(u8::from(record.zero_reward))),
@@ -41,7 +41,8 @@ fn scalars(record: &Record) -> Vec<(&'static str, f64)> {
         ("update/prefix_variance", record.prefix_variance),
     ];
     let sometimes = sometimes.into_iter().filter_map(|(tag, value)| Some((tag, value?)));
-    sometimes.chain(always).collect()
+    let own = record.own.iter().map(|(tag, value)| (tag.as_str(), *value));
+    sometimes.chain(always).chain(own).collect()
 }
 
 /// The file while the run goes on: an event per record, at the time at which it was first written.

@@ -3,8 +3,8 @@
 use super::events;
 use super::optima::OPTIMA;
 use super::turns::{self, TURNS, Turn};
+use crate::Error;
 use crate::spec::Spec;
-use crate::{Error, Recipe};
 use niwaki_files::{Digest, OnDisk, read_own_text, sweep, sync_folder, write_atomically, write_whole};
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -142,13 +142,13 @@ enum Owner {
 }
 
 impl Folder {
-    /// Makes the folder of a recipe, or opens the one that an earlier process left, and writes the spec first.
+    /// Makes the folder of a checked spec, or opens the one that an earlier process left, and writes the spec first.
     ///
     /// # Errors
     /// Where the folder holds another run that may not be replaced, another process works in it, or the disk refuses.
-    pub fn open(path: &Path, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
+    pub fn open(path: &Path, spec: &Spec, occupied: Occupied) -> Result<Self, Error> {
         match Claim::take(path, Some(PATIENCE))? {
-            Some(claim) => Self::enter(claim, recipe, occupied),
+            Some(claim) => Self::enter(claim, spec, occupied),
             None => Err(other(path, "another process trains in this folder; wait for it".to_owned())),
         }
     }
@@ -157,10 +157,9 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Folder::open`].
-    pub fn enter(claim: Claim, recipe: &Recipe, occupied: Occupied) -> Result<Self, Error> {
-        let (identity, spec) = (Identity::of(&recipe.spec)?, spec_text(recipe)?);
-        let mut folder = Self { claim, identity, spec };
-        match (folder.owner(recipe)?, occupied) {
+    pub fn enter(claim: Claim, spec: &Spec, occupied: Occupied) -> Result<Self, Error> {
+        let mut folder = Self { claim, identity: Identity::of(spec)?, spec: spec_text(spec)? };
+        match (folder.owner(spec)?, occupied) {
             (Owner::Other(refusal), Occupied::Refuse) => return Err(refusal),
             (Owner::Other(_) | Owner::Turning(_), Occupied::Replace) => folder.clear()?,
             (Owner::Turning(turns), Occupied::Refuse) if turns.last().is_some_and(|turn| turn.after > 0) => {
@@ -170,7 +169,7 @@ impl Folder {
             (Owner::Turning(_), Occupied::Refuse) => folder.clear()?,
             (Owner::Nobody | Owner::Ours, _) => {}
         }
-        folder.identity = Identity::within(folder.path(), &recipe.spec)?;
+        folder.identity = Identity::within(folder.path(), spec)?;
         folder.turn_checkpoint()?;
         folder.sweep()?;
         restore(folder.path(), &folder.spec)?;
@@ -263,7 +262,7 @@ impl Folder {
     }
 
     /// Whose run the folder holds.
-    fn owner(&self, recipe: &Recipe) -> Result<Owner, Error> {
+    fn owner(&self, ours: &Spec) -> Result<Owner, Error> {
         let path = self.file(SPEC);
         let bytes = match read_own_text(&path) {
             Ok(bytes) => bytes,
@@ -287,8 +286,8 @@ impl Folder {
             }
         };
         let turns = turns::read(self.path(), theirs.seed)?;
-        let kind = turns::only_rates_differ(&theirs, &recipe.spec)?;
-        let (ours, theirs) = (Identity::of(&recipe.spec)?, Identity::of(&theirs)?);
+        let kind = turns::only_rates_differ(&theirs, ours)?;
+        let (ours, theirs) = (Identity::of(ours)?, Identity::of(&theirs)?);
         // The turn is noted before the spec is written.
         if ours == theirs || kind && turns.last().is_some_and(|turn| turn.to.as_ref() == Some(&ours.spec)) {
             return Ok(Owner::Ours);
@@ -371,8 +370,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const MEND: &str = "choose another folder, or remove this one";
 
 /// What stands in a run's [`SPEC`].
-fn spec_text(recipe: &Recipe) -> Result<String, Error> {
-    Ok(format!("# niwaki train, spec {}\n{}", recipe.spec.hash()?, recipe.spec.to_commented_toml()?))
+fn spec_text(spec: &Spec) -> Result<String, Error> {
+    let maker = if spec.own.is_some() { "niwaki.Run" } else { "niwaki train" };
+    Ok(format!("# {maker}, spec {}\n{}", spec.hash()?, spec.to_commented_toml()?))
 }
 
 fn restore(folder: &Path, spec: &str) -> Result<(), Error> {
@@ -396,8 +396,8 @@ fn is_empty(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// If the disk refuses.
-pub fn restore_spec(folder: &Path, recipe: &Recipe) -> Result<(), Error> {
-    restore(folder, &spec_text(recipe)?)
+pub fn restore_spec(folder: &Path, spec: &Spec) -> Result<(), Error> {
+    restore(folder, &spec_text(spec)?)
 }
 
 /// What the disk said, with the file it said it of.

@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn folder(path: &Path) -> Folder {
-        Folder::open(path, &Spec::default().check().unwrap(), Occupied::Refuse).unwrap()
+        Folder::open(path, &Spec::default(), Occupied::Refuse).unwrap()
     }
 
     #[test]

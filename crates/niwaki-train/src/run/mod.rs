@@ -45,6 +45,7 @@
 //! | `folder.rs` | names, whose folder it is, one process at a time |
 //! | `check.rs` | checksums at the end of lines and documents |
 //! | `lines.rs` | files of lines that can be cut back |
+//! | `own.rs` | the run of another trainer, in the same files |
 //! | `optima.rs` | optima that are sought once |
 //! | `space.rs` | whether the disk holds the checkpoints, asked before anything is trained |
 //! | `dump.rs` | trajectories for `niwaki advise`, policies for `niwaki oracle` |
@@ -61,6 +62,7 @@ mod folder;
 mod lines;
 mod member;
 mod optima;
+mod own;
 mod page;
 mod runs;
 mod space;
@@ -75,8 +77,10 @@ pub use folder::{
     CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, POLICIES, SPEC, SUMMARY, restore_spec,
 };
 pub use lines::read_curve;
+pub use niwaki_nn::RawTensor;
 pub use optima::{OPTIMA, known as known_optima};
-pub use page::{PAGE, PAGE_COMMAND, page_is_foreign};
+pub use own::Own;
+pub use page::{OWN_PAGE_COMMAND, PAGE, PAGE_COMMAND, page_is_foreign};
 pub use runs::Runs;
 pub use summary::Summary;
 pub use train::{Ending, Told, train};

@@ -14,11 +14,16 @@ pub const PAGE: &str = "index.html";
 /// The command that it names as its maker; the same wherever the folder lies, and what it is recognised by.
 pub const PAGE_COMMAND: &str = "niwaki train spec.toml";
 
+/// The same on the page of another trainer's run.
+pub const OWN_PAGE_COMMAND: &str = "niwaki.Run";
+
 /// Whether something stands in the page's place that is not the page of a run.
 #[must_use]
 pub fn page_is_foreign(folder: &Path) -> bool {
     match read_own_text(&folder.join(PAGE)) {
-        Ok(bytes) => !std::str::from_utf8(&bytes).is_ok_and(|text| Page::is_made_by(text, PAGE_COMMAND)),
+        Ok(bytes) => !std::str::from_utf8(&bytes).is_ok_and(|text| {
+            [PAGE_COMMAND, OWN_PAGE_COMMAND].iter().any(|command| Page::is_made_by(text, command))
+        }),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }
 }

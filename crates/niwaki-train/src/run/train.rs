@@ -58,7 +58,7 @@ pub fn train(
 ) -> Result<Ending, Error> {
     recipe.check_ready()?;
     check_room(recipe, device)?;
-    let folder = Folder::open(folder, recipe, Occupied::Refuse)?;
+    let folder = Folder::open(folder, &recipe.spec, Occupied::Refuse)?;
     if let Some(done) = finished::verify(folder.path(), recipe)? {
         let path = folder.file(EVENTS);
         let (mut events, mended) = Events::open(&path, &done.curve)?;

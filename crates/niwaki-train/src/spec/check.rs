@@ -89,6 +89,10 @@ impl Spec {
     /// # Errors
     /// The first thing that cannot run: its key, what came and what is possible.
     pub fn check(&self) -> Result<Recipe, Error> {
+        if self.own.is_some() {
+            let reason = "the run is another trainer's; the script that wrote it goes on with it";
+            return Err(refuse("own", reason.to_owned()));
+        }
         let task = self.played()?;
         self.check_counts()?;
         self.check_numbers()?;

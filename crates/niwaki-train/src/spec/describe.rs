@@ -17,7 +17,7 @@ impl Spec {
     pub fn to_commented_toml(&self) -> Result<String, Error> {
         let values = self.to_table()?;
         let (mut text, mut table) = (String::new(), "");
-        for field in FIELDS.iter().filter(|field| (field.has)(self.kinds())) {
+        for field in FIELDS.iter().filter(|field| field.is_of(self.kinds())) {
             let (home, key) = field.name.rsplit_once('.').unwrap_or(("", field.name));
             let line = match value_of(&values, field.name) {
                 Some(value) => format!("{key} = {value}\n"),
@@ -31,6 +31,11 @@ impl Spec {
                 text += &format!("\n[{table}]\n");
             }
             text += &format!("# {}\n{line}", field.sentence());
+        }
+        if let Some(own) = &self.own {
+            let said =
+                toml::to_string(own).map_err(|error| Error::Unwritable { reason: error.to_string() })?;
+            text += &format!("\n# What its trainer says of the run.\n[own]\n{said}");
         }
         Ok(text)
     }
@@ -117,7 +122,7 @@ mod tests {
             for field in FIELDS {
                 let key = field.name.rsplit('.').next().unwrap();
                 let said =
-                    value_of(&spec.to_table().unwrap(), field.name).is_some() && (field.has)(spec.kinds());
+                    value_of(&spec.to_table().unwrap(), field.name).is_some() && field.is_of(spec.kinds());
                 assert!(
                     !said || text.contains(&format!("# {}\n{key} = ", field.sentence())),
                     "{} in {text}",

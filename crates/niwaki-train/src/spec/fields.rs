@@ -16,13 +16,18 @@ pub(super) struct Field {
     /// Its name, with dots between tables.
     pub(super) name: &'static str,
     /// Whether a spec of some kinds has it.
-    pub(super) has: Has,
+    has: Has,
     /// What is said of it, or the names that the code knows.
     sentence: &'static str,
     names: Option<fn() -> Vec<&'static str>>,
 }
 
 impl Field {
+    /// Whether a spec of these kinds has it.
+    pub(super) fn is_of(&self, kinds: Kinds<'_>) -> bool {
+        if kinds.own { OF_OWN.contains(&self.name) } else { (self.has)(kinds) }
+    }
+
     /// What is said of it.
     pub(super) fn sentence(&self) -> String {
         let Some(names) = self.names else { return self.sentence.to_owned() };
@@ -39,7 +44,12 @@ impl Field {
 pub(super) struct Kinds<'a> {
     task: &'a str,
     policy: PolicyKind,
+    /// Whether the run is another trainer's.
+    own: bool,
 }
+
+/// Keys of another trainer's run, beside those in `[own]`.
+const OF_OWN: [&str; 5] = ["seed", "iterations", "task.kind", "update.correction", "update.reuse"];
 
 type Has = fn(Kinds<'_>) -> bool;
 
@@ -315,19 +325,26 @@ pub(super) fn stranger(table: &toml::Table) -> Option<Stranger> {
     let plain = Spec::default();
     let named = |home: &str| value_of(table, &format!("{home}.kind"));
     let task = named("task").map_or(Some(plain.task.kind.as_str()), toml::Value::as_str)?;
+    if table.contains_key("own") {
+        let kinds = Kinds { task, policy: plain.policy.kind, own: true };
+        return stranger_below(table, &mut Vec::new(), kinds);
+    }
     let policy = named("policy").map_or(Some(plain.policy.kind), |kind| kind.clone().try_into().ok())?;
     task::is_known(task).then_some(())?;
-    stranger_below(table, &mut Vec::new(), Kinds { task, policy })
+    stranger_below(table, &mut Vec::new(), Kinds { task, policy, own: false })
 }
 
 fn stranger_below(table: &toml::Table, path: &mut Vec<String>, kinds: Kinds<'_>) -> Option<Stranger> {
     let home = path.iter().fold(String::new(), |home, part| format!("{home}{part}."));
     // Keys of this table with the kinds that have them, or something below them.
-    let keys = || FIELDS.iter().filter_map(|field| Some((field.name.strip_prefix(&home)?, field.has)));
+    let keys = || FIELDS.iter().filter_map(|field| Some((field.name.strip_prefix(&home)?, field)));
     let first = |name: &'static str| name.split('.').next().unwrap_or(name);
     for (key, value) in table {
+        if kinds.own && home.is_empty() && key == "own" {
+            continue;
+        }
         path.push(key.clone());
-        let mut ours = keys().filter(|(name, has)| first(name) == key && has(kinds));
+        let mut ours = keys().filter(|(name, field)| first(name) == key && field.is_of(kinds));
         if let Some((name, _)) = ours.next() {
             if let Some(found) = value
                 .as_table()
@@ -344,7 +361,7 @@ fn stranger_below(table: &toml::Table, path: &mut Vec<String>, kinds: Kinds<'_>)
         } else {
             let mut seen = BTreeSet::new();
             let known: Vec<&str> = keys()
-                .filter(|(_, has)| has(kinds))
+                .filter(|(_, field)| field.is_of(kinds))
                 .map(|(name, _)| first(name))
                 .filter(|name| seen.insert(*name))
                 .collect();
@@ -362,6 +379,7 @@ impl Kinds<'_> {
     /// Whose the keys of a table are.
     fn owner(&self, table: &str) -> String {
         match table.split('.').next() {
+            _ if self.own => "a run of another trainer, which says all else in [own],".to_owned(),
             Some("task") => format!("task '{}'", self.task),
             _ => format!("policy '{}'", self.policy.name()),
         }
@@ -371,14 +389,14 @@ impl Kinds<'_> {
 impl Spec {
     /// The kinds that it names.
     pub(super) fn kinds(&self) -> Kinds<'_> {
-        Kinds { task: &self.task.kind, policy: self.policy.kind }
+        Kinds { task: &self.task.kind, policy: self.policy.kind, own: self.own.is_some() }
     }
 
     /// Refuses a key that the spec's kinds do not have, unless it says what would hold anyway. A spec that was read has none.
     pub(super) fn check_kinds(&self) -> Result<(), Error> {
         let (ours, plain) = (self.to_table()?, Self::default().to_table()?);
         let kinds = self.kinds();
-        let known = |name: &str| FIELDS.iter().any(|field| field.name == name && (field.has)(kinds));
+        let known = |name: &str| FIELDS.iter().any(|field| field.name == name && field.is_of(kinds));
         let foreign = |field: &&Field| {
             !known(field.name) && value_of(&ours, field.name) != value_of(&plain, field.name)
         };
@@ -395,7 +413,17 @@ impl Spec {
     /// # Errors
     /// As [`Spec::to_toml`].
     pub fn to_table(&self) -> Result<toml::Table, Error> {
-        toml::Table::try_from(self).map_err(|error| Error::Unwritable { reason: error.to_string() })
+        let whole =
+            toml::Table::try_from(self).map_err(|error| Error::Unwritable { reason: error.to_string() })?;
+        let Some(own) = &self.own else { return Ok(whole) };
+        let mut kept = toml::Table::new();
+        for name in OF_OWN {
+            if let Some(value) = value_of(&whole, name) {
+                super::set(&mut kept, name, value.clone())?;
+            }
+        }
+        kept.insert("own".to_owned(), own.clone().into());
+        Ok(kept)
     }
 
     /// What it says beyond the defaults, so that another kind can be set in it.
@@ -404,6 +432,9 @@ impl Spec {
     /// As [`Spec::to_toml`].
     pub fn beyond_defaults(&self) -> Result<toml::Table, Error> {
         let mut ours = self.to_table()?;
+        if self.own.is_some() {
+            return Ok(ours);
+        }
         remove_equal(&mut ours, &Self::default().to_table()?);
         Ok(ours)
     }

@@ -32,6 +32,9 @@ pub struct Spec {
     pub checkpoint: CheckpointSpec,
     /// What is kept for `niwaki advise`.
     pub dump: DumpSpec,
+    /// What another trainer says of its run, such as `niwaki.Run` of Python; this program reads such a run and trains none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own: Option<toml::Table>,
 }
 
 impl Default for Spec {
@@ -49,6 +52,7 @@ impl Default for Spec {
             evaluate: EvaluateSpec::default(),
             checkpoint: CheckpointSpec::default(),
             dump: DumpSpec::default(),
+            own: None,
         }
     }
 }

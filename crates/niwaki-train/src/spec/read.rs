@@ -117,7 +117,11 @@ impl Spec {
     /// # Errors
     /// Never for a spec that was read; the error is that of writing TOML.
     pub fn to_toml(&self) -> Result<String, Error> {
-        toml::to_string(self).map_err(|error| Error::Unwritable { reason: error.to_string() })
+        let text = match self.own {
+            Some(_) => toml::to_string(&self.to_table()?),
+            None => toml::to_string(self),
+        };
+        text.map_err(|error| Error::Unwritable { reason: error.to_string() })
     }
 
     /// The hash that names what this spec computes, 16 hexadecimal digits: FNV-1a of the resolved file without the

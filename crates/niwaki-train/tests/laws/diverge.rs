@@ -90,7 +90,7 @@ fn a_turn_that_was_killed_goes_on() {
     }
     let before = raw_files(&cut);
     train(&tame, &whole).unwrap();
-    drop(run::Folder::open(&cut, &tame, run::Occupied::Refuse).unwrap());
+    drop(run::Folder::open(&cut, &tame.spec, run::Occupied::Refuse).unwrap());
     let turned = raw_files(&cut);
     assert!(turned[run::CHECKPOINT] != before[run::CHECKPOINT]);
     // Killed once the turn was noted, and once the checkpoint was its own too, each before the spec was written.

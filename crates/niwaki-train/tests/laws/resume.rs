@@ -74,7 +74,7 @@ fn left_within_an_iteration_it_ends_with_the_same_bytes() {
         train_until(&recipe, &cut, 2);
         let mut moved = Vec::new();
         for place in 1.. {
-            let opened = run::Folder::open(&cut, &recipe, Occupied::Refuse).unwrap();
+            let opened = run::Folder::open(&cut, &recipe.spec, Occupied::Refuse).unwrap();
             let mut runs = run::Runs::open(vec![opened], vec![recipe.clone()], &Device::Cpu).unwrap();
             let asked = Cell::new(0);
             let leave = || {
@@ -221,7 +221,7 @@ fn a_dump_holds_what_the_curve_measured() {
 fn one_process_at_a_time() {
     let recipe = with("tabular", &[]);
     let folder = tempfile::tempdir().unwrap();
-    let open = || run::Folder::open(folder.path(), &recipe, Occupied::Refuse);
+    let open = || run::Folder::open(folder.path(), &recipe.spec, Occupied::Refuse);
     let held = open().unwrap();
     let refusal = open().unwrap_err().to_string();
     assert!(refusal.contains("another process trains in this folder"), "{refusal}");

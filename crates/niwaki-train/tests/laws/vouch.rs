@@ -245,7 +245,7 @@ fn a_spec_without_end_is_refused_and_left_alone() {
             said.contains(run::SPEC) && said.contains("a pipe or a device stands in its place"),
             "{said}"
         );
-        let said = run::restore_spec(&folder, &recipe).unwrap_err().to_string();
+        let said = run::restore_spec(&folder, &recipe.spec).unwrap_err().to_string();
         assert!(said.contains("a pipe or a device stands in its place"), "{said}");
         assert_eq!(fs::read(folder.join(run::CURVE)).unwrap(), before);
         // One that is longer than any spec is another run's.
