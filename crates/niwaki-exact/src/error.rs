@@ -132,6 +132,20 @@ pub enum Error {
     /// A statistic was refused.
     #[error(transparent)]
     Statistic(#[from] niwaki_stats::Error),
+    /// A state of a graph in which nothing is open before its end.
+    #[error("a state at step {level} has no choice; a graph's paths have one length")]
+    Closed {
+        /// The step.
+        level: usize,
+    },
+    /// Two states that look alike to the policy and are not open to the same choices.
+    #[error(
+        "two states at step {level} look alike and differ in what is open; what the policy sees must say what is open"
+    )]
+    Ambiguous {
+        /// The step.
+        level: usize,
+    },
     /// A map from histories to states that is none.
     #[error(
         "histories {first:?} and {second:?} share a state but {what} differ; the map must keep what the future needs"

@@ -27,6 +27,7 @@
 //! | `conditions` | the bias witness, the conditional means, and conditions C1 and C2 |
 //! | [`diagnostics`] | many pairs and losses: grids, summaries, the league, the page of a question |
 //! | `merging` | histories that share a state: the price of the path weight |
+//! | `states` | the same by recursions over states, with chance, for weights of paths and of states |
 //! | `tree`, `sum`, `twofold` | recursions, pairwise sums, and numbers of 31 digits |
 //! | `wide` | loops compiled for the vectors of the processor |
 //!
@@ -58,6 +59,7 @@ mod pair;
 mod process;
 mod reward;
 mod spread;
+mod states;
 mod sum;
 mod table;
 mod tree;
@@ -75,6 +77,7 @@ pub use pair::{Drift, Pair};
 pub use process::Process;
 pub use reward::{Payoff, Reward};
 pub use spread::Spread;
+pub use states::{StateGraph, StatePair, Weights, Worth};
 pub use table::Table;
 pub use values::Values;
 
