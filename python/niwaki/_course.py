@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch.utils.data import Sampler
 from transformers import TrainerCallback
 
@@ -104,3 +105,25 @@ class Epochs(TrainerCallback):
         control.should_save = control.should_save or args.save_strategy == "epoch"
         wanted = args.eval_strategy == "epoch" and args.eval_delay <= state.epoch
         control.should_evaluate = control.should_evaluate or wanted
+
+
+class Orders(TrainerCallback):
+    """Has TRL's sampler draw the order of the epoch that begins. Left alone, the one of a run that is taken up starts with the
+    first epoch's.
+
+    Args:
+        sampler: what the trainer's data loader draws from.
+    """
+
+    def __init__(self, sampler: Callable[[], Any]) -> None:
+        self.sampler = sampler
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Seeds it, and skips the orders of the epochs before."""
+        sampler = self.sampler()
+        seed, generator = getattr(sampler, "seed", None), getattr(sampler, "generator", None)
+        if seed is None or generator is None:
+            return
+        generator.manual_seed(seed)
+        for _ in range(int(state.epoch or 0)):
+            torch.randperm(sampler.num_samples, generator=generator)

@@ -35,7 +35,7 @@ from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.utils import RepeatSampler  # noqa: E402
 
 from ._amplification import Watch  # noqa: E402
-from ._course import Course, Epochs, Repeated  # noqa: E402
+from ._course import Course, Epochs, Orders, Repeated  # noqa: E402
 from ._door import multiplying  # noqa: E402
 from .advise import Advice, Monitor  # noqa: E402
 from .correction import Correction  # noqa: E402
@@ -88,13 +88,13 @@ class GRPOTrainer(trl.GRPOTrainer):
         self._read: dict[str, Any] | None = None
         self._generation = -1
         self._checkpoint: str | None = None
+        self._order: Sampler | None = None
         self._left = 0
         self._pass = 0
         super().__init__(*args, **kwargs)
         self._reuse = self.num_iterations
         self._check()
-        if warmup_reuse is not None:
-            self.add_callback(Epochs(self._course))
+        self.add_callback(Orders(lambda: self._order) if warmup_reuse is None else Epochs(self._course))
 
     def _check(self) -> None:
         if self.loss_type not in _LOSSES:
@@ -241,7 +241,8 @@ class GRPOTrainer(trl.GRPOTrainer):
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:
         if self._warmup_reuse is None:
-            return super()._get_train_sampler(dataset)
+            self._order = super()._get_train_sampler(dataset)
+            return self._order
         once = RepeatSampler(
             data_source=self.train_dataset if dataset is None else dataset,
             mini_repeat_count=self.num_generations,

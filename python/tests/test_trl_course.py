@@ -111,12 +111,21 @@ def test_a_run_that_is_taken_up_again_is_the_run(tmp_path, settings, stops):
         assert again.state.global_step == whole.state.global_step
 
 
-def test_without_a_warmup_passes_are_not_made_twice(tmp_path):
-    whole = trainer(tmp_path, warmup=False, save_strategy="steps", save_steps=1, num_train_epochs=1, num_iterations=3)
+def test_without_a_warmup_a_later_epoch_keeps_its_order(tmp_path):
+    whole = trainer(tmp_path, warmup=False, save_strategy="steps", save_steps=1, num_train_epochs=2, num_iterations=2)
     whole.train()
-    again = trainer(tmp_path, warmup=False, num_train_epochs=1, num_iterations=3)
-    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-4"))
-    assert again.seen == [place for place in whole.seen if place[0] >= 4]
+    # Six generations of two passes an epoch: within one, at its end, and within the next.
+    for stop in (5, 12, 15):
+        again = trainer(tmp_path, warmup=False, num_train_epochs=2, num_iterations=2)
+        again.train(resume_from_checkpoint=str(tmp_path / "out" / f"checkpoint-{stop}"))
+        assert again.seen == [place for place in whole.seen if place[0] >= stop], stop
+        assert again.losses == whole.losses[-len(again.losses) :], stop
+    # And the orders are TRL's.
+    shown = generations(whole.seen)
+    plain = trl.trainer.utils.RepeatSampler(range(12), 1, batch_size=2, seed=3)
+    orders = [list(plain), list(plain)]
+    prompts = [tuple(sorted(f"w{i} w{i + 1}" for i in order[at : at + 2])) for order in orders for at in range(0, 12, 2)]
+    assert [prompts_ for prompts_, _ in shown.values()] == prompts
 
 
 def test_where_no_batch_was_kept_it_is_drawn_again(tmp_path):
