@@ -13,6 +13,8 @@ const make = (tag, attributes, text) => {
 const press = (node, act) => {
   node.setAttribute("tabindex", "0");
   node.setAttribute("role", "button");
+  // What holds something to press is no longer one picture.
+  node.closest("svg[role=img]")?.setAttribute("role", "group");
   node.addEventListener("click", act);
   node.addEventListener("keydown", event => {
     if (event.key === "Enter" || event.key === " ") { event.preventDefault(); act(event); }
@@ -266,7 +268,7 @@ for (const svg of all(document, "svg.gantt")) {
   tool("−", "zoom out", () => by(2));
   tool("◀", "earlier", () => slide(-0.5));
   tool("▶", "later", () => slide(0.5));
-  tool("all", "show everything", () => zoom.show(0, width));
+  tool("all", "show all of it", () => zoom.show(0, width));
   svg.before(tools);
 }
 })();

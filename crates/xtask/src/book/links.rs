@@ -1,6 +1,7 @@
 //! Headings with their anchors, and links that lead nowhere.
 
 use super::shown;
+use crate::root;
 use anyhow::Context;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use std::fs;
@@ -66,6 +67,29 @@ pub(super) fn faults(path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(faults)
 }
 
+/// Paths that a page names in code and that are not there: below the root, or as the end of some file's path.
+pub(super) fn lost(path: &Path) -> anyhow::Result<Vec<String>> {
+    let text = fs::read_to_string(path)?;
+    let files = crate::files::below(&root(), &[""])?;
+    let named = Parser::new_ext(&text, options()).filter_map(|event| match event {
+        Event::Code(code) if is_path(&code) => Some(code.trim_end_matches('/').to_owned()),
+        _ => None,
+    });
+    let there = |name: &str| {
+        root().join(name).exists()
+            || files.iter().any(|file| {
+                file.ends_with(name) || file.parent().is_some_and(|folder| folder.ends_with(name))
+            })
+    };
+    Ok(named.filter(|name| !there(name)).map(|name| format!("{}: there is no {name}", shown(path))).collect())
+}
+
+/// Whether code is a path of the repository: a word with a slash and nothing to fill in.
+fn is_path(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '/' | '.' | '_' | '-');
+    code.contains('/') && !code.starts_with(['/', '-']) && code.chars().all(plain)
+}
+
 /// Whether a link leaves the repository.
 pub(super) fn is_elsewhere(link: &str) -> bool {
     link.contains("://") || link.starts_with("mailto:")
@@ -129,5 +153,8 @@ mod tests {
         let anchors: Vec<&str> = found.iter().map(|heading| heading.anchor.as_str()).collect();
         assert_eq!(anchors, ["one-two", "same", "same-1"]);
         assert_eq!(plain(Path::new("a/../b/./c")), Path::new("b/c"));
+        let paths =
+            ["studies/", "ops/mod.rs", "studies/NAME.toml", "a::b/c", "x / y", "--out/x"].map(is_path);
+        assert_eq!(paths, [true, true, false, false, false, false]);
     }
 }

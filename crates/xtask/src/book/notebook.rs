@@ -12,7 +12,7 @@ pub(super) fn is_one(path: &Path) -> bool {
 pub(super) fn markdown(text: &str) -> anyhow::Result<String> {
     let notebook: Value = serde_json::from_str(text).context("a notebook is not JSON")?;
     let cells = notebook["cells"].as_array().context("a notebook has no cells")?;
-    let mut out = String::new();
+    let (mut out, mut shown) = (String::new(), 0);
     for cell in cells {
         let source = joined(&cell["source"]);
         if cell["cell_type"] == "markdown" {
@@ -25,7 +25,9 @@ pub(super) fn markdown(text: &str) -> anyhow::Result<String> {
             if let Some(html) = Some(joined(&data["text/html"])).filter(|html| !html.is_empty()) {
                 // A blank line would end the block of HTML.
                 let html = html.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n");
-                out += &format!("<div class=\"output\">\n{html}\n</div>\n\n");
+                shown += 1;
+                let named = format!("tabindex=\"0\" role=\"region\" aria-label=\"Output {shown}\"");
+                out += &format!("<div class=\"output\" {named}>\n{html}\n</div>\n\n");
             } else {
                 let text = joined(&output["text"]) + &joined(&data["text/plain"]);
                 out += &format!("```text\n{}\n```\n\n", text.trim_end());
@@ -57,7 +59,7 @@ mod tests {
                 {"output_type": "execute_result", "data": {"text/plain": ["2"], "text/html": ["<b>\n\n2</b>"]}}]}]}"##;
         assert_eq!(
             markdown(text).unwrap(),
-            "# Title\nwords\n\n```python\n1 + 1\n```\n\n```text\nsaid\n```\n\n<div class=\"output\">\n<b>\n2</b>\n</div>\n\n"
+            "# Title\nwords\n\n```python\n1 + 1\n```\n\n```text\nsaid\n```\n\n<div class=\"output\" tabindex=\"0\" role=\"region\" aria-label=\"Output 1\">\n<b>\n2</b>\n</div>\n\n"
         );
         assert!(markdown("{}").is_err());
     }
