@@ -77,14 +77,19 @@ impl fmt::Display for Error {
             Self::Length { what, came, expected } => {
                 write!(f, "{what} has {came} values where the batch has {expected}")
             }
-            Self::NoSteps => write!(f, "the batch holds no step of the policy"),
+            Self::NoSteps => write!(f, "the batch has no steps of the policy"),
             Self::Offsets => {
                 write!(f, "row offsets must start at 0, never fall and end at the number of steps")
             }
             Self::NotFinite { what, index } => write!(f, "{what}[{index}] is not a finite number"),
             Self::Weights => write!(f, "trajectory weights must be finite, not negative and not all zero"),
             Self::UnknownName { came, nearest: Some(near) } => {
-                write!(f, "no loss is called '{came}'; did you mean '{near}'?")
+                // Parameters stand behind a colon, not in brackets.
+                let given = came.split_once('(').map(|(_, given)| given.trim_end_matches(')').trim());
+                match given.filter(|given| !given.is_empty()) {
+                    Some(given) => write!(f, "no loss is called '{came}'; did you mean '{near}:{given}'?"),
+                    None => write!(f, "no loss is called '{came}'; did you mean '{near}'?"),
+                }
             }
             Self::UnknownName { came, nearest: None } => {
                 let known: Vec<&str> = MEMBERS.iter().map(|member| member.name).collect();
@@ -99,7 +104,7 @@ impl fmt::Display for Error {
             }
             Self::Join { part } => write!(
                 f,
-                "a plus joins weights from outside, such as token-tis:2+mean-k1; '{part}' is none, write it alone"
+                "a plus joins weights from outside, such as token-tis:2+mean-k1; '{part}' is not one; write it alone"
             ),
             Self::Custom { name, why } => write!(f, "custom loss '{name}': {why}"),
         }

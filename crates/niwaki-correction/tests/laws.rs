@@ -311,10 +311,10 @@ fn bad_batches_are_refused_by_name() {
         refuse(Batch::new(Rows::uniform(2), &four, &[-1.0, f64::NAN, -1.0, -1.0], &four)),
         "rollout_log_prob[1] is not a finite number"
     );
-    assert_eq!(refuse(Batch::new(Rows::uniform(2), &[], &[], &[])), "the batch holds no step of the policy");
+    assert_eq!(refuse(Batch::new(Rows::uniform(2), &[], &[], &[])), "the batch has no steps of the policy");
     assert_eq!(
         refuse(Batch::new(Rows::uniform(2), &four, &four, &four).masked(&[false; 4])),
-        "the batch holds no step of the policy"
+        "the batch has no steps of the policy"
     );
     assert_eq!(
         refuse(Batch::new(Rows::uniform(2), &four, &four, &four).weighted(&[0.0, 0.0])),
@@ -391,7 +391,7 @@ fn joined_weights_agree_with_the_twin_and_with_their_parts() {
     let refuse = |name: &str| name.parse::<Correction>().unwrap_err().to_string();
     assert_eq!(
         refuse("token-tis+ppo"),
-        "a plus joins weights from outside, such as token-tis:2+mean-k1; 'ppo' is none, write it alone"
+        "a plus joins weights from outside, such as token-tis:2+mean-k1; 'ppo' is not one; write it alone"
     );
 }
 

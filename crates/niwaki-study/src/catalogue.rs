@@ -173,12 +173,14 @@ mod tests {
 
     #[test]
     fn an_unknown_label_lists_the_known_ones() {
-        let refusal = find("tab:diag").unwrap_err().to_string();
+        let refusal = find("tab:nothing").unwrap_err().to_string();
         assert!(refusal.starts_with(
-            "no study is called 'tab:diag'; the labels that exist so far are tab:diag-summary, "
+            "no study is called 'tab:nothing'; the labels that exist so far are tab:diag-summary, "
         ));
-        let refusal = find("tab:diag-sumary").unwrap_err().to_string();
-        assert_eq!(refusal, "no study is called 'tab:diag-sumary'; did you mean 'tab:diag-summary'?");
+        for near in ["tab:diag-sumary", "tab:diag"] {
+            let refusal = find(near).unwrap_err().to_string();
+            assert_eq!(refusal, format!("no study is called '{near}'; did you mean 'tab:diag-summary'?"));
+        }
     }
 
     #[test]

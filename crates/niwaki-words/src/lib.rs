@@ -3,15 +3,25 @@
 //! A refusal of a name says which known one it looks like, and says nothing where none does: `foo` is no slip for
 //! `seed`.
 
+/// Letters from which on a beginning names the one candidate that has it.
+const BEGINNING: usize = 4;
+
 /// The candidate that differs least from a word, if it is near enough to be a slip: at most one letter in three is
-/// missing, superfluous, another or swapped. Upper and lower case are one.
+/// missing, superfluous, another or swapped. Upper and lower case are one. A word that one candidate alone begins with is
+/// that candidate, cut short.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
     let word: Vec<char> = word.to_lowercase().chars().collect();
     let far = |candidate: &str| distance(&word, &candidate.to_lowercase());
-    let best = candidates.into_iter().min_by_key(|candidate| far(candidate))?;
+    let best = candidates.iter().copied().min_by_key(|candidate| far(candidate))?;
     let longer = word.len().max(best.chars().count());
-    (far(best) <= longer.div_ceil(3)).then_some(best)
+    if far(best) <= longer.div_ceil(3) {
+        return Some(best);
+    }
+    let word: String = word.iter().collect();
+    let mut begun = candidates.into_iter().filter(|candidate| candidate.to_lowercase().starts_with(&word));
+    begun.next().filter(|_| word.chars().count() >= BEGINNING && begun.next().is_none())
 }
 
 /// Letters to insert, delete, change or swap with their neighbour.
@@ -62,5 +72,9 @@ mod tests {
             assert_eq!(nearest(stranger, known), None, "{stranger}");
         }
         assert_eq!(nearest("seed", []), None);
+        let labels = ["tab:diag-summary", "tab:h-detail", "tab:h-detail+long"];
+        assert_eq!(nearest("TAB:diag", labels), Some("tab:diag-summary"));
+        // Two begin with this, and three letters say too little.
+        assert_eq!((nearest("tab:", labels), nearest("see", ["seedling-of-much"])), (None, None));
     }
 }

@@ -273,10 +273,15 @@ fn member_called(name: &str) -> Option<&'static Member> {
 
 /// The member's name with the smallest edit distance, if at most one letter in three differs.
 fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
+    let name = name.split('(').next().unwrap_or(name).trim().to_ascii_lowercase().replace('_', "-");
     let far = |known: &str| edit_distance(&name, known);
     let best = MEMBERS.iter().map(|member| member.name).min_by_key(|known| far(known))?;
-    (far(best) <= name.len().max(best.len()).div_ceil(3)).then_some(best)
+    if far(best) <= name.len().max(best.len()).div_ceil(3) {
+        return Some(best);
+    }
+    // `ppo_clip`: a loss by its first word.
+    let first = name.split('-').next()?;
+    MEMBERS.iter().map(|member| member.name).find(|known| *known == first)
 }
 
 /// Levenshtein distance in bytes. This crate has no dependency, so it has its own.
@@ -427,6 +432,11 @@ mod tests {
     fn refusals_name_the_mend() {
         let refuse = |text: &str| text.parse::<Correction>().unwrap_err().to_string();
         assert_eq!(refuse("temperd:0.1"), "no loss is called 'temperd'; did you mean 'tempered'?");
+        assert_eq!(refuse("ppo_clip"), "no loss is called 'ppo_clip'; did you mean 'ppo'?");
+        assert_eq!(
+            refuse("Tempered(0.25)"),
+            "no loss is called 'Tempered(0.25)'; did you mean 'tempered:0.25'?"
+        );
         assert!(refuse("foo").starts_with("no loss is called 'foo'; the losses are ppo, full, tempered, "));
         assert_eq!(refuse("tempered"), "loss 'tempered': alpha is missing; write tempered:ALPHA");
         assert_eq!(
