@@ -10,6 +10,7 @@ use crate::clip::Bounds;
 use crate::family::MOST;
 use crate::log_ratio::{exclusive_prefix, running_minimum, windowed_prefix};
 use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// What a member's own function makes of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,10 @@ pub enum Acts {
 /// A function of the user's own, which lives as long as the program.
 #[derive(Clone, Copy)]
 pub struct Called(pub(super) &'static (dyn Fn(&Steps<'_>) -> Terms + Send + Sync));
+
+// It is called with what it reads and returns what it makes of it: a panic in it leaves nothing of ours half changed.
+impl UnwindSafe for Called {}
+impl RefUnwindSafe for Called {}
 
 impl std::fmt::Debug for Called {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
