@@ -2,6 +2,7 @@
 
 use crate::measure::{Differ, Unreadable};
 use crate::schema::Field;
+use crate::trajectory::Clock;
 use std::fmt;
 use thiserror::Error;
 
@@ -241,6 +242,49 @@ pub enum Fault {
         /// Whether this trajectory has one, and the first has not.
         here: bool,
     },
+    /// Versions that fall within a trajectory, or ages that rise.
+    #[error("{field}[{index}] is {value} after {before}; a later step is never sampled by an older policy")]
+    Older {
+        /// The field.
+        field: Field,
+        /// Index of the first such step.
+        index: usize,
+        /// The value.
+        value: f64,
+        /// The one at the step before.
+        before: f64,
+    },
+    /// A version or age that is not one.
+    #[error("{field}[{index}] is {}; it must be a whole number from 0 on, below 2^53", plain(*.value))]
+    Count {
+        /// The field.
+        field: Field,
+        /// Index of the first such value.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// Versions or ages that only some trajectories have.
+    #[error("{} where the first trajectory has {}; give the same to every trajectory", told(*.came), told(*.first))]
+    Clocks {
+        /// What this trajectory has.
+        came: Option<Clock>,
+        /// What the first one has.
+        first: Option<Clock>,
+    },
+    /// Versions and ages of the same steps.
+    #[error("version and a list of ages are both there; keep one of them")]
+    TwoClocks,
+    /// A trainer that is older than what it trains on.
+    #[error(
+        "trainer_version is {trainer}, below the version {newest} of a step; no step is newer than the policy it trains"
+    )]
+    Newer {
+        /// The trainer's version.
+        trainer: f64,
+        /// The newest of the trajectory.
+        newest: f64,
+    },
     /// A record that cannot be parsed; names the field where that is known.
     #[error("{}{why}", within(*.field))]
     Syntax {
@@ -257,6 +301,19 @@ fn hint(near: &Option<String>, field: Field) -> String {
         Some(near) => format!("; '{near}' looks like it"),
         None if others.is_empty() => String::new(),
         None => format!(" (nor {})", others.join(", ")),
+    }
+}
+
+/// A number, however large, in a few digits.
+fn plain(value: f64) -> String {
+    if value.abs() < 1e15 || !value.is_finite() { value.to_string() } else { format!("{value:e}") }
+}
+
+fn told(clock: Option<Clock>) -> &'static str {
+    match clock {
+        None => "neither versions nor ages of steps",
+        Some(Clock::Versions) => "versions",
+        Some(Clock::Ages) => "ages of steps",
     }
 }
 

@@ -14,10 +14,22 @@ pub(crate) fn number_of_text(text: &[u8]) -> f64 {
     (Digest::of(text).value() >> 11) as f64
 }
 
-/// The key of a group that is a number: that of its bits.
+/// The key of a group that is a number: its bits, so that a dump can be written with the number again.
 #[must_use]
-pub fn key_of_number(number: f64) -> u64 {
-    Digest::of(number.to_bits().to_le_bytes()).value()
+pub const fn key_of_number(number: f64) -> u64 {
+    number.to_bits()
+}
+
+/// The number of a key.
+#[must_use]
+pub(crate) const fn number_of_key(key: u64) -> f64 {
+    f64::from_bits(key)
+}
+
+/// A key with its bits spread, for what is drawn by them.
+#[must_use]
+pub(crate) fn spread(key: u64) -> u64 {
+    Digest::of(key.to_le_bytes()).value()
 }
 
 /// The key of a group that is a whole number. Floats tell whole numbers apart up to 2⁵³; beyond, the digits are the name.

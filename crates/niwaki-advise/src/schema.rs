@@ -23,14 +23,20 @@ pub enum Field {
     Mask,
     /// A second mask; both must be 1.
     ToolMask,
+    /// Version of the policy that sampled each step, or one for the trajectory.
+    Version,
+    /// How many updates had used the trajectory before; as a list, how many versions old the policy was that sampled each step.
+    Age,
     /// What trajectories of one prompt or instance share.
     Group,
     /// Batch of the run.
     Iteration,
-    /// How many updates had used the trajectory before.
-    Age,
     /// How much the trajectory counts.
     Weight,
+    /// Chance with which a thinned dump kept the trajectory's steps; 0 where it left them out.
+    Kept,
+    /// Version of the policy that was trained on the trajectory.
+    TrainerVersion,
     /// Steps of the trajectory in a padded array.
     Length,
     /// Where trajectories start in a flat array.
@@ -38,7 +44,7 @@ pub enum Field {
 }
 
 /// Every field, in the order of [`Field::index`].
-pub const FIELDS: [Field; 13] = [
+pub const FIELDS: [Field; 16] = [
     Field::OldLogProb,
     Field::NewLogProb,
     Field::BehaviourLogProb,
@@ -46,10 +52,13 @@ pub const FIELDS: [Field; 13] = [
     Field::Reward,
     Field::Mask,
     Field::ToolMask,
+    Field::Version,
+    Field::Age,
     Field::Group,
     Field::Iteration,
-    Field::Age,
     Field::Weight,
+    Field::Kept,
+    Field::TrainerVersion,
     Field::Length,
     Field::Offsets,
 ];
@@ -61,15 +70,28 @@ impl Field {
         self as usize
     }
 
+    /// Whether it holds one value per trajectory and never a list.
+    #[must_use]
+    pub const fn is_single(self) -> bool {
+        matches!(self, Self::Group | Self::Iteration | Self::Weight | Self::Kept | Self::TrainerVersion)
+    }
+
     /// The field's own name first, then those of other trainers' dumps.
     ///
-    /// TRL: tensors of `GRPOTrainer` (1.16). verl: keys of its `DataProto` and of its actor's output (0.9).
+    /// TRL: tensors of `GRPOTrainer` (1.16). verl: keys of its `DataProto` and of its actor's output (0.9). AReaL: `prox_logp` and
+    /// `versions` of its rollout batches. prime-rl: fields of its loss's inputs. NeMo-RL: columns of its training data.
     #[must_use]
     pub const fn names(self) -> &'static [&'static str] {
         match self {
-            Self::OldLogProb => {
-                &["old_log_prob", "old_log_probs", "old_per_token_logps", "old_logprobs", "old_logps"]
-            }
+            Self::OldLogProb => &[
+                "old_log_prob",
+                "old_log_probs",
+                "old_per_token_logps",
+                "old_logprobs",
+                "old_logps",
+                "prox_logp",
+                "prev_logprobs",
+            ],
             Self::NewLogProb => &[
                 "new_log_prob",
                 "new_log_probs",
@@ -79,6 +101,8 @@ impl Field {
                 "current_log_prob",
                 "current_log_probs",
                 "logprobs",
+                "trainer_logprobs",
+                "curr_logprobs",
             ],
             Self::BehaviourLogProb => &[
                 "behaviour_log_prob",
@@ -88,17 +112,24 @@ impl Field {
                 "behavior_log_prob",
                 "behaviour_log_probs",
                 "behavior_log_probs",
+                "inference_logprobs",
+                "generation_logprobs",
             ],
             Self::Advantage => &["advantage", "advantages"],
             Self::Reward => {
                 &["reward", "rewards", "token_level_rewards", "token_level_scores", "score", "return"]
             }
-            Self::Mask => &["mask", "response_mask", "completion_mask", "action_mask", "loss_mask"],
+            Self::Mask => {
+                &["mask", "response_mask", "completion_mask", "action_mask", "loss_mask", "token_mask"]
+            }
             Self::ToolMask => &["tool_mask", "env_mask"],
+            Self::Version => &["version", "versions"],
             Self::Group => &["group", "group_id", "uid", "prompt_id", "instance"],
             Self::Iteration => &["iteration", "step", "global_step", "global_steps", "update"],
             Self::Age => &["age", "use"],
             Self::Weight => &["weight"],
+            Self::Kept => &["kept"],
+            Self::TrainerVersion => &["trainer_version", "current_version"],
             Self::Length => &["length", "lengths"],
             Self::Offsets => &["offsets", "cu_seqlens"],
         }
@@ -157,7 +188,14 @@ impl Naming {
     #[must_use]
     pub fn meant(&self, name: &str) -> Option<Field> {
         let plain = |name: &str| name.to_ascii_lowercase().replace('-', "_").trim_end_matches('s').to_owned();
-        let optional = [Field::Mask, Field::ToolMask, Field::Weight, Field::BehaviourLogProb];
+        let optional = [
+            Field::Mask,
+            Field::ToolMask,
+            Field::Weight,
+            Field::BehaviourLogProb,
+            Field::Version,
+            Field::Age,
+        ];
         let name = plain(name);
         optional.into_iter().find(|&field| self.names(field).into_iter().any(|known| plain(known) == name))
     }

@@ -14,6 +14,8 @@ const ORDER: &[(&str, &[&str])] = &[
             "kl_k1",
             "kl_k3",
             "mean_ratio",
+            "sampler_drift",
+            "sampler_kl",
             "chi2_step",
             "chi2_sequence",
             "clip_fraction",
@@ -71,7 +73,10 @@ pub fn number_table(measured: &Measured) -> Table {
     for (heading, names) in ORDER {
         table.push_heading(*heading);
         for name in *names {
-            if let Some(number) = measured.numbers.iter().find(|number| number.name == *name) {
+            let found = measured.numbers.iter().find(|number| number.name == *name);
+            // What compares with the engine that sampled is told where there is one.
+            let told = |number: &&Number| !(name.starts_with("sampler") && number.value.is_nan());
+            if let Some(number) = found.filter(told) {
                 table.push([
                     Cell::code(number.name),
                     Cell::from(number.value),
@@ -84,6 +89,48 @@ pub fn number_table(measured: &Measured) -> Table {
     table
 }
 
+/// Steps by the age of the policy that sampled them.
+#[must_use]
+pub fn age_table(measured: &Measured) -> Table {
+    let mut table = Table::new("By the age of the policy that sampled a step, in versions")
+        .column(Column::number("age"))
+        .column(Column::number("steps").format(Format::percent(0)))
+        .column(Column::number("old against engine").format(Format::significant(3)))
+        .column(Column::number("now against old").format(Format::significant(3)))
+        .column(Column::number("drift σ²T").format(Format::significant(3)));
+    for row in &measured.ages {
+        table.push([
+            Cell::from(row.age as f64),
+            Cell::from(row.steps),
+            Cell::from(row.sampler),
+            Cell::from(row.reuse),
+            Cell::from(row.drift),
+        ]);
+    }
+    table
+}
+
+/// What a limit on the age of a trajectory's oldest step would leave and save.
+#[must_use]
+pub fn limit_table(measured: &Measured) -> Table {
+    let mut table = Table::new("With no trajectory that has an older step")
+        .column(Column::number("oldest"))
+        .column(Column::number("trajectories left").format(Format::percent(0)))
+        .column(Column::number("steps left").format(Format::percent(0)))
+        .column(Column::number("drift σ²T").format(Format::significant(3)))
+        .column(Column::number("ESS of steps").format(Format::percent(0)));
+    for row in &measured.limits {
+        table.push([
+            Cell::from(row.limit as f64),
+            Cell::from(row.trajectories),
+            Cell::from(row.steps),
+            Cell::from(row.drift),
+            Cell::from(row.ess),
+        ]);
+    }
+    table
+}
+
 /// How each number is made, as points of a list: `ℓ` is a step's log-ratio, `r` its ratio, `L` and `R = e^L` those of all steps
 /// before it, `A` the advantage, N the batch and T the mean length.
 const FORMULAS: &[(&str, &str)] = &[
@@ -92,6 +139,8 @@ const FORMULAS: &[(&str, &str)] = &[
     ("kl_k1", "mean of −ℓ"),
     ("kl_k3", "mean of r − 1 − ℓ"),
     ("mean_ratio", "mean of r"),
+    ("sampler_drift", "Var m times T, with m = log old − log engine at the steps that the engine has scored"),
+    ("sampler_kl", "mean of e^m − 1 − m"),
     ("chi2_step", "mean of r² − 1"),
     ("chi2_sequence", "mean over trajectories of (Π r)² − 1"),
     ("ess", "(Σ R)² / (n Σ R²) over all steps"),
@@ -145,7 +194,8 @@ pub fn formulas(measured: &Measured) -> Vec<String> {
         let interval = if interval.is_empty() { interval } else { format!(" (95%: {interval})") };
         format!("`{}` = {}{interval}: {formula}", number.name, Format::significant(3).text(number.value))
     };
-    measured.numbers.iter().map(point).collect()
+    let told = |number: &&Number| !(number.name.starts_with("sampler") && number.value.is_nan());
+    measured.numbers.iter().filter(told).map(point).collect()
 }
 
 fn interval(number: &Number) -> String {
@@ -172,6 +222,13 @@ pub fn facts(measured: &Measured) -> String {
     if facts.unscored_steps > 0 {
         let _ =
             write!(aside, "; {} steps that the sampling engine did not score left out", facts.unscored_steps);
+    }
+    if facts.thinned > 0 {
+        let _ = write!(
+            aside,
+            "; thinned: the steps of {} trajectories were left out, and those that were kept count for them",
+            facts.thinned
+        );
     }
     if !facts.unread.is_empty() {
         let _ = write!(aside, "; not read: {}", facts.unread.join(", "));
@@ -206,7 +263,16 @@ pub fn summary(measured: &Measured, verdict: &Verdict, width: usize) -> String {
     }
     entry("why:", "");
     verdict.because.iter().for_each(|reason| entry("  - ", reason));
-    let _ = write!(text, "\n{}\n\n{}", facts(measured), number_table(measured).to_text(width));
+    let _ = writeln!(text, "\n{}", facts(measured));
+    if !measured.ages.is_empty() {
+        let _ = write!(
+            text,
+            "\n{}\n{}",
+            age_table(measured).to_text(width),
+            limit_table(measured).to_text(width)
+        );
+    }
+    let _ = write!(text, "\n{}", number_table(measured).to_text(width));
     text
 }
 

@@ -57,6 +57,11 @@ pub enum Error {
         /// The array.
         what: &'static str,
     },
+    /// A weight beside a loss that does not go with it.
+    Decoupled {
+        /// Why not.
+        why: &'static str,
+    },
     /// Losses that cannot be joined with a plus.
     Join {
         /// The first part that is no weight from outside.
@@ -102,6 +107,7 @@ impl fmt::Display for Error {
             Self::Missing { loss, what } => {
                 write!(f, "loss '{loss}' needs {what}, which the batch does not have")
             }
+            Self::Decoupled { why } => write!(f, "decoupled weight: {why}"),
             Self::Join { part } => write!(
                 f,
                 "a plus joins weights from outside, such as token-tis:2+mean-k1; '{part}' is not one; write it alone"

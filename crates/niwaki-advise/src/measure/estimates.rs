@@ -38,6 +38,9 @@ pub(crate) struct Estimates {
     pub(crate) kl_k3: f64,
     pub(crate) mean_ratio: f64,
     pub(crate) chi2_step: f64,
+    /// Between the engine that sampled and the old policy; not numbers where the engine gave no log-probs.
+    pub(crate) sampler_drift: f64,
+    pub(crate) sampler_kl: f64,
     pub(crate) chi2_sequence: f64,
     pub(crate) ess: f64,
     /// ESS of a full correction as the spread of the prefix log-ratios foretells it.
@@ -118,6 +121,11 @@ impl Estimates {
         self.kl_k1 = -mean_ell;
         self.kl_k3 = part.ratio / mass - 1.0 - mean_ell;
         self.mean_ratio = part.ratio / mass;
+        let [scored, apart, squared, kl] = part.scored;
+        // Written so that what is not a number stays one.
+        let variance = squared / scored - (apart / scored).powi(2);
+        self.sampler_drift = if variance < 0.0 { 0.0 } else { variance * mass / part.lane_mass };
+        self.sampler_kl = kl / scored;
         self.chi2_step = part.ratio_squared / mass - 1.0;
         self.chi2_sequence = part.whole.mean_square(part.lane_mass) - 1.0;
         self.ess_step = part.ratio * part.ratio / (mass * part.ratio_squared);

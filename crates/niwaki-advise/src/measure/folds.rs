@@ -2,6 +2,7 @@
 //! that ranks which share a batch fold it as one dump would.
 
 use super::jackknife::FOLDS;
+use crate::keys::spread;
 use crate::trajectory::Lane;
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ impl Folds {
     /// The fold of a trajectory with these log-probs.
     pub(crate) fn of(&mut self, lane: &Lane, old: &[f64], new: &[f64]) -> usize {
         if let Some(group) = lane.group {
-            return fold(group);
+            return fold(spread(group));
         }
         let mut key = mixed(lane.iteration as u64);
         for value in old.iter().chain(new) {
@@ -56,7 +57,7 @@ fn fold(key: u64) -> usize {
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// SplitMix64: neighbouring keys far apart.
-fn mixed(key: u64) -> u64 {
+pub(crate) fn mixed(key: u64) -> u64 {
     let mixed = key.wrapping_add(ODD);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -68,7 +69,15 @@ mod tests {
     use super::*;
 
     fn lane(iteration: i64, group: Option<u64>) -> Lane {
-        Lane { iteration, group, weight: 1.0, reward: None, own_baseline: false }
+        Lane {
+            iteration,
+            group,
+            weight: 1.0,
+            kept: 1.0,
+            trainer_version: None,
+            reward: None,
+            own_baseline: false,
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::run::Measure;
 use super::settings::Settings;
+use crate::trajectory::{Chunk, Clock};
 use thiserror::Error;
 
 /// Why two tallies are not of one run.
@@ -48,6 +49,22 @@ pub enum Differ {
     /// The sampling engine's log-probs in one of them.
     #[error("behaviour_log_prob is in one of them and not in the other; verl's metrics compare with it")]
     Engines,
+    /// Versions or ages of steps in one of them, or another kind.
+    #[error("steps have {} there and {} here; give the same to every trajectory", of(*.other), of(*.own))]
+    Clocks {
+        /// Here.
+        own: Option<Clock>,
+        /// There.
+        other: Option<Clock>,
+    },
+}
+
+fn of(clock: Option<Clock>) -> &'static str {
+    match clock {
+        None => "neither versions nor ages",
+        Some(Clock::Versions) => "versions",
+        Some(Clock::Ages) => "ages",
+    }
 }
 
 /// What of the settings the sums depend on, in words.
@@ -87,6 +104,7 @@ impl Measure {
                     own.cell.merge(&iteration.cell);
                     own.rewards.merge(&iteration.rewards);
                     own.verl.merge(&iteration.verl);
+                    own.lags.merge(&iteration.lags);
                     own.ranks.extend(&iteration.ranks);
                 }
             }
@@ -98,11 +116,25 @@ impl Measure {
         own.groups.merge(&other.groups);
         own.log_ratios.merge(&other.log_ratios);
         own.trajectories += other.trajectories;
+        own.thinned += other.thinned;
         own.left_out.earlier_uses += other.left_out.earlier_uses;
         own.left_out.unscored_steps += other.left_out.unscored_steps;
         own.engines |= other.engines;
+        own.clock = own.clock.or(other.clock);
         own.world = own.world.or(other.world);
         own.ranks.extend(&other.ranks);
+        Ok(())
+    }
+
+    /// Whether trajectories go with those that were added: either all have versions of their steps, or ages, or none has.
+    ///
+    /// # Errors
+    /// Where they do not.
+    pub fn goes_with(&self, chunk: &Chunk) -> Result<(), Differ> {
+        let (own, other) = (self.sums.clock, chunk.clock);
+        if self.sums.has_steps() && chunk.steps() > 0 && own != other {
+            return Err(Differ::Clocks { own, other });
+        }
         Ok(())
     }
 
@@ -120,6 +152,9 @@ impl Measure {
         }
         if own.trajectories > 0 && other.trajectories > 0 && own.engines != other.engines {
             return Err(Differ::Engines);
+        }
+        if own.has_steps() && other.has_steps() && own.clock != other.clock {
+            return Err(Differ::Clocks { own: own.clock, other: other.clock });
         }
         for (&iteration, here) in &own.iterations {
             let Some(there) = other.iterations.get(&iteration) else { continue };

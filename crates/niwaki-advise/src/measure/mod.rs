@@ -8,6 +8,7 @@
 //! | `scaled.rs` | numbers beyond floats, and what sums of exponentials say |
 //! | `signal.rs` | rewards by iteration, groups without variance (C3) |
 //! | `amplification.rs` | how much longer a correction makes the gradient |
+//! | `lags.rs` | log-ratios by the age of the policy that sampled |
 //! | `histogram.rs` | log-ratios in bins of equal relative width |
 //! | `estimates.rs` | what the sums say |
 //! | `jackknife.rs` | intervals, by leaving folds out |
@@ -25,6 +26,7 @@ mod exact;
 mod folds;
 mod histogram;
 mod jackknife;
+mod lags;
 mod merge;
 mod numbers;
 mod part;
@@ -39,9 +41,11 @@ mod tally;
 
 pub(crate) use code::{Damaged, Reader, Writer};
 pub(crate) use exact::{Exact, Range};
+pub(crate) use folds::mixed;
 
 pub use amplification::AmplificationRow;
 pub use estimates::{AMPLIFIED, REACHED};
+pub use lags::{AgeRow, LimitRow};
 pub use merge::Differ;
 pub use numbers::{NAMES, Number};
 pub use rows::{AlphaRow, Bin, Facts, IterationRow, Measured, PositionRow, Ranks};

@@ -47,6 +47,13 @@ const ENTRIES: &[Entry] = &[
         |e| e.mean_ratio,
         POSITIVE,
     ),
+    (
+        "sampler_drift",
+        "σ²T between the engine that sampled and the old policy",
+        |e| e.sampler_drift,
+        POSITIVE,
+    ),
+    ("sampler_kl", "KL(engine ‖ old) per step", |e| e.sampler_kl, POSITIVE),
     ("chi2_step", "χ² of the step ratio", |e| e.chi2_step, ANY),
     ("chi2_sequence", "χ² of the whole trajectory's ratio", |e| e.chi2_sequence, ANY),
     ("ess", "ESS of the full correction's weights over all steps", |e| e.ess, SHARE),

@@ -6,9 +6,10 @@ use super::position::{Places, Positions};
 use super::scaled::{GRID, Moments, POWERS, Tilted};
 use super::steps::Steps;
 
-/// Where the sums of an estimate at each strength begin, of its square, of its product with the estimate at 1, and those of the
+/// Where the sums of what the engine has scored begin, those of an estimate at each strength, of its square, of its product with the estimate at 1, and those of the
 /// squared cotangents.
-const ESTIMATE: usize = 13;
+const SCORED: usize = 13;
+const ESTIMATE: usize = SCORED + 4;
 const ESTIMATE_SQUARED: usize = ESTIMATE + GRID;
 const ESTIMATE_WITH_FULL: usize = ESTIMATE_SQUARED + GRID;
 const COTANGENT: usize = ESTIMATE_WITH_FULL + GRID;
@@ -55,7 +56,7 @@ impl Cell {
         self.steps += length;
         let difference = weight * (whole.estimate[0] - whole.estimate[GRID - 1]);
         let mut terms = [0.0; PLAIN];
-        terms[..ESTIMATE].copy_from_slice(&[
+        terms[..SCORED].copy_from_slice(&[
             weight,
             weight * weight,
             weight * length as f64,
@@ -70,6 +71,9 @@ impl Cell {
             if whole.silent { weight } else { 0.0 },
             if whole.constant { weight } else { 0.0 },
         ]);
+        for (term, sum) in terms[SCORED..ESTIMATE].iter_mut().zip(whole.scored) {
+            *term = weight * sum;
+        }
         for k in 0..GRID {
             let estimate = whole.estimate[k];
             terms[ESTIMATE + k] = weight * estimate;
@@ -135,6 +139,7 @@ impl Cell {
             routed_squared: at(10),
             silent: at(11),
             constant: at(12),
+            scored: std::array::from_fn(|sum| at(SCORED + sum)),
             estimate: grid(ESTIMATE),
             estimate_squared: grid(ESTIMATE_SQUARED),
             estimate_with_full: grid(ESTIMATE_WITH_FULL),
@@ -174,4 +179,6 @@ pub(crate) struct Part {
     pub(crate) cotangent: [f64; STRENGTHS.len()],
     pub(crate) silent: f64,
     pub(crate) constant: f64,
+    /// Steps that the engine has scored, and sums of the old policy's log-ratio to it.
+    pub(crate) scored: [f64; 4],
 }

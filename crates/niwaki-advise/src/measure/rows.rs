@@ -3,6 +3,7 @@
 use super::amplification::{AmplificationRow, at};
 use super::estimates::Estimates;
 use super::jackknife::Leaving;
+use super::lags::{AgeRow, LimitRow};
 use super::numbers::Number;
 use super::position::{Positions, Sum};
 use super::scaled::strength;
@@ -15,6 +16,8 @@ pub struct Facts {
     pub trajectories: usize,
     /// Of those, the ones with a step of the policy.
     pub lanes: usize,
+    /// Trajectories whose steps a thinned dump left out; those that it kept count for them.
+    pub thinned: usize,
     /// Steps of the policy.
     pub steps: usize,
     /// Trajectories that were left aside because their batch was used again later.
@@ -161,6 +164,10 @@ pub struct Measured {
     /// verl's metrics over all of the data, names without `rollout_corr/`.
     #[serde(serialize_with = "as_map")]
     pub verl: Vec<(String, f64)>,
+    /// By the age of the step; empty where the dump has neither versions nor ages of steps.
+    pub ages: Vec<AgeRow>,
+    /// What a limit on the age of a trajectory's oldest step would leave.
+    pub limits: Vec<LimitRow>,
 }
 
 fn as_map<S: serde::Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {

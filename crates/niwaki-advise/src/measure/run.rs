@@ -6,6 +6,7 @@ use super::exact::Range;
 use super::folds::Folds;
 use super::histogram::LogRatios;
 use super::jackknife::{FOLDS, Leaving};
+use super::lags::{self, Lags};
 use super::numbers::{Number, SIGNAL, numbers};
 use super::part::{Cell, Part};
 use super::rows::{Bin, Facts, IterationRow, Measured, Ranks, alpha_row, position_rows};
@@ -13,7 +14,7 @@ use super::scaled::GRID;
 use super::settings::Settings;
 use super::signal::{Groups, Rewards};
 use super::steps::Steps;
-use crate::trajectory::{Chunk, LeftOut};
+use crate::trajectory::{Chunk, Clock, Lane, LeftOut};
 use crate::verl;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,8 +57,12 @@ pub(super) struct Sums {
     pub(super) groups: Groups,
     pub(super) log_ratios: LogRatios,
     pub(super) trajectories: usize,
+    /// Of those, the ones whose steps a thinned dump left out.
+    pub(super) thinned: usize,
     pub(super) left_out: LeftOut,
     pub(super) engines: bool,
+    /// What tells how old steps are.
+    pub(super) clock: Option<Clock>,
 }
 
 /// Sums of one iteration.
@@ -66,6 +71,7 @@ pub(super) struct Iteration {
     pub(super) cell: Cell,
     pub(super) rewards: Rewards,
     pub(super) verl: verl::Tally,
+    pub(super) lags: Lags,
     /// The ranks that said so.
     pub(super) ranks: BTreeSet<u32>,
 }
@@ -76,6 +82,7 @@ impl Iteration {
             cell: Cell::limited(places),
             rewards: Rewards::default(),
             verl: verl::Tally::new(settings),
+            lags: Lags::default(),
             ranks: BTreeSet::new(),
         }
     }
@@ -94,9 +101,24 @@ impl Sums {
             groups: Groups::default(),
             log_ratios: LogRatios::default(),
             trajectories: 0,
+            thinned: 0,
             left_out: LeftOut::default(),
             engines: false,
+            clock: None,
         }
+    }
+
+    /// Whether a step was added.
+    pub(super) fn has_steps(&self) -> bool {
+        self.folds.iter().any(|fold| fold.lanes > 0)
+    }
+
+    /// The sums of a trajectory's iteration.
+    fn own(&mut self, lane: &Lane) -> &mut Iteration {
+        let (places, verl) = (self.places, self.settings.verl);
+        let own = self.iterations.entry(lane.iteration).or_insert_with(|| Iteration::new(places, verl));
+        own.ranks.extend(self.rank);
+        own
     }
 
     /// Lets every iteration keep fewer places where there are many.
@@ -153,24 +175,38 @@ impl Measure {
         let Self { sums, folding, steps, cotangents, scored } = self;
         let settings = sums.settings;
         sums.engines |= !chunk.behaviour.is_empty();
+        sums.clock = sums.clock.or(chunk.clock);
         sums.left_out.earlier_uses += chunk.left_out.earlier_uses;
         sums.left_out.unscored_steps += chunk.left_out.unscored_steps;
         cotangents.fill(chunk, settings.clip);
         for (number, (lane, row)) in chunk.lanes.iter().zip(chunk.offsets.windows(2)).enumerate() {
             let row = row[0]..row[1];
-            let squares = cotangents.of(number);
+            sums.trajectories += 1;
+            if lane.kept == 0.0 {
+                sums.thinned += 1;
+                sums.own(lane).rewards.add(lane);
+                sums.thin();
+                continue;
+            }
+            // What was kept counts for what was left out, too. Squares of weights hold that once, as sums of squares do.
+            let weight = lane.weight / lane.kept;
+            let squares = cotangents.of(number).map(|square| square * lane.kept);
             let (old, new) = (&chunk.old[row.clone()], &chunk.new[row.clone()]);
             steps.fill(old, new, &chunk.advantage[row.clone()], settings.clip);
+            let engine = chunk.behaviour.get(row.clone()).unwrap_or_default();
+            steps.compare(old, engine);
             sums.groups.add(lane, steps.whole.silent);
-            sums.folds[folding.of(lane, old, new)].add(steps, &squares, lane.weight);
-            let places = sums.places;
-            let fresh = || Iteration::new(places, settings.verl);
-            let iteration = sums.iterations.entry(lane.iteration).or_insert_with(fresh);
-            iteration.ranks.extend(sums.rank);
-            iteration.cell.add(steps, &squares, lane.weight);
+            sums.folds[folding.of(lane, old, new)].add(steps, &squares, weight);
+            let iteration = sums.own(lane);
+            iteration.cell.add(steps, &squares, weight);
             iteration.rewards.add(lane);
-            match chunk.behaviour.get(row) {
-                Some(behaviour) if !chunk.behaviour.is_empty() => {
+            if let Some(versions) = chunk.versions.get(row) {
+                let (ell, trainer) = (&steps.ell[..], lane.trainer_version);
+                iteration.lags.add(&lags::Lane { versions, engine, old, ell, weight, trainer });
+            }
+            match engine {
+                [] => iteration.verl.add(new, old),
+                behaviour => {
                     let [trained, sampled] = scored;
                     trained.clear();
                     sampled.clear();
@@ -180,10 +216,8 @@ impl Measure {
                     }
                     iteration.verl.add(trained, sampled);
                 }
-                _ => iteration.verl.add(new, old),
             }
-            sums.log_ratios.add(&steps.ell, lane.weight);
-            sums.trajectories += 1;
+            sums.log_ratios.add(&steps.ell, weight);
             sums.thin();
         }
     }
@@ -191,7 +225,7 @@ impl Measure {
     /// Whether there is anything to say: a step of the policy with a weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sums.folds.iter().all(|fold| fold.lanes == 0)
+        !self.sums.has_steps()
     }
 
     /// What the sums say; nothing sensible where [`Measure::is_empty`].
@@ -221,10 +255,12 @@ impl Measure {
         numbers.extend(self.signal(batch));
         let mut verl = verl::Tally::new(sums.settings.verl);
         sums.iterations.values().for_each(|iteration| verl.merge(&iteration.verl));
+        let (ages, limits) = lags::rows(sums.iterations.values().map(|own| &own.lags));
         Measured {
             facts: Facts {
                 trajectories: sums.trajectories,
                 lanes: all.lanes,
+                thinned: sums.thinned,
                 steps: all.steps,
                 earlier_uses: sums.left_out.earlier_uses,
                 unscored_steps: sums.left_out.unscored_steps,
@@ -249,6 +285,8 @@ impl Measure {
                 .map(|(from, to, share)| Bin { from, to, share })
                 .collect(),
             verl: verl.metrics(),
+            ages,
+            limits,
         }
     }
 
@@ -258,7 +296,7 @@ impl Measure {
             Some(world) if !self.sums.ranks.is_empty() => f64::from(world) / self.sums.ranks.len() as f64,
             _ => 1.0,
         };
-        missing * lanes as f64 / self.sums.iterations.len() as f64
+        missing * (lanes + self.sums.thinned) as f64 / self.sums.iterations.len() as f64
     }
 
     /// Whether batches carry a signal. Paper: `tab:conditions` (C3)

@@ -128,7 +128,15 @@ mod tests {
     use super::*;
 
     fn lane(iteration: i64, group: Option<u64>, reward: f64) -> Lane {
-        Lane { iteration, group, weight: 1.0, reward: Some(reward), own_baseline: false }
+        Lane {
+            iteration,
+            group,
+            weight: 1.0,
+            kept: 1.0,
+            trainer_version: None,
+            reward: Some(reward),
+            own_baseline: false,
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub(crate) struct Whole {
     pub(crate) estimate: [f64; GRID],
     /// Σ_t L_t r_t A_t, its slope at α = 0. Paper: `eq:dominance`
     pub(crate) routed: f64,
+    /// Steps that the engine has scored; Σ m, Σ m² and Σ (e^m − 1 − m) over them, with m = log old − log engine.
+    pub(crate) scored: [f64; 4],
     /// Whether the advantage is zero throughout.
     pub(crate) silent: bool,
     /// Whether the advantage is the same at all of its (two or more) steps.
@@ -79,6 +81,17 @@ impl Steps {
             whole.constant &= advantage == self.advantage[0];
         }
         self.tilt();
+    }
+
+    /// Compares with the engine that sampled, at the steps that it has scored.
+    ///
+    /// Shapes: `old` `[steps]`; `engine` `[steps]`, or empty
+    pub(crate) fn compare(&mut self, old: &[f64], engine: &[f64]) {
+        for (old, engine) in old.iter().zip(engine).filter(|(_, engine)| !engine.is_nan()) {
+            let apart = old - engine;
+            let terms = [1.0, apart, apart * apart, Real::exp(apart) - 1.0 - apart];
+            self.whole.scored.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
+        }
     }
 
     /// Fills the sums over powers of the prefix ratio.

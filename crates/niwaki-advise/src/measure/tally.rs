@@ -8,13 +8,14 @@
 //! another version is refused by its number.
 
 use super::code::{Damaged, Reader, Writer};
+use super::lags::{Lags, OLDEST};
 use super::part::Cell;
 use super::position::Places;
 use super::run::{Iteration, Measure, PLACES, Sums};
 use super::settings::Settings;
 use super::signal::{Group, Rewards};
 use crate::read::limits::LONGEST;
-use crate::trajectory::{Against, LeftOut};
+use crate::trajectory::{Against, Clock, LeftOut};
 use crate::verl;
 use niwaki_correction::Clip;
 use niwaki_files::Digest;
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 const MARK: &[u8; 12] = b"NIWAKI-TALLY";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before what is measured.
 const HEAD: usize = MARK.len() + 12;
 /// Bytes of the checksum.
@@ -125,12 +126,18 @@ fn write(to: &mut Writer, sums: &Sums) {
     ranks(to, &sums.ranks);
     to.count(sums.places);
     to.count(sums.trajectories);
+    to.count(sums.thinned);
     to.count(sums.left_out.earlier_uses);
     to.count(sums.left_out.unscored_steps);
     to.flag(sums.engines);
+    to.count(match sums.clock {
+        None => 0,
+        Some(Clock::Versions) => 1,
+        Some(Clock::Ages) => 2,
+    });
     sums.folds.iter().for_each(|cell| write_cell(to, cell));
     to.count(sums.iterations.len());
-    for (number, Iteration { cell, rewards, verl, ranks: own }) in &sums.iterations {
+    for (number, Iteration { cell, rewards, verl, lags, ranks: own }) in &sums.iterations {
         to.signed(*number);
         ranks(to, own);
         write_cell(to, cell);
@@ -140,6 +147,7 @@ fn write(to: &mut Writer, sums: &Sums) {
         to.sums(&rewards.sum);
         to.range(rewards.range);
         verl.write(to);
+        write_lags(to, lags);
     }
     let groups = sums.groups.each();
     to.count(groups.len());
@@ -182,8 +190,14 @@ fn read(from: &mut Reader<'_>) -> Result<Sums, Damaged> {
     sums.ranks = read_ranks(from)?;
     sums.places = from.count(PLACES as u64)?.max(1);
     sums.trajectories = from.count(MANY)?;
+    sums.thinned = from.count(MANY)?;
     sums.left_out = LeftOut { earlier_uses: from.count(MANY)?, unscored_steps: from.count(MANY)? };
     sums.engines = from.flag()?;
+    sums.clock = match from.count(2)? {
+        0 => None,
+        1 => Some(Clock::Versions),
+        _ => Some(Clock::Ages),
+    };
     for fold in &mut sums.folds {
         *fold = read_cell(from, PLACES)?;
     }
@@ -197,6 +211,7 @@ fn read(from: &mut Reader<'_>) -> Result<Sums, Damaged> {
         own.rewards =
             Rewards { lanes, known, sum: from.sums()?, range: from.range()?, rewarded, own_baseline };
         own.verl.read(from)?;
+        own.lags = read_lags(from)?;
         if sums.iterations.insert(number, own).is_some() {
             return Err(Damaged("an iteration is there twice"));
         }
@@ -210,6 +225,44 @@ fn read(from: &mut Reader<'_>) -> Result<Sums, Damaged> {
     }
     sums.thin();
     Ok(sums)
+}
+
+fn write_lags(to: &mut Writer, lags: &Lags) {
+    to.flag(lags.newest > i64::MIN);
+    if lags.newest == i64::MIN {
+        return;
+    }
+    to.signed(lags.newest);
+    for (by, beyond) in [&lags.steps, &lags.oldest].into_iter().zip(&lags.beyond) {
+        to.count(by.len());
+        for (version, sums) in by {
+            to.signed(*version);
+            to.sums(sums);
+        }
+        to.sums(beyond);
+    }
+}
+
+fn read_lags(from: &mut Reader<'_>) -> Result<Lags, Damaged> {
+    let mut lags = Lags::default();
+    if !from.flag()? {
+        return Ok(lags);
+    }
+    let apart = |version: &i64| version.unsigned_abs() < 1 << 53;
+    let wrong = || Damaged("a version is out of range");
+    lags.newest = Some(from.signed()?).filter(apart).ok_or_else(wrong)?;
+    let newest = lags.newest;
+    for (by, beyond) in [&mut lags.steps, &mut lags.oldest].into_iter().zip(&mut lags.beyond) {
+        for _ in 0..from.count(OLDEST as u64)? {
+            let version = Some(from.signed()?).filter(apart).ok_or_else(wrong)?;
+            if !(0..OLDEST).contains(&(newest - version)) {
+                return Err(wrong());
+            }
+            by.insert(version, from.sums()?);
+        }
+        *beyond = from.sums()?;
+    }
+    Ok(lags)
 }
 
 fn read_ranks(from: &mut Reader<'_>) -> Result<BTreeSet<u32>, Damaged> {

@@ -4,7 +4,7 @@ use super::records::{Pass, Records, Unread, shown};
 use super::{jsonl, npz, parquet};
 use crate::error::{Error, Fault, Place};
 use crate::schema::{Field, Naming};
-use crate::trajectory::{Against, Baselines, Came, Chunk, LastUses, LeftOut, Record};
+use crate::trajectory::{Against, Baselines, Came, Chunk, Clock, LastUses, LeftOut, Record};
 use crate::verdict::Trainer;
 use niwaki_words::nearest;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ pub struct Dump {
     against: Against,
     baselines: Option<Baselines>,
     last_uses: Option<LastUses>,
+    /// What tells how old steps are in the first row.
+    clock: Option<Clock>,
     /// Whether the last line of a file may still be on its way.
     growing: bool,
     /// Names of the first row.
@@ -56,6 +58,7 @@ impl Dump {
             against,
             baselines: None,
             last_uses: None,
+            clock: None,
             growing,
             spoken: Vec::new(),
             current: None,
@@ -70,6 +73,7 @@ impl Dump {
                 dump.baselines = Some(Baselines::default());
             }
             dump.last_uses = record.age.map(|_| LastUses::default());
+            dump.clock = record.clock();
             dump.spoken = dump.current.as_ref().map_or_else(Vec::new, |current| current.names());
         }
         dump.rewind();
@@ -187,7 +191,9 @@ impl Dump {
             if !self.advance(record, Pass::Whole)? {
                 break;
             }
-            self.check_age(record).map_err(|fault| self.at_row(fault))?;
+            self.check_age(record)
+                .and_then(|()| self.check_clock(record))
+                .map_err(|fault| self.at_row(fault))?;
             if self.last_uses.as_ref().is_some_and(|uses| uses.is_earlier(record)) {
                 chunk.left_out.earlier_uses += 1;
                 continue;
@@ -207,6 +213,15 @@ impl Dump {
             (None, Some(_)) => Err(Fault::SomeAges { here: false }),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses versions or ages of steps that only some trajectories have. One whose steps were left out may have none.
+    fn check_clock(&self, record: &Record) -> Result<(), Fault> {
+        let (came, first) = (record.clock(), self.clock);
+        if came == first || record.kept == Some(0.0) {
+            return Ok(());
+        }
+        Err(Fault::Clocks { came, first })
     }
 
     /// An empty chunk for [`Dump::next`].

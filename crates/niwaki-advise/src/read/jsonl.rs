@@ -252,9 +252,10 @@ impl Value<'_, '_> {
     fn wrong<E: serde::de::Error>(self, came: &str) -> E {
         let expected = match self.field {
             Field::Group => "a number or a string",
-            Field::Iteration | Field::Age => "a whole number",
-            Field::Weight => "a number",
-            Field::Advantage | Field::Reward => "a number or a list of numbers",
+            Field::Iteration | Field::TrainerVersion => "a whole number",
+            Field::Age => "a whole number or a list of them",
+            Field::Weight | Field::Kept => "a number",
+            Field::Advantage | Field::Reward | Field::Version => "a number or a list of numbers",
             _ => "a list of numbers",
         };
         self.state.fault = Some(Fault::Kind { field: self.field, expected, came: came.to_owned() });
@@ -282,7 +283,8 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<bool, E> {
-        if matches!(self.field, Field::Group | Field::Iteration | Field::Age) && is_blurred(number) {
+        let whole = [Field::Group, Field::Iteration, Field::Age, Field::TrainerVersion];
+        if whole.contains(&self.field) && is_blurred(number) {
             let came =
                 format!("{number:e}, which a float does not tell from its neighbours; write it as text");
             return Err(self.wrong(&came));
@@ -292,8 +294,12 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             Field::Group => record.group = Some(key_of_number(number)),
             Field::Iteration if number.fract() == 0.0 => record.iteration = Some(number as i64),
             Field::Age if number.fract() == 0.0 => record.age = Some(number as i64),
-            Field::Iteration | Field::Age => return Err(self.wrong(&format!("{number}"))),
+            Field::TrainerVersion if number.fract() == 0.0 => record.trainer_version = Some(number as i64),
+            Field::Iteration | Field::Age | Field::TrainerVersion => {
+                return Err(self.wrong(&format!("{number}")));
+            }
             Field::Weight => record.weight = Some(number),
+            Field::Kept => record.kept = Some(number),
             Field::Length | Field::Offsets => return Ok(false),
             field => record.fill(field, Came::One).push(number),
         }
@@ -337,7 +343,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<bool, A::Error> {
         match self.field {
-            Field::Group | Field::Iteration | Field::Age | Field::Weight => return Err(self.wrong("a list")),
+            field if field.is_single() => return Err(self.wrong("a list")),
             Field::Length | Field::Offsets => {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 return Ok(false);

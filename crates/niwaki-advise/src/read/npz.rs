@@ -97,12 +97,10 @@ impl Arrays {
             // One value per trajectory, also as a column.
             let per_lane = array.shape == [lanes] || (array.shape == [lanes, 1] && array.shape != shape);
             let lies = match (&array.shape[..], field) {
-                (_, Field::Group | Field::Iteration | Field::Age | Field::Weight)
-                    if per_lane || array.shape == [lanes, 1] =>
+                (_, field) if field.is_single() && (per_lane || array.shape == [lanes, 1]) => Rows::One,
+                (_, Field::Advantage | Field::Reward | Field::Version | Field::Age)
+                    if per_lane && (!flat || array.shape != shape) =>
                 {
-                    Rows::One
-                }
-                (_, Field::Advantage | Field::Reward) if per_lane && (!flat || array.shape != shape) => {
                     Rows::One
                 }
                 ([_, width], _) if *width > LONGEST => {
@@ -194,16 +192,20 @@ impl Records for Arrays {
                 }
                 continue;
             }
-            if matches!(field, Field::Iteration | Field::Age | Field::Weight) {
+            if field.is_single() || (field == Field::Age && *rows == Rows::One) {
                 let mut one = Vec::with_capacity(1);
                 array.numbers(1, &mut one).map_err(broken)?;
                 match field {
                     Field::Weight => record.weight = Some(one[0]),
+                    Field::Kept => record.kept = Some(one[0]),
                     Field::Age if one[0].fract() == 0.0 && !is_blurred(one[0]) => {
                         record.age = Some(one[0] as i64)
                     }
                     Field::Iteration if one[0].fract() == 0.0 && !is_blurred(one[0]) => {
                         record.iteration = Some(one[0] as i64)
+                    }
+                    Field::TrainerVersion if one[0].fract() == 0.0 && !is_blurred(one[0]) => {
+                        record.trainer_version = Some(one[0] as i64)
                     }
                     _ => {
                         let came = one[0].to_string();

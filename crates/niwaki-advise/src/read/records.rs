@@ -54,9 +54,9 @@ pub(super) enum Pass {
 
 impl Pass {
     pub(super) fn wants(self, field: Field) -> bool {
-        let first =
-            [Field::Reward, Field::Group, Field::Iteration, Field::Age, Field::Weight, Field::Advantage];
-        self == Self::Whole || first.contains(&field)
+        self == Self::Whole
+            || field.is_single()
+            || matches!(field, Field::Reward | Field::Advantage | Field::Age)
     }
 }
 

@@ -33,7 +33,7 @@ const ONWARD: f64 = 0.25;
 
 /// What the data says of the bias.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Evidence {
+pub(crate) struct Evidence {
     /// Σ b with its interval as the jackknife has it.
     pub(super) total: Known,
     /// Half-width of the interval that decides.
@@ -46,7 +46,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn new(measured: &Measured) -> Self {
+    pub(crate) fn new(measured: &Measured) -> Self {
         let facts = &measured.facts;
         let spread = measured.alphas.first().map_or(f64::NAN, |row| row.variance.sqrt());
         let total = Known::of(measured, "bias_total");
@@ -65,8 +65,13 @@ impl Evidence {
         MATERIAL * self.noise
     }
 
+    /// The bias as a share of a batch's noise.
+    pub(crate) fn size(&self) -> f64 {
+        self.total.value.abs() / self.noise
+    }
+
     /// How small and how large the bias may be with 95%, as shares of a batch's noise.
-    pub(super) fn ends(&self) -> (f64, f64) {
+    pub(crate) fn ends(&self) -> (f64, f64) {
         let size = self.total.value.abs();
         ((size - self.reach).max(0.0) / self.noise, (size + self.reach) / self.noise)
     }

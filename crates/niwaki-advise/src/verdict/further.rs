@@ -27,7 +27,7 @@ pub(super) fn lines(measured: &Measured) -> Vec<String> {
         ));
     }
     let (none, empty) = (known("chance_of_none").value, known("zero_reward_batches").value);
-    if none >= SCARCE || empty > 0.0 {
+    if scarce(measured) {
         lines.push(format!(
             "Rewards are scarce: at the scarcest iteration a batch of {} holds none with chance {}, and {} of the iterations \
              had none. A wrong commitment can starve the run, so a correction may decide whether it succeeds (C3 is active).",
@@ -55,6 +55,7 @@ pub(super) fn lines(measured: &Measured) -> Vec<String> {
             ratio.precisely()
         ));
     }
+    lines.extend(lags(measured));
     lines.extend(course(&measured.iterations));
     lines.push(format!(
         "N/T² is {}; a full correction keeps a tenth of the batch after {} steps, and trajectories have {}.",
@@ -65,6 +66,12 @@ pub(super) fn lines(measured: &Measured) -> Vec<String> {
     lines
 }
 
+/// Whether a batch may hold no reward at all (C3).
+pub(super) fn scarce(measured: &Measured) -> bool {
+    let value = |name: &str| Known::of(measured, name).value;
+    value("chance_of_none") >= SCARCE || value("zero_reward_batches") > 0.0
+}
+
 /// The mean ratio, where it says that the update was fitted to the very steps in the dump.
 pub(super) fn fitted(measured: &Measured) -> Option<Known> {
     let ratio = Known::of(measured, "mean_ratio");
@@ -72,13 +79,57 @@ pub(super) fn fitted(measured: &Measured) -> Option<Known> {
     (apart && (ratio.value - 1.0).abs() > FITTED).then_some(ratio)
 }
 
+/// Trajectories that a staleness limit must leave to be spoken of.
+const LEFT: f64 = 0.75;
+
+/// How old the sampling policies were, and what that did.
+fn lags(measured: &Measured) -> Option<String> {
+    let (first, last) = (measured.ages.first()?, measured.ages.last()?);
+    let oldest = if last.age == first.age {
+        format!("All steps are {} versions old.", first.age)
+    } else {
+        format!("Steps are {} to {} versions old.", first.age, last.age)
+    };
+    let mut said = vec![oldest];
+    if let (Some(young), Some(old)) = (first.sampler, last.sampler) {
+        let engines =
+            if first.age == 0 { "what the engines differ by" } else { "engines and staleness together" };
+        said.push(format!(
+            "Per step the old policy is σ² = {} from the engine that sampled at age {} ({engines}){}, and the policy now {} from the \
+             old one (reuse).",
+            text(young),
+            first.age,
+            if last.age == first.age {
+                String::new()
+            } else {
+                format!(", {} at age {}", text(old), last.age)
+            },
+            text(last.reuse),
+        ));
+    }
+    let whole = measured.limits.last()?;
+    let tight = measured.limits.iter().find(|row| row.trajectories >= LEFT);
+    if let Some(row) = tight.filter(|row| row.limit < whole.limit && row.drift < whole.drift) {
+        said.push(format!(
+            "A staleness limit of {} would leave {} of the trajectories and take drift σ²T from the engine to the policy now from {} to {}.",
+            row.limit,
+            percent(row.trajectories),
+            text(whole.drift),
+            text(row.drift)
+        ));
+    }
+    Some(said.join(" "))
+}
+
 /// How drift went over the run.
 fn course(iterations: &[IterationRow]) -> Option<String> {
+    // A thinned dump may hold an iteration's rewards alone.
+    let iterations: Vec<&IterationRow> = iterations.iter().filter(|row| row.lanes > 0).collect();
     let third = iterations.len() / 3;
     if third == 0 {
         return None;
     }
-    let mean = |rows: &[IterationRow]| rows.iter().map(|row| row.drift).sum::<f64>() / rows.len() as f64;
+    let mean = |rows: &[&IterationRow]| rows.iter().map(|row| row.drift).sum::<f64>() / rows.len() as f64;
     let (first, last) = (mean(&iterations[..third]), mean(&iterations[iterations.len() - third..]));
     Some(format!(
         "Drift σ²T averages {} over the first third of the iterations and {} over the last.",

@@ -17,6 +17,8 @@ mod further;
 mod known;
 mod trainers;
 
+pub(crate) use decide::Ground;
+pub(crate) use evidence::Evidence;
 pub use evidence::{FEW, MATERIAL, REALISTIC};
 pub use trainers::{Advised, Trainer};
 
@@ -44,6 +46,10 @@ pub const CEILING: f64 = 0.25;
 /// The strongest correction that is ever advised. Routed credit costs a variance that grows with T² and that no weight
 /// shows. Of 0.05, 0.1, 0.25 and 0.5 it gained most in the calibration study, on the seeds that chose it and on the others.
 pub const STRONGEST: f64 = 0.1;
+
+/// A bias below this share of a batch's noise was never worth a warmup in the calibration study (results/advise/2026-11-17,
+/// training-16-0.1: 0 of 3 settings gained, and 18 of 21 above).
+pub const PAYS: f64 = 0.8;
 
 /// The weakest correction that is advised where a stronger one would make gradients too long: below it, less than a hundredth of
 /// the bias is restored.
@@ -94,6 +100,9 @@ pub struct Verdict {
     pub set: Vec<Advised>,
     /// Why, the deciding reason first.
     pub because: Vec<String>,
+    /// The question that decided.
+    #[serde(skip)]
+    pub(crate) ground: Ground,
 }
 
 impl Verdict {
@@ -112,7 +121,15 @@ impl Verdict {
             says = format!("of {seen} of {world} ranks, a share of the batch: {says}");
             sure = format!("{sure}; add the other ranks' tallies for the whole batch");
         }
-        Self { action: decision.action, says, sure, idle: decision.idle, set, because }
+        Self {
+            action: decision.action,
+            says,
+            sure,
+            idle: decision.idle,
+            set,
+            because,
+            ground: decision.ground,
+        }
     }
 
     /// The same with the settings of one trainer alone, where it is known which.

@@ -60,6 +60,9 @@ impl Trainer {
     /// The decision in its settings.
     pub(super) fn advise(self, decision: &Decision) -> Advised {
         let what = match (decision.action, decision.ground) {
+            (Action::ShortWarmup { alpha, .. }, Ground::Slight) => {
+                format!("first {}; if the bias is there too, {}", self.keep_out(), self.warmup(alpha))
+            }
             (Action::ShortWarmup { alpha, .. }, _) => self.warmup(alpha),
             (Action::ReduceReuse, _) => self.less().to_owned(),
             (Action::NotEnoughData { .. }, _) => self.gather().to_owned(),
@@ -86,6 +89,16 @@ impl Trainer {
                 "`warmup.correction = \"tempered:{alpha}\"` with a `warmup.iterations` of a tenth or two of the run; keep \
                  `update.reuse` and `update.clip`"
             ),
+        }
+    }
+
+    const fn keep_out(self) -> &'static str {
+        match self {
+            Self::Trl => {
+                "keep a quarter of the prompts out of the update and dump those (`KEPT = 0.25`, docs/advise.md)"
+            }
+            Self::Verl => "keep a quarter of the prompts out of the update and dump those (docs/advise.md)",
+            Self::Niwaki => "look at a run with larger `rollout.lanes`, which are fitted less",
         }
     }
 

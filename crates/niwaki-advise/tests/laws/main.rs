@@ -4,7 +4,9 @@
 
 mod convergence;
 mod coverage;
+mod dumps;
 mod garbage;
+mod lags;
 mod layouts;
 mod long;
 mod oracle;

@@ -119,7 +119,11 @@ pub(crate) fn part(chunk: &Chunk, lanes: impl Iterator<Item = usize>) -> Chunk {
         own.new.extend(&chunk.new[row.clone()]);
         own.advantage.extend(&chunk.advantage[row.clone()]);
         if !chunk.behaviour.is_empty() {
-            own.behaviour.extend(&chunk.behaviour[row]);
+            own.behaviour.extend(&chunk.behaviour[row.clone()]);
+        }
+        if !chunk.versions.is_empty() {
+            own.versions.extend(&chunk.versions[row]);
+            own.clock = chunk.clock;
         }
         own.offsets.push(own.old.len());
         own.lanes.push(chunk.lanes[lane]);

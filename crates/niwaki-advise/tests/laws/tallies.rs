@@ -2,7 +2,7 @@
 
 use crate::support::{part, ragged, sampled, tables};
 use niwaki_advise::measure::{Differ, Measure, Settings, Unreadable};
-use niwaki_advise::trajectory::Chunk;
+use niwaki_advise::trajectory::{Chunk, Clock};
 use niwaki_advise::verdict::{Action, Verdict};
 use niwaki_advise::{Error, Question, advise};
 use niwaki_exact::{Pair, Process, Reward};
@@ -21,6 +21,15 @@ fn full(lanes: usize, longest: usize, spread: f64, seed: u64) -> Chunk {
     let mut chunk = ragged(lanes, longest, spread, seed);
     chunk.behaviour = chunk.old.iter().map(|old| (old * 1.01 - 0.01).min(0.0)).collect();
     chunk.behaviour[3] = f64::NAN;
+    // Versions that rise within trajectories, some of them far behind.
+    chunk.clock = Some(Clock::Versions);
+    chunk.versions = vec![0; chunk.steps()];
+    for (lane, row) in chunk.offsets.clone().windows(2).enumerate() {
+        let first = 400 - (lane as i64 * 37) % 400;
+        for step in row[0]..row[1] {
+            chunk.versions[step] = first + (step - row[0]) as i64 / 7;
+        }
+    }
     chunk
 }
 
@@ -170,6 +179,12 @@ fn what_does_not_go_together_is_refused_by_name() {
     let mut scored = chunk.clone();
     scored.behaviour.clone_from(&scored.old);
     assert_eq!(own.clone().merge(&measured(&scored, Settings::default())), Err(Differ::Engines));
+    let mut aged = chunk.clone();
+    (aged.clock, aged.versions) = (Some(Clock::Ages), vec![0; chunk.steps()]);
+    assert_eq!(
+        refuse(&measured(&aged, Settings::default())),
+        "steps have ages there and neither versions nor ages here; give the same to every trajectory"
+    );
     let of_four = Measure::new(Settings::default()).of_rank(0, 4);
     let error = of_four.clone().merge(&Measure::new(Settings::default()).of_rank(1, 8)).unwrap_err();
     assert_eq!(error.to_string(), "a batch is shared by 8 ranks there and by 4 here");
@@ -251,7 +266,7 @@ fn files_of_ranks_are_one_run() {
     let ask = |files: &[std::path::PathBuf]| advise(files, Question::default(), &mut |_, _| {});
     let found = ask(&files).unwrap();
     let whole = measured(&chunk, Settings::default()).finish();
-    assert_eq!(found.measured.numbers, whole.numbers);
+    assert_eq!(format!("{:?}", found.measured.numbers), format!("{:?}", whole.numbers));
     assert!(matches!(found.verdict.action, action if action == Verdict::new(&whole).action));
     assert!(ask(&files[..3]).unwrap().text(100).contains("3 of 4 ranks"));
     let dump = folder.path().join("dump.jsonl");

@@ -1,6 +1,6 @@
 //! What goes in: trajectories as plain slices, and how steps that the environment took are left out.
 
-use crate::{Error, Real, Rows};
+use crate::{Correction, Error, Real, Rows};
 
 /// A batch of trajectories.
 ///
@@ -16,6 +16,7 @@ pub struct Batch<'a, F> {
     pub(super) lane_weight: Option<&'a [F]>,
     pub(super) reference_log_prob: Option<&'a [F]>,
     pub(super) entropy: Option<&'a [F]>,
+    pub(super) decoupled: Option<Correction>,
 }
 
 impl<'a, F: Real> Batch<'a, F> {
@@ -36,6 +37,7 @@ impl<'a, F: Real> Batch<'a, F> {
             lane_weight: None,
             reference_log_prob: None,
             entropy: None,
+            decoupled: None,
         }
     }
 
@@ -52,6 +54,14 @@ impl<'a, F: Real> Batch<'a, F> {
     #[must_use]
     pub const fn sampled_by(self, behaviour_log_prob: &'a [F]) -> Self {
         Self { behaviour_log_prob: Some(behaviour_log_prob), ..self }
+    }
+
+    /// Weighs each step by a constant factor from the engine that sampled to the rollout policy, beside a loss that leads from there
+    /// to the trainable one: three policies, as asynchronous trainers have them (decoupled PPO). The weight is a member that
+    /// weighs from outside, of steps or of whole trajectories.
+    #[must_use]
+    pub const fn decoupled_by(self, weight: Correction) -> Self {
+        Self { decoupled: Some(weight), ..self }
     }
 
     /// Adds the log-probs of the policy that a penalty holds on to; without them it is the rollout policy.

@@ -101,6 +101,12 @@ impl Surrogate {
         batch: &Batch<'_, F>,
         workspace: &mut Workspace<F>,
     ) -> Result<(f64, Rule, Diagnostics), Error> {
+        if let Some(weight) = batch.decoupled {
+            let advantage = self.decoupled(batch, weight)?;
+            let weighed =
+                Batch { advantage: &advantage, behaviour_log_prob: None, decoupled: None, ..*batch };
+            return self.pass::<F, MEASURED>(&weighed, workspace);
+        }
         let Workspace { packed, passes } = workspace;
         batch.check(&mut passes.offsets)?;
         let steps = match batch.mask {

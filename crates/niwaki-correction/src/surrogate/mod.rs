@@ -10,11 +10,13 @@
 //! | `passes.rs` | the passes over a tile of trajectories |
 //! | `coupled.rs` | the passes over a whole batch, for members that look at all of it |
 //! | `pull_back.rs` | how credit flows from a step's term to the log-probs it was read from |
+//! | `decoupled.rs` | the weight from the engine that sampled to the rollout policy, beside a loss |
 //! | `written.rs` | losses that are written out step by step |
 
 mod batch;
 mod column;
 mod coupled;
+mod decoupled;
 mod evaluate;
 mod passes;
 mod pull_back;

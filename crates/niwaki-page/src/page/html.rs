@@ -99,6 +99,10 @@ fn render_block(block: &Block, numbers: &mut Numbers) -> Markup {
                 ul { @for point in points { li { (inline(point)) } } }
             }
         },
+        Block::FoldedTable { summary, table } => {
+            numbers.tables += 1;
+            html! { details { summary { (inline(summary)) } (table.to_html(numbers.tables)) } }
+        }
         Block::List(points) => html! { ul { @for point in points { li { (inline(point)) } } } },
         Block::Code { label, text } => html! {
             @if let Some(label) = label { p.label { (inline(label)) } }

@@ -106,6 +106,7 @@ enum Block {
     Tiles(Vec<Tile>),
     List(Vec<String>),
     Folded { summary: String, points: Vec<String> },
+    FoldedTable { summary: String, table: Table },
     Code { label: Option<String>, text: String },
     Link { text: String, to: String },
     Table(Table),
@@ -152,6 +153,11 @@ impl Section {
     ) -> Self {
         let points = points.into_iter().map(Into::into).collect();
         self.with(Block::Folded { summary: summary.into(), points })
+    }
+
+    /// Adds a table that is shown when its summary is opened.
+    pub fn folded_table(self, summary: impl Into<String>, table: Table) -> Self {
+        self.with(Block::FoldedTable { summary: summary.into(), table })
     }
 
     /// Adds a list of short points.

@@ -78,7 +78,7 @@ fn a_page_and_json_are_written_whole_and_the_same_again() {
     let (one, two) = (write("one"), write("two"));
     assert_eq!(one[1], two[1]);
     assert_eq!(one[0], two[0].replace("--out two", "--out one"));
-    assert_eq!(one[0].matches("<figcaption").count(), 7);
+    assert_eq!(one[0].matches("<figcaption").count(), 8);
     assert!(one[1].contains("rollout_corr/chi2_seq_raw"));
 }
 

@@ -69,10 +69,11 @@ impl Table {
 
 /// What a column must be and is, where that differs.
 fn unfit(field: Field, leaf: &Leaf) -> Option<(&'static str, &'static str)> {
-    let scalar = matches!(field, Field::Group | Field::Iteration | Field::Age | Field::Weight);
     match leaf.physical {
         _ if leaf.nested => Some(("a list of numbers", "a list of lists")),
-        _ if scalar && leaf.element_level.is_some() => Some(("one value per row", "a list column")),
+        _ if field.is_single() && leaf.element_level.is_some() => {
+            Some(("one value per row", "a list column"))
+        }
         Physical::Text if field != Field::Group => Some(("a column of numbers", "a column of texts")),
         Physical::Other => Some(("a column of numbers", "a column of another type")),
         _ => None,
@@ -99,13 +100,17 @@ impl Records for Table {
                     record.group = Some(key_of_number(*number))
                 }
                 (Field::Weight, [weight]) => record.weight = Some(*weight),
+                (Field::Kept, [kept]) => record.kept = Some(*kept),
                 (Field::Iteration, [number]) if number.fract() == 0.0 && !is_blurred(*number) => {
                     record.iteration = Some(*number as i64)
                 }
-                (Field::Age, [number]) if number.fract() == 0.0 && !is_blurred(*number) => {
+                (Field::Age, [number]) if !lists && number.fract() == 0.0 && !is_blurred(*number) => {
                     record.age = Some(*number as i64)
                 }
-                (Field::Group | Field::Iteration | Field::Age | Field::Weight, _) => {
+                (Field::TrainerVersion, [number]) if number.fract() == 0.0 && !is_blurred(*number) => {
+                    record.trainer_version = Some(*number as i64)
+                }
+                (field, _) if field.is_single() || (field == Field::Age && !lists) => {
                     let came = format!("{values:?}");
                     let fault = Fault::Kind { field, expected: "one whole number below 2^53", came };
                     return Err(Error::Row { place: place(), fault });

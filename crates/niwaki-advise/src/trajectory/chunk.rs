@@ -1,211 +1,14 @@
-//! Trajectories on their way in: what a reader found, and what the measurements take.
-//!
-//! Owns every check of a trajectory's values and the packing to the policy's own steps; knows nothing of files.
+//! Trajectories checked, and packed to the policy's own steps.
 
+use super::record::{Against, Came, Clock, LARGEST, Record, unsound};
+use super::uses::Baselines;
 use crate::error::Fault;
+use crate::keys::is_blurred;
 use crate::read::limits::LONGEST;
 use crate::schema::Field;
-use std::collections::BTreeMap;
 
 /// Log-probs may exceed zero by this much: sums of rounded exponentials do.
 const ROUNDING: f64 = 1e-4;
-
-/// No value is larger than this in size: squares of squares of it can still be summed.
-const LARGEST: f64 = 1e60;
-
-/// Fields that hold numbers, one or many; they come first in the schema.
-const LISTS: usize = 7;
-
-/// What the policy as it is now is held against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Against {
-    /// The policy that the batch was drawn from, as the trainer computes it.
-    #[default]
-    Old,
-    /// The same policy as the sampling engine computed it: what the data was truly drawn from.
-    Behaviour,
-}
-
-/// How a field came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Came {
-    /// Not at all, or as null.
-    #[default]
-    Absent,
-    /// As one number.
-    One,
-    /// As a list.
-    Many,
-}
-
-/// One trajectory as a reader found it. Its buffers are reused from row to row.
-#[derive(Clone, Debug, Default)]
-pub struct Record {
-    values: [Vec<f64>; LISTS],
-    came: [Came; LISTS],
-    /// Key of the group, see [`crate::keys`].
-    pub group: Option<u64>,
-    /// Batch of the run.
-    pub iteration: Option<i64>,
-    /// How many updates had used the trajectory before.
-    pub age: Option<i64>,
-    /// How much the trajectory counts.
-    pub weight: Option<f64>,
-}
-
-impl Record {
-    /// Empties the record and keeps its memory.
-    pub fn clear(&mut self) {
-        self.values.iter_mut().for_each(Vec::clear);
-        self.came = [Came::Absent; LISTS];
-        (self.group, self.iteration, self.age, self.weight) = (None, None, None, None);
-    }
-
-    /// Whether the row has a field.
-    #[must_use]
-    pub fn has(&self, field: Field) -> bool {
-        match field {
-            Field::Group => self.group.is_some(),
-            Field::Iteration => self.iteration.is_some(),
-            Field::Age => self.age.is_some(),
-            Field::Weight => self.weight.is_some(),
-            Field::Length | Field::Offsets => false,
-            _ => self.came(field) != Came::Absent,
-        }
-    }
-
-    /// The buffer of a field of numbers, emptied and marked.
-    ///
-    /// # Panics
-    /// For a field that holds no numbers: a broken law of the readers.
-    pub fn fill(&mut self, field: Field, came: Came) -> &mut Vec<f64> {
-        let at = field.index();
-        assert!(at < LISTS, "{field} is no field of numbers");
-        self.came[at] = came;
-        self.values[at].clear();
-        &mut self.values[at]
-    }
-
-    /// Forgets a field of numbers.
-    pub fn forget(&mut self, field: Field) {
-        self.came[field.index()] = Came::Absent;
-    }
-
-    /// How a field of numbers came.
-    #[must_use]
-    pub fn came(&self, field: Field) -> Came {
-        self.came[field.index()]
-    }
-
-    /// The values of a field of numbers.
-    #[must_use]
-    pub fn values(&self, field: Field) -> &[f64] {
-        &self.values[field.index()]
-    }
-
-    /// The reward of the whole trajectory.
-    ///
-    /// # Errors
-    /// Where it is not finite.
-    pub fn reward(&self) -> Result<Option<f64>, Fault> {
-        if self.came(Field::Reward) == Came::Absent {
-            return Ok(None);
-        }
-        let values = self.values(Field::Reward);
-        let faults = values.iter().enumerate();
-        match faults.filter_map(|(index, &value)| unsound(Field::Reward, index, value)).next() {
-            Some(fault) => Err(fault),
-            None => Ok(Some(values.iter().sum())),
-        }
-    }
-
-    /// The weight, 1 unless told otherwise.
-    ///
-    /// # Errors
-    /// Where it is negative or not finite.
-    pub fn weight(&self) -> Result<f64, Fault> {
-        let weight = self.weight.unwrap_or(1.0);
-        if weight >= 0.0 {
-            return unsound(Field::Weight, 0, weight).map_or(Ok(weight), Err);
-        }
-        let came = weight.to_string();
-        Err(Fault::Kind { field: Field::Weight, expected: "a finite number that is not negative", came })
-    }
-
-    /// The field that holds the rollout policy's log-probs.
-    fn old_field(&self, against: Against) -> Result<Field, Fault> {
-        if against == Against::Behaviour {
-            let (field, near) = (Field::BehaviourLogProb, None);
-            return if self.came(field) == Came::Absent {
-                Err(Fault::Missing { field, near })
-            } else {
-                Ok(field)
-            };
-        }
-        [Field::OldLogProb, Field::BehaviourLogProb]
-            .into_iter()
-            .find(|&field| self.came(field) != Came::Absent)
-            .ok_or(Fault::Missing { field: Field::OldLogProb, near: None })
-    }
-}
-
-/// What is wrong with a value that is not finite, or too large to be summed.
-fn unsound(field: Field, index: usize, value: f64) -> Option<Fault> {
-    match value {
-        _ if !value.is_finite() => Some(Fault::NotFinite { field, index, value }),
-        _ if value.abs() > LARGEST => Some(Fault::TooLarge { field, index, value, most: LARGEST }),
-        _ => None,
-    }
-}
-
-/// Mean rewards, the baseline where a dump has rewards and no advantages.
-#[derive(Clone, Debug, Default)]
-pub struct Baselines {
-    /// By iteration and group: weighted sum of rewards, and weight.
-    sums: BTreeMap<(i64, Option<u64>), (f64, f64)>,
-}
-
-impl Baselines {
-    /// Adds a trajectory's reward.
-    ///
-    /// # Errors
-    /// Where there is none, or it is not finite.
-    pub fn add(&mut self, record: &Record) -> Result<(), Fault> {
-        let reward = record.reward()?.ok_or(Fault::NoAdvantage)?;
-        let weight = record.weight()?;
-        let (sum, mass) = self.sums.entry((record.iteration.unwrap_or(0), record.group)).or_default();
-        *sum += weight * reward;
-        *mass += weight;
-        Ok(())
-    }
-
-    /// Reward minus the mean reward of the trajectory's group, or of its iteration where it has no group.
-    fn advantage(&self, record: &Record, reward: f64) -> f64 {
-        let key = (record.iteration.unwrap_or(0), record.group);
-        self.sums.get(&key).map_or(0.0, |(sum, mass)| if *mass > 0.0 { reward - sum / mass } else { 0.0 })
-    }
-}
-
-/// The last use of each batch, where a dump holds several of the same trajectories.
-#[derive(Clone, Debug, Default)]
-pub struct LastUses {
-    ages: BTreeMap<i64, i64>,
-}
-
-impl LastUses {
-    /// Looks at a trajectory.
-    pub fn add(&mut self, record: &Record) {
-        let age = self.ages.entry(record.iteration.unwrap_or(0)).or_insert(i64::MIN);
-        *age = (*age).max(record.age.unwrap_or(0));
-    }
-
-    /// Whether its batch was used again after this.
-    #[must_use]
-    pub fn is_earlier(&self, record: &Record) -> bool {
-        let last = self.ages.get(&record.iteration.unwrap_or(0));
-        last.is_some_and(|&last| record.age.unwrap_or(0) < last)
-    }
-}
 
 /// What was read and does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -225,15 +28,19 @@ pub struct Lane {
     pub group: Option<u64>,
     /// How much it counts.
     pub weight: f64,
+    /// Chance with which its steps were kept; 0 where they were left out, so that it has a reward and no steps.
+    pub kept: f64,
     /// Its reward.
     pub reward: Option<f64>,
+    /// Version of the policy that was trained on it; without versions of steps none.
+    pub trainer_version: Option<i64>,
     /// Whether its advantage was made of rewards, from the mean of those that were there.
     pub own_baseline: bool,
 }
 
 /// A bounded number of trajectories, packed to the policy's own steps.
 ///
-/// Shapes: `old`, `new`, `advantage` `[steps]`; `behaviour` `[steps]` or empty; `offsets [lanes + 1]`.
+/// Shapes: `old`, `new`, `advantage` `[steps]`; `behaviour`, `versions` `[steps]` or empty; `offsets [lanes + 1]`.
 #[derive(Clone, Debug)]
 pub struct Chunk {
     /// Log-probs of the rollout policy.
@@ -244,12 +51,16 @@ pub struct Chunk {
     pub behaviour: Vec<f64>,
     /// Advantages.
     pub advantage: Vec<f64>,
+    /// Versions of the policies that sampled; of ages what they are below 0. Empty where the dump has neither.
+    pub versions: Vec<i64>,
     /// Where trajectories start.
     pub offsets: Vec<usize>,
     /// What trajectories are beside their steps.
     pub lanes: Vec<Lane>,
     /// What was read beside them.
     pub left_out: LeftOut,
+    /// What the versions are.
+    pub clock: Option<Clock>,
     against: Against,
 }
 
@@ -269,6 +80,8 @@ impl Chunk {
             new: Vec::new(),
             behaviour: Vec::new(),
             advantage: Vec::new(),
+            versions: Vec::new(),
+            clock: None,
             offsets: vec![0],
             lanes: Vec::new(),
             left_out: LeftOut::default(),
@@ -280,6 +93,8 @@ impl Chunk {
         for values in [&mut self.old, &mut self.new, &mut self.behaviour, &mut self.advantage] {
             values.clear();
         }
+        self.versions.clear();
+        self.clock = None;
         self.offsets.truncate(1);
         self.lanes.clear();
         self.left_out = LeftOut::default();
@@ -296,6 +111,9 @@ impl Chunk {
     /// # Errors
     /// The first fault of the record; the chunk is then unusable.
     pub fn push(&mut self, record: &Record, baselines: Option<&Baselines>) -> Result<(), Fault> {
+        if record.kept()? == 0.0 {
+            return self.push_left_out(record);
+        }
         let old_field = record.old_field(self.against)?;
         let many = |field: Field| match record.came(field) {
             Came::Many => Ok(()),
@@ -315,8 +133,15 @@ impl Chunk {
             }
             Err(Fault::Length { field, came, against: old_field, expected: steps })
         };
-        let listed =
-            [Field::NewLogProb, Field::BehaviourLogProb, Field::Advantage, Field::Mask, Field::ToolMask];
+        let listed = [
+            Field::NewLogProb,
+            Field::BehaviourLogProb,
+            Field::Advantage,
+            Field::Mask,
+            Field::ToolMask,
+            Field::Version,
+            Field::Age,
+        ];
         for field in listed.into_iter().filter(|&field| record.came(field) == Came::Many) {
             fits(field)?;
         }
@@ -412,14 +237,121 @@ impl Chunk {
             }
             (Came::Absent, None, _) => return Err(Fault::NoAdvantage),
         }
+        self.push_versions(record, start, |index| all || kept(index))?;
+        self.end(record, reward, record.came(Field::Advantage) == Came::Absent)
+    }
+
+    /// Checks and adds the versions of the steps from `start` on, those that were `kept`.
+    fn push_versions(
+        &mut self,
+        record: &Record,
+        start: usize,
+        kept: impl Fn(usize) -> bool,
+    ) -> Result<(), Fault> {
+        let clock = record.clock();
+        if start > 0 && self.clock != clock {
+            return Err(Fault::Clocks { came: clock, first: self.clock });
+        }
+        self.clock = clock;
+        if record.trainer_version.is_some() && clock != Some(Clock::Versions) {
+            let came = "no version of a step".to_owned();
+            return Err(Fault::Kind { field: Field::TrainerVersion, expected: "beside version", came });
+        }
+        let Some(clock) = clock else { return Ok(()) };
+        let field = match clock {
+            Clock::Versions if record.came(Field::Age) != Came::Absent => return Err(Fault::TwoClocks),
+            Clock::Versions => Field::Version,
+            Clock::Ages => Field::Age,
+        };
+        let (values, steps) = (record.values(field), self.old.len() - start);
+        let sound = |value: f64| value >= 0.0 && value.fract() == 0.0 && !is_blurred(value);
+        let mut before: Option<f64> = None;
+        let listed = record.came(field) == Came::Many;
+        let places = if listed { 0..values.len() } else { 0..1 };
+        for index in places.filter(|&index| !listed || kept(index)) {
+            let value = values[index];
+            if !sound(value) {
+                return Err(Fault::Count { field, index, value });
+            }
+            let later =
+                |before: f64| if clock == Clock::Versions { value >= before } else { value <= before };
+            if let Some(before) = before.filter(|&before| !later(before)) {
+                return Err(Fault::Older { field, index, value, before });
+            }
+            before = Some(value);
+            let version = if clock == Clock::Versions { value as i64 } else { -(value as i64) };
+            self.versions.extend(std::iter::repeat_n(version, if listed { 1 } else { steps }));
+        }
+        match (record.trainer_version, before, clock) {
+            (Some(trainer), Some(newest), Clock::Versions) if (trainer as f64) < newest => {
+                Err(Fault::Newer { trainer: trainer as f64, newest })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a trajectory whose steps a thinned dump left out.
+    fn push_left_out(&mut self, record: &Record) -> Result<(), Fault> {
+        let listed = [Field::OldLogProb, Field::NewLogProb, Field::BehaviourLogProb];
+        if let Some(field) = listed.into_iter().find(|&field| !record.values(field).is_empty()) {
+            let came = format!("0 beside {} values of {field}", record.values(field).len());
+            return Err(Fault::Kind { field: Field::Kept, expected: "above 0 where steps are there", came });
+        }
+        self.end(record, record.reward()?, false)
+    }
+
+    /// Ends the trajectory whose steps were added last.
+    fn end(&mut self, record: &Record, reward: Option<f64>, own_baseline: bool) -> Result<(), Fault> {
         self.offsets.push(self.old.len());
         self.lanes.push(Lane {
             iteration: record.iteration.unwrap_or(0),
             group: record.group,
             weight: record.weight()?,
+            kept: record.kept()?,
+            trainer_version: record.trainer_version,
             reward,
-            own_baseline: record.came(Field::Advantage) == Came::Absent,
+            own_baseline,
         });
+        Ok(())
+    }
+
+    /// Adds the trajectories of another chunk.
+    ///
+    /// # Errors
+    /// Where one of them has groups, rewards, advantages, versions or the sampling engine's log-probs and the other has not; nothing
+    /// is added then.
+    pub fn append(&mut self, other: &Self) -> Result<(), Fault> {
+        let scored = |chunk: &Self| (chunk.steps() > 0).then(|| !chunk.behaviour.is_empty());
+        if scored(self).zip(scored(other)).is_some_and(|(own, more)| own != more) {
+            return Err(Fault::Missing { field: Field::BehaviourLogProb, near: None });
+        }
+        // What only some have would be lost where all are written together.
+        type Has = fn(&Lane) -> bool;
+        let each: [(Field, Has); 3] = [
+            (Field::Group, |lane| lane.group.is_some()),
+            (Field::Reward, |lane| lane.reward.is_some()),
+            (Field::Advantage, |lane| !lane.own_baseline),
+        ];
+        for (field, has) in each {
+            let (own, more) = (self.lanes.first().map(has), other.lanes.first().map(has));
+            if own.zip(more).is_some_and(|(own, more)| own != more) {
+                return Err(Fault::Missing { field, near: None });
+            }
+        }
+        if self.steps() > 0 && other.steps() > 0 && self.clock != other.clock {
+            return Err(Fault::Clocks { came: other.clock, first: self.clock });
+        }
+        self.clock = self.clock.or(other.clock);
+        let start = self.steps();
+        self.old.extend_from_slice(&other.old);
+        self.new.extend_from_slice(&other.new);
+        self.behaviour.extend_from_slice(&other.behaviour);
+        self.advantage.extend_from_slice(&other.advantage);
+        self.versions.extend_from_slice(&other.versions);
+        self.offsets.extend(other.offsets[1..].iter().map(|offset| start + offset));
+        self.lanes.extend_from_slice(&other.lanes);
+        self.left_out.earlier_uses += other.left_out.earlier_uses;
+        self.left_out.unscored_steps += other.left_out.unscored_steps;
         Ok(())
     }
 }
