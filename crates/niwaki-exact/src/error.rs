@@ -8,7 +8,7 @@ use crate::process::Process;
 pub enum Error {
     /// A vocabulary below two or a horizon of zero.
     #[error(
-        "a process needs a vocabulary of at least 2 and a horizon of at least 1; vocab {vocab}, horizon {horizon} came"
+        "a process needs a vocabulary of at least 2 and a horizon of at least 1, got {vocab} and {horizon}"
     )]
     Empty {
         /// The vocabulary asked for.
@@ -77,7 +77,7 @@ pub enum Error {
         expected: Process,
     },
     /// A reward that needs a longer horizon.
-    #[error("reward '{reward}' needs a horizon of at least 2; horizon {horizon} came")]
+    #[error("reward '{reward}' needs a horizon of at least 2, got {horizon}")]
     Horizon {
         /// The reward.
         reward: &'static str,

@@ -189,7 +189,7 @@ mod tests {
         let process = Process::new(2, 1).unwrap();
         assert_eq!(
             Reward::TwoBranch.payoff(process).unwrap_err().to_string(),
-            "reward 'two-branch' needs a horizon of at least 2; horizon 1 came"
+            "reward 'two-branch' needs a horizon of at least 2, got 1"
         );
         assert_eq!(
             "late".parse::<Reward>().unwrap_err().to_string(),

@@ -19,7 +19,7 @@ pub(super) fn in_ticks(objective: &Objective, clock: &Clock) -> Result<Objective
                 u64::from(term.0).checked_mul(clock.per_unit()).and_then(|factor| u32::try_from(factor).ok());
             term.0 = factor.ok_or_else(|| {
                 Error::Choice(format!(
-                    "objective: the factor {} of tardy-jobs is too large beside times",
+                    "objective: the factor {} of tardy-jobs is too large in a sum with times",
                     term.0
                 ))
             })?;
