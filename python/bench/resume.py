@@ -143,9 +143,10 @@ def rows(folder, name, processes):
     return found
 
 
-def whole_checkpoint(folder):
-    """The newest checkpoint that was written to its end, and its step."""
-    steps = [int(place.parent.name.rpartition("-")[2]) for place in folder.glob("out/checkpoint-*/trainer_state.json")]
+def whole_checkpoint(folder, processes):
+    """The newest checkpoint that was written to its end, by all processes, and its step."""
+    whole = [place.parent for place in folder.glob("out/checkpoint-*/trainer_state.json")]
+    steps = [int(place.name.rpartition("-")[2]) for place in whole if len([*place.glob("rng_state*.pth")]) == processes]
     return (str(folder / "out" / f"checkpoint-{max(steps)}"), max(steps)) if steps else (None, 0)
 
 
@@ -153,9 +154,7 @@ def compare(case, home, folder, dies):
     """One kill, and what differs after it."""
     if run(folder, "killed", case, dies):
         return None, ["it was not killed"]
-    if list(folder.glob("killed-*.error")):
-        return None, [place.read_text().strip().splitlines()[-1] for place in folder.glob("killed-*.error")]
-    checkpoint, step = whole_checkpoint(folder)
+    checkpoint, step = whole_checkpoint(folder, case[2])
     if not run(folder, "again", case, None, checkpoint):
         errors = [place.read_text().strip().splitlines()[-1] for place in folder.glob("again-*.error")]
         return step, ["it did not end: " + "; ".join(errors)]
@@ -184,7 +183,7 @@ def points(home, case, count):
     found = []
     for phase in PHASES:
         share, total = shares.count(phase), totals[phase]
-        found += [[phase, 1 + (total - 1) * index // max(share - 1, 1)] for index in range(share)]
+        found += [[phase, 1 + (total - 1) * (2 * index + 1) // (2 * share)] for index in range(share)]
     return found
 
 

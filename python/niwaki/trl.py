@@ -29,6 +29,7 @@ pinned("niwaki.trl", "trl", *TESTED)
 
 import torch  # noqa: E402
 import trl  # noqa: E402
+from accelerate.utils import send_to_device  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.data import Sampler  # noqa: E402
 from transformers import TrainerCallback  # noqa: E402
@@ -212,13 +213,14 @@ class GRPOTrainer(trl.GRPOTrainer):
         if self._checkpoint is None:
             return False
         place = self._kept(Path(self._checkpoint))
-        kept = torch.load(place, map_location=self.accelerator.device, weights_only=True) if place.is_file() else {}
+        # Where it was kept says nothing of where it goes: the device of a process may have another name.
+        kept = torch.load(place, map_location=lambda storage, _: storage, weights_only=True) if place.is_file() else {}
         own = kept.get("ranks") == self.accelerator.num_processes
         # All draw again, or none does: drawing is in common.
         if not self.accelerator.gather(torch.tensor([own], device=self.accelerator.device)).all():
             return False
         self._step, self._generation, self._left = kept["step"], kept["generation"], kept["left"]
-        self._buffered_inputs = kept["batch"]
+        self._buffered_inputs = send_to_device(kept["batch"], self.accelerator.device)
         return True
 
     def _course(self) -> Course:
