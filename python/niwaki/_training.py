@@ -174,7 +174,8 @@ def pack(run: Run, policy: nn.Module, optimiser: Any, reference: nn.Module | Non
     kept = {f"policy.{name}": value for name, value in policy.state_dict().items()}
     if reference is not None:
         kept |= {f"reference.{name}": value for name, value in reference.state_dict().items()}
-    state, numbers = optimiser.state_dict(), {}
+    state = optimiser.state_dict()
+    numbers: dict[str, Any] = {}
     for index, values in state["state"].items():
         for name, value in values.items():
             (kept if isinstance(value, Tensor) else numbers)[f"optimizer.{index}.{name}"] = value

@@ -54,6 +54,9 @@ class Run:
     Raises ValueError with a sentence, OSError where the disk refuses.
     """
 
+    policy: Any = None
+    """The policy, where `niwaki.train` has trained one."""
+
     def __init__(
         self,
         folder: str | os.PathLike[str],

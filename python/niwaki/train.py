@@ -76,7 +76,7 @@ def train(
     optimiser = (optimizer or (lambda these: torch.optim.Adam(these, lr=3e-4, eps=1e-5)))(parameters)
     rates = [each["lr"] for each in optimiser.param_groups]
     reference = copy.deepcopy(policy) if reference_kl > 0 else None
-    told = dict(steps=steps or 0, advantage=advantage, group=group, minibatches=minibatches, clip=str(clip), gamma=gamma, lam=lam)
+    told: dict[str, Any] = dict(steps=steps or 0, advantage=advantage, group=group, minibatches=minibatches, clip=str(clip), gamma=gamma, lam=lam)
     told |= dict(standardise=standardise, entropy=entropy, value=value, reference_kl=reference_kl, max_norm=max_norm or 0.0)
     told |= dict(anneal=anneal, save=save, rate=float(rates[0]), lanes=env.num_envs, optimizer=type(optimiser).__name__)
     told |= dict(policy=f"{type(policy).__name__}, {sum(each.numel() for each in parameters)} parameters")
@@ -120,7 +120,7 @@ def train(
                     index = at_rows.clamp(min=0)
                     # Lines 5 to 7: the corrected, clipped loss; the critic, the bonus, the penalty.
                     policy_loss = total = look_at_loss(objective(new, batch.old[index] * own, judged[index] * own, own, head), name)
-                    if advantage == "critic":
+                    if target is not None and estimate is not None:
                         total = total + value * 0.5 * (estimate.reshape(-1) - target[flat]).square().mean()
                     if entropy > 0:
                         total = total - entropy * head.entropy().mean()
@@ -235,7 +235,7 @@ class _Lanes:
         seen, mask = together(kept["seen"]), None if kept["mask"][0] is None else torch.cat(kept["mask"])
         action, plain = torch.cat(kept["action"]), lambda tensor: tensor.cpu().numpy()
         states = digests({name: plain(each) for name, each in seen.items()} if isinstance(seen, dict) else plain(seen))
-        whole = {"states": states, "actions": digests(plain(action)), "episodes": len(finished), "rewarded": rewarded}
+        whole: dict[str, Any] = {"states": states, "actions": digests(plain(action)), "episodes": len(finished), "rewarded": rewarded}
         return _Batch(seen, mask, action, torch.cat(kept["old"]), rows, value, **flags, **whole)
 
 

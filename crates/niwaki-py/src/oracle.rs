@@ -15,6 +15,7 @@ const ROLLOUT_SCALE: f64 = 0.1;
 
 /// A loss as Python hands it over.
 #[derive(FromPyObject)]
+#[allow(clippy::large_enum_variant, reason = "there are a few dozen, and PyO3 extracts no boxes")]
 enum Asked {
     Member(rule::Given),
     /// A name, and a function from log-ratios and advantages to terms, their own derivatives and what is routed.
