@@ -5,6 +5,7 @@
 | `niwaki.correction` | objective, exact cotangent, two channels and diagnostics of any loss of the family, on NumPy arrays |
 | `niwaki.oracle` | any loss measured exactly, without sampling, on a process small enough to enumerate |
 | `niwaki.advise` | whether stale data costs a run its signal: from arrays, DataFrames, files or a live run |
+| `niwaki.runs` | runs out of their folders: standing, endpoints, curves, as every page reads them |
 | `niwaki.stats` | paired comparisons, exact sign tests, bootstrap intervals, rliable's aggregates |
 | `niwaki.shop` | shops: read, generate, solve, verify, draw |
 | `niwaki.torch` | the same loss as a differentiable PyTorch function on the tensors' own device |
@@ -27,13 +28,13 @@ from typing import TYPE_CHECKING, Any
 from ._native import __version__
 
 if TYPE_CHECKING:
-    from . import advise, correction, gym, jax, oracle, policy, run, shop, stats, sweep, torch, trl, verl
+    from . import advise, correction, gym, jax, oracle, policy, run, runs, shop, stats, sweep, torch, trl, verl
     from .policy import load
     from .run import Run
     from .sweep import settings
     from .train import train
 
-_MODULES = ("advise", "correction", "gym", "jax", "oracle", "policy", "run", "shop", "stats") + (
+_MODULES = ("advise", "correction", "gym", "jax", "oracle", "policy", "run", "runs", "shop", "stats") + (
     "sweep", "torch", "train", "trl", "verl",
 )  # fmt: skip
 _NAMES = {"load": "policy", "Run": "run", "settings": "sweep"}

@@ -10,7 +10,7 @@ __all__ = [
     "Advisor", "Instance", "Lanes", "RunFolder", "SequencePolicy", "ShopPolicy", "Surrogate", "__version__", "advise_files",
     "aggregate", "alpha_for_drift", "auc", "bca", "check_rule", "correlation", "draw_gantt", "generate", "horizon_of",
     "load_policy", "measure", "members", "paired", "parse", "parse_condition", "probability_of_improvement", "profile", "read_instance",
-    "rewards", "sign_test", "silence", "tasks", "testbed",
+    "read_runs", "rewards", "run_endpoint", "sign_test", "silence", "tasks", "testbed",
 ]
 
 _Ends = tuple[float, float, float]
@@ -138,6 +138,10 @@ class RunFolder:
     def restore(self) -> tuple[list[_Tensor], str] | None: ...
     def finish(self, device: str) -> Any: ...
     def close(self) -> None: ...
+
+# runs
+def read_runs(places: Sequence[str]) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]: ...
+def run_endpoint(folder: str, name: str) -> float | None: ...
 
 # lanes
 @final

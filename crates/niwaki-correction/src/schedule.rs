@@ -78,6 +78,9 @@ impl ReuseSchedule {
     }
 }
 
+/// Effective sample size of the prefix ratios below which a full correction has collapsed: nine tenths of the batch are gone.
+pub const COLLAPSED: f64 = 0.1;
+
 /// The strength that a measured drift licenses, `min(1, 1/(σ²T))`.
 ///
 /// Zero drift licenses the full correction, which then changes nothing.

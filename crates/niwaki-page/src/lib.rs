@@ -52,7 +52,7 @@ pub use chart::{
 };
 pub use inline::visible;
 pub use number::Format;
-pub use page::{Callout, Figure, Made, Page, Section, Tile};
+pub use page::{Callout, Figure, Live, Made, Page, Section, Tile};
 pub use table::{Cell, Column, Table, csv_text};
 
 /// The README's example is run with the other ones.

@@ -13,6 +13,7 @@
 //! | `lanes` | shops under construction, for Gymnasium |
 //! | `run` | the folder of a run that Python trains |
 //! | `policy` | trained policies: schedules, scores, tensors |
+//! | `runs` | runs out of folders: standing, endpoints, curves |
 //! | `waiting` | long calls that end on Ctrl-C |
 //! | `rule` | members and rules of a user's own on their way to and from Python |
 
@@ -23,6 +24,7 @@ mod oracle;
 mod policy;
 mod rule;
 mod run;
+mod runs;
 mod shop;
 mod stats;
 mod waiting;
@@ -42,6 +44,8 @@ mod _native {
     use crate::policy::{SequencePolicy, ShopPolicy, load_policy};
     #[pymodule_export]
     use crate::run::RunFolder;
+    #[pymodule_export]
+    use crate::runs::{read_runs, run_endpoint};
     #[pymodule_export]
     use crate::shop::{Instance, draw_gantt, generate, read_instance, tasks};
     #[pymodule_export]

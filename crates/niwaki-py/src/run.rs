@@ -1,7 +1,8 @@
 //! The folder of a run that Python trains, written as `niwaki train` writes its own.
 
 use niwaki_page::Made;
-use niwaki_study::runs::{Run, run_page};
+use niwaki_study::runs::run_page;
+use niwaki_train::reading::Run;
 use niwaki_train::run::{self, Own, RawTensor};
 use niwaki_train::{Error, Record, Spec};
 use pyo3::exceptions::{PyOSError, PyValueError};

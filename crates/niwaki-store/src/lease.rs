@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 
 /// Renewals within the time after which a lease counts as lost.
 const RENEWALS: u32 = 4;
+/// When it is renewed first; then after twice as long each time, up to that part.
+const FIRST: Duration = Duration::from_secs(2);
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -272,9 +274,13 @@ impl Drop for Lease {
 /// Renews a lease until it is let go.
 fn renew(leases: &Leases, name: &str, mut said: Attempt, steps: &AtomicU64, quit: &(Mutex<bool>, Condvar)) {
     let mut over = quit.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let rest = leases.patience / RENEWALS;
+    // Sooner at first, so that those who look on see it move.
+    let mut wait = rest.min(FIRST);
     loop {
         // It may be over before this thread has begun.
-        let waited = quit.1.wait_timeout_while(over, leases.patience / RENEWALS, |over| !*over);
+        let waited = quit.1.wait_timeout_while(over, wait, |over| !*over);
+        wait = rest.min(2 * wait);
         over = waited.unwrap_or_else(PoisonError::into_inner).0;
         if *over {
             return;

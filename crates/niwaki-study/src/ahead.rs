@@ -1,11 +1,41 @@
-//! The verdict on two that are paired by seed, in words: for comparisons of runs and for studies alike. The rule is that of
-//! [`niwaki_stats::Decision`].
+//! The one comparison of two that are paired by seed, for runs and for studies alike, and its verdict in words. The rule is that
+//! of [`niwaki_stats::Decision`].
 
+use crate::Error;
 use niwaki_page::{Callout, Cell, Format};
-use niwaki_stats::{Decision, SignTest, Verdict};
+use niwaki_stats::{Decision, Paired, SignTest, Verdict};
+use niwaki_train::reading::Endpoint;
 
 /// The level of every verdict and interval.
 pub(crate) const LEVEL: f64 = 0.95;
+
+/// An endpoint of one against that of another, pair by pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Difference {
+    /// The verdict on the first less the second, with the sign turned where less is better.
+    pub decision: Decision,
+    /// The mean difference's standard error.
+    pub sem: f64,
+    /// Pairs on which either is ahead, with the exact sign test.
+    pub signs: SignTest,
+}
+
+impl Difference {
+    /// Decides over pairs; nothing where there is none. Their order is that of seeds, settings first.
+    ///
+    /// # Errors
+    /// Where a value is not finite.
+    pub(crate) fn of(pairs: &[(f64, f64)], endpoint: Endpoint) -> Result<Option<Self>, Error> {
+        if pairs.is_empty() {
+            return Ok(None);
+        }
+        let turn = if endpoint.falls() { -1.0 } else { 1.0 };
+        let (first, second): (Vec<f64>, Vec<f64>) = pairs.iter().map(|(a, b)| (turn * a, turn * b)).unzip();
+        let paired = Paired::new(&first, &second)?;
+        let (decision, sem) = (paired.decide(LEVEL)?, paired.sem().unwrap_or(0.0));
+        Ok(Some(Self { decision, sem, signs: paired.sign_test() }))
+    }
+}
 
 /// What stands below every table of verdicts.
 pub(crate) const RULE: &str = "Paired by seed. Where the arms are alike, at most 5% of verdicts are wrong: p is two-sided, the larger of \

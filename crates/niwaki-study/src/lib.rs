@@ -16,10 +16,12 @@
 //! | [`verdict`] | the paper's statements beside ours, for both |
 //! | [`machines`] | a study as units of work for many machines |
 //! | [`sweep`] | a study of one's own from arms, settings and seeds |
-//! | [`runs`] | finished runs of one's own: the page of one, several side by side |
+//! | [`runs`] | runs of one's own: the page of one, several side by side |
+//! | [`board`] | the page of several |
 //! | [`reproduce`] | the door: a study re-run and reported |
 
 mod ahead;
+pub mod board;
 pub mod catalogue;
 pub mod claim;
 pub mod diagnostics;
@@ -33,6 +35,7 @@ pub mod sweep;
 pub mod training;
 pub mod verdict;
 
+pub use ahead::Difference;
 pub use catalogue::{Contents, answering, find};
 pub use error::Error;
 pub use report::{Asked, Progress, Report, judged_tables};

@@ -17,6 +17,7 @@
 //! | [`record`] | a line of the curve |
 //! | [`task`] | token tasks of a user's own, by name |
 //! | [`run`] | the folder of one run: files, stop and resume |
+//! | [`reading`] | runs read back: how one stands, endpoints, what they mean |
 //! | [`export`] | a fine-tuned decoder out of such a folder, as a Hugging Face folder |
 //! | [`trained`] | a policy out of such a folder, to schedule instances or to score sequences |
 
@@ -27,6 +28,7 @@ mod parts;
 pub mod player;
 pub mod policy;
 mod pretrained;
+pub mod reading;
 pub mod record;
 pub mod run;
 pub mod spec;

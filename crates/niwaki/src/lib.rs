@@ -14,6 +14,7 @@ mod parts;
 mod places;
 mod python;
 mod terminal;
+mod watch;
 
 pub use parts::Parts;
 

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use niwaki_page::visible;
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,33 +240,45 @@ pub(crate) fn search_progress(limit: Option<Duration>) -> ProgressBar {
     bar(limit.map(|limit| limit.as_secs().max(1)), "searching", shape)
 }
 
+/// Whether progress is shown: standard error is a terminal, and it was not switched off.
+pub(crate) fn shows_progress() -> bool {
+    PROGRESS.load(Ordering::Relaxed) && io::stderr().is_terminal()
+}
+
 /// The progress bar of whatever a door is doing, one after the other.
 #[derive(Default)]
-pub(crate) struct Bar(Mutex<Option<ProgressBar>>);
+pub(crate) struct Bar(Mutex<Option<(ProgressBar, String)>>);
 
 impl Bar {
     /// Shows a bar in the place of the last one.
     pub(crate) fn begin(&self, bar: ProgressBar) {
         self.end();
-        *self.held() = Some(bar);
+        let what = bar.message();
+        *self.held() = Some((bar, what));
+    }
+
+    /// Shows a text above it, in the place of the last one.
+    pub(crate) fn above(&self, text: &str) {
+        let under = |what: &str| if text.is_empty() { what.to_owned() } else { format!("{text}\n\n{what}") };
+        self.held().iter().for_each(|(bar, what)| bar.set_message(visible(&under(what)).into_owned()));
     }
 
     /// Moves it on.
     pub(crate) fn inc(&self, by: u64) {
-        self.held().iter().for_each(|bar| bar.inc(by));
+        self.held().iter().for_each(|(bar, _)| bar.inc(by));
     }
 
     /// Moves it to a place.
     pub(crate) fn at(&self, place: u64) {
-        self.held().iter().for_each(|bar| bar.set_position(place));
+        self.held().iter().for_each(|(bar, _)| bar.set_position(place));
     }
 
     /// Takes it away.
     pub(crate) fn end(&self) {
-        self.held().take().iter().for_each(ProgressBar::finish_and_clear);
+        self.held().take().iter().for_each(|(bar, _)| bar.finish_and_clear());
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<ProgressBar>> {
+    fn held(&self) -> MutexGuard<'_, Option<(ProgressBar, String)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -308,7 +320,7 @@ pub(crate) fn span(seconds: f64) -> String {
 }
 
 /// Iterations per second, or seconds per iteration where those are few.
-fn pace(rate: f64) -> String {
+pub(crate) fn pace(rate: f64) -> String {
     match rate {
         rate if rate >= 10.0 => format!("{rate:.0} it/s"),
         rate if rate >= 1.0 => format!("{rate:.1} it/s"),

@@ -7,6 +7,7 @@ use super::part::Part;
 use super::position::Sum;
 use super::scaled::{GRID, strength};
 use niwaki_correction::Rule;
+pub(crate) use niwaki_correction::schedule::COLLAPSED;
 use niwaki_correction::schedule::alpha_for_drift;
 
 /// Choices of the user that the numbers depend on.
@@ -17,9 +18,6 @@ pub(crate) struct Choices {
     /// Trajectories per batch (N).
     pub(crate) batch: f64,
 }
-
-/// The prefix ESS below which a full correction is called collapsed: nine tenths of the batch are gone.
-pub(crate) const COLLAPSED: f64 = 0.1;
 
 /// Above this ratio of norms a correction is said to make gradients longer. `niwaki.torch` warns at the same.
 pub const AMPLIFIED: f64 = 2.0;

@@ -37,7 +37,7 @@ pub const THIN: f64 = 0.5;
 
 /// Where the spread of the prefix log-ratios foretells less than this of the batch for a full correction, its weights
 /// have tails that no realistic number of trajectories shows.
-pub const COLLAPSED: f64 = 0.1;
+pub use niwaki_correction::schedule::COLLAPSED;
 
 /// Where less than this of the range of rewards is left above their mean, there is little for a correction to win: in the
 /// calibration study most runs below it gain nothing.

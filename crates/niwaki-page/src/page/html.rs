@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Block, Callout, Figure, Made, Mood, Page, Section, Tile};
+use super::{Block, Callout, Figure, Live, Made, Mood, Page, Section, Tile};
 use crate::chart::CHART_STYLE;
 use crate::inline::{prose, slug, visible};
 
@@ -35,6 +35,7 @@ pub(super) fn render(page: &Page) -> String {
                 (generator())
                 title { (page.title) }
                 style { (PreEscaped(THEME)) (PreEscaped(STYLE)) (PreEscaped(CHART_STYLE)) }
+                @if let Some(live) = &page.live { style { (PreEscaped(live.style)) } }
             }
             body {
                 header {
@@ -63,6 +64,7 @@ pub(super) fn render(page: &Page) -> String {
                 }
                 @if let Some(text) = &page.footer { footer { p { (inline(text)) } } }
                 @if page.figures().next().is_some() { script { (PreEscaped(SCRIPT)) } }
+                @if let Some(live) = &page.live { (own_script(live)) }
             }
         }
     };
@@ -168,6 +170,19 @@ fn tiles(tiles: &[Tile]) -> Markup {
                     @if let Some(note) = &tile.note { dd.small { (inline(note)) } }
                 }
             }
+        }
+    }
+}
+
+/// A script of the page's own, after its data, which no text in it can end.
+fn own_script(live: &Live) -> Markup {
+    let data = live.data.replace('<', "\\u003c");
+    html! {
+        script type="application/json" id=(live.id) { (PreEscaped(data)) }
+        script {
+            (PreEscaped("\"use strict\";\n(() => {\n"))
+            @for part in live.scripts { (PreEscaped(part)) }
+            (PreEscaped("})();\n"))
         }
     }
 }

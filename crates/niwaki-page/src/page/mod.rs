@@ -18,6 +18,20 @@ pub struct Page {
     sections: Vec<Section>,
     made: Option<Made>,
     footer: Option<String>,
+    live: Option<Live>,
+}
+
+/// What a page's own script shows: it may put choices in the place of what the page says without it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Live {
+    /// The id of the element that holds the data.
+    pub id: &'static str,
+    /// What is shown, as JSON.
+    pub data: String,
+    /// The scripts, in order; they share one scope, and no other one sees it.
+    pub scripts: &'static [&'static str],
+    /// Their style.
+    pub style: &'static str,
 }
 
 impl Page {
@@ -31,7 +45,14 @@ impl Page {
             sections: Vec::new(),
             made: None,
             footer: None,
+            live: None,
         }
+    }
+
+    /// Adds a script of the page's own. The page has to say what matters without it, too.
+    pub fn live(mut self, live: Live) -> Self {
+        self.live = Some(live);
+        self
     }
 
     /// A line under the title.

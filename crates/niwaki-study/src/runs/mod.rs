@@ -1,17 +1,21 @@
-//! Finished runs of one's own: what one says, and several side by side.
+//! Runs of one's own: what one says, and several side by side.
 //!
 //! | module | what belongs there |
 //! |---|---|
-//! | `read` | a run from its folder, and all runs below one |
 //! | `page` | the page of one run: curve, drift, ESS, clipping, what was licensed |
-//! | `compare` | runs that differ in more than their seed, paired by seed |
-//! | `report` | that comparison as text, JSON and a page |
+//! | `row` | a run among many |
+//! | `arms` | what runs differ in: arms, and the settings at which they are matched |
+//! | `compare` | arms against a baseline, paired by seed |
+//! | `report` | that comparison as text and JSON |
 
+mod arms;
 mod compare;
 mod page;
-mod read;
 mod report;
+mod row;
 
-pub use compare::{Comparison, Difference, Endpoint, Group};
+pub use arms::{Group, Part, Settings};
+pub use compare::Comparison;
+pub(crate) use compare::paired;
 pub use page::run_page;
-pub use read::{Found, Judged, Run};
+pub use row::{Point, Row};

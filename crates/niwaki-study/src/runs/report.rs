@@ -1,38 +1,32 @@
-//! A comparison as text, JSON and a page.
+//! A comparison as text and JSON.
 
-use super::compare::{Comparison, Endpoint, Group};
+use super::compare::Comparison;
+use super::{Group, Row};
 use crate::Error;
-use crate::ahead::{RULE, callout, interval_words};
-use niwaki_page::{
-    Axis, Callout, Cell, Column, Figure, ForestChart, Format, Interval, LineChart, Made, Page, Section,
-    Series, Table, Tone,
-};
+use crate::ahead::{RULE, interval_words};
+use niwaki_page::{Cell, Column, Format, Table};
+use niwaki_train::reading::Standing;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-
-/// Verdicts that a page shows one by one.
-const FEW: usize = 4;
+use std::sync::Arc;
 
 impl Comparison {
-    /// Every group: its runs, and where they end.
+    /// Every group: its runs, and what they came to.
     #[must_use]
     pub fn groups_table(&self) -> Table {
         let mut table = Table::new(format!("Runs, by their {}", self.judged.words()))
             .column(Column::text("group"))
             .column(Column::number("seeds").format(Format::fixed(0)));
-        for endpoint in Endpoint::ALL {
+        for endpoint in self.endpoints() {
             table = table.column(Column::number(endpoint.words()).format(Format::fixed(3)));
         }
         table = table.column(Column::number("mean drift").format(Format::significant(3)));
-        for group in &self.groups {
-            let mean = |value: &dyn Fn(&super::Run) -> f64| {
-                group.runs.iter().map(value).sum::<f64>() / group.runs.len().max(1) as f64
-            };
+        for (at, group) in self.groups.iter().enumerate() {
+            let mean = |values: Vec<f64>| niwaki_stats::mean(&values).map_or(Cell::blank(), Cell::from);
             let mut cells = vec![Cell::from(group.name.as_str()), Cell::from(group.runs.len() as f64)];
-            for endpoint in Endpoint::ALL {
-                cells.push(Cell::from(mean(&|run| endpoint.of(run, self.judged))));
+            for endpoint in self.endpoints() {
+                cells.push(mean(self.values(at, endpoint).into_values().collect()));
             }
-            cells.push(Cell::from(mean(&|run| run.finished.summary.mean_drift)));
+            cells.push(mean(group.runs.iter().filter_map(|row| row.drift).collect()));
             table.push(cells);
         }
         table
@@ -43,7 +37,7 @@ impl Comparison {
     /// # Errors
     /// As [`Comparison::difference`].
     pub fn differences_table(&self) -> Result<Table, Error> {
-        let mut table = Table::new(format!("Against {}, paired by seed", self.against))
+        let mut table = Table::new(format!("Against {}, paired by seed", self.against()))
             .column(Column::text("verdict"))
             .column(Column::text("group"))
             .column(Column::text("endpoint"))
@@ -51,9 +45,10 @@ impl Comparison {
             .column(Column::text("95% interval"))
             .column(Column::text("seeds ahead"))
             .column(Column::number("p").format(Format::significant(2)));
-        for (at, group) in self.compared() {
-            for endpoint in Endpoint::ALL {
-                let cells = match self.difference(at, endpoint)? {
+        for at in self.compared() {
+            let group = &self.groups[at];
+            for endpoint in self.endpoints() {
+                let cells = match self.difference(at, endpoint, self.baseline)? {
                     None => vec![
                         Cell::from("no seed in common"),
                         Cell::from(group.name.as_str()),
@@ -75,25 +70,52 @@ impl Comparison {
         Ok(table.note(format!("{RULE} Positive means ahead of the baseline.")))
     }
 
-    /// Groups that have a baseline, with their places; without a match a group stands in the table of all groups alone.
-    fn compared(&self) -> impl Iterator<Item = (usize, &Group)> {
-        self.groups.iter().enumerate().filter(|(_, group)| group.baseline.is_some())
-    }
-
-    /// The name of a group's baseline.
-    fn baseline(&self, group: &Group) -> &str {
-        group.baseline.map_or("", |at| self.groups[at].name.as_str())
-    }
-
-    /// Which runs are not finished, in a line; none where all are.
+    /// What is left out, a line each: runs that are not finished, cannot be read, are judged by something else, or stand twice.
     #[must_use]
-    pub fn unfinished_words(&self) -> Option<String> {
-        let [first, rest @ ..] = &self.unfinished[..] else { return None };
-        let first = first.display();
-        Some(match rest.len() {
-            0 => format!("1 run is not finished and not counted: {first}"),
-            more => format!("{} runs are not finished and not counted: {first} and {more} more", more + 1),
-        })
+    pub fn left_out(&self) -> Vec<String> {
+        let line = |count: usize, one: &str, many: &str, first: Option<String>| {
+            let first = first?;
+            Some(match count {
+                1 => format!("1 run {one}: {first}"),
+                more => format!("{more} runs {many}: {first} and {} more", more - 1),
+            })
+        };
+        let of = |rows: Vec<&Arc<Row>>, one: &str, many: &str| {
+            line(rows.len(), one, many, rows.first().map(|row| row.folder.display().to_string()))
+        };
+        let damaged = self.damaged.first().map(|damaged| damaged.reason.clone());
+        let lines = [
+            of(
+                self.unfinished().collect(),
+                "is not finished and not counted",
+                "are not finished and not counted",
+            ),
+            line(
+                self.damaged.len(),
+                "cannot be read and is not counted",
+                "cannot be read and are not counted",
+                damaged,
+            ),
+            of(
+                self.odd.iter().collect(),
+                "is judged by something else and not counted",
+                "are judged by something else and not counted",
+            ),
+            of(
+                self.twice.iter().collect(),
+                "is there twice and counted once",
+                "are there twice and counted once",
+            ),
+        ];
+        lines.into_iter().flatten().collect()
+    }
+
+    /// Runs that diverged, in a line; none where all went well.
+    #[must_use]
+    pub fn diverged_words(&self) -> Option<String> {
+        let count = self.over().filter(|row| row.standing == Standing::Diverged).count();
+        let runs = if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+        (count > 0).then(|| format!("{runs} diverged; what was not reached counts as nothing earned"))
     }
 
     /// All numbers, for programs.
@@ -101,24 +123,30 @@ impl Comparison {
     /// # Errors
     /// As [`Comparison::difference`].
     pub fn json(&self) -> Result<String, Error> {
-        let run = |run: &super::Run| {
-            json!({
-                "folder": run.folder.display().to_string(),
-                "seed": run.spec.seed,
-                "auc": Endpoint::Auc.of(run, self.judged),
-                "final": Endpoint::Final.of(run, self.judged),
-                "mean_drift": run.finished.summary.mean_drift,
-            })
+        let names = self.endpoints().map(|endpoint| endpoint.to_string());
+        let run = |row: &Arc<Row>| {
+            let mut said = json!({
+                "folder": row.folder.display().to_string(),
+                "seed": row.spec.seed,
+                "standing": row.standing.words(),
+                "iterations": row.done,
+                "mean_drift": row.drift,
+            });
+            for (name, endpoint) in names.iter().zip(self.endpoints()) {
+                said[name] = json!(row.value(self.judged, endpoint));
+            }
+            said
         };
         let group = |group: &Group| json!({ "name": group.name, "runs": group.runs.iter().map(run).collect::<Vec<_>>() });
         let mut differences: Vec<Value> = Vec::new();
-        for (at, group) in self.compared() {
-            for (name, endpoint) in [("auc", Endpoint::Auc), ("final", Endpoint::Final)] {
-                if let Some(found) = self.difference(at, endpoint)? {
+        for at in self.compared() {
+            for endpoint in self.endpoints() {
+                if let Some(found) = self.difference(at, endpoint, self.baseline)? {
+                    let against = self.twin(at, self.baseline).map(|twin| self.groups[twin].name.as_str());
                     differences.push(json!({
-                        "group": group.name,
-                        "against": self.baseline(group),
-                        "endpoint": name,
+                        "group": self.groups[at].name,
+                        "against": against,
+                        "endpoint": endpoint.to_string(),
                         "verdict": found.decision.verdict.words(),
                         "pairs": found.decision.pairs,
                         "mean": found.decision.mean,
@@ -133,105 +161,19 @@ impl Comparison {
                 }
             }
         }
+        let folders = |rows: Vec<&Arc<Row>>| -> Vec<String> {
+            rows.into_iter().map(|row| row.folder.display().to_string()).collect()
+        };
         let document = json!({
             "judged_by": self.judged.words(),
             "groups": self.groups.iter().map(group).collect::<Vec<_>>(),
-            "against": self.against,
+            "against": self.against(),
             "differences": differences,
-            "unfinished": self.unfinished.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>(),
+            "unfinished": folders(self.unfinished().collect()),
+            "damaged": self.damaged.iter().map(|damaged| damaged.folder.display().to_string()).collect::<Vec<_>>(),
+            "judged_otherwise": folders(self.odd.iter().collect()),
+            "twice": folders(self.twice.iter().collect()),
         });
         Ok(format!("{document:#}"))
-    }
-
-    /// The mean curve of every group, each seed as a thin line behind it.
-    #[must_use]
-    pub fn curves(&self) -> LineChart {
-        let mut chart = LineChart::new("Curves, run by run")
-            .x(Axis::linear("iteration").whole())
-            .y(Axis::linear(self.judged.words()));
-        for (at, group) in self.groups.iter().enumerate() {
-            let curves: Vec<Vec<(f64, f64)>> = group.runs.iter().map(|run| run.curve(self.judged)).collect();
-            let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-            for &(x, y) in curves.iter().flatten() {
-                let sum = sums.entry(x as u64).or_default();
-                *sum = (sum.0 + y, sum.1 + 1.0);
-            }
-            // Where some runs have ended, the others' mean would jump.
-            let all = curves.len() as f64;
-            let mean = sums.iter().filter(|(_, sum)| sum.1 == all).map(|(&x, sum)| (x as f64, sum.0 / sum.1));
-            let mut series = Series::new(group.name.clone(), mean.collect::<Vec<_>>()).tone(Tone::Hue(at));
-            if curves.len() > 1 {
-                series = curves.into_iter().fold(series, Series::run);
-            }
-            chart = chart.series(series);
-        }
-        chart
-    }
-
-    /// Conclusion, curves, differences, all runs.
-    ///
-    /// # Errors
-    /// As [`Comparison::difference`].
-    pub fn page(&self, made: Made) -> Result<Page, Error> {
-        let mut section = Section::new("Who is ahead");
-        if let Some(unfinished) = self.unfinished_words() {
-            section = section.callout(Callout::neutral("Not all runs are finished.", unfinished));
-        }
-        let many = self.compared().count() > FEW;
-        let mut verdicts: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut forest = ForestChart::new(format!("Difference from {}", self.against))
-            .x(Axis::linear(Endpoint::Auc.words()).include(0.0));
-        let mut drawn = false;
-        for (at, group) in self.compared() {
-            let Some(found) = self.difference(at, Endpoint::Auc)? else { continue };
-            *verdicts.entry(found.decision.verdict.words()).or_default() += 1;
-            if !many {
-                section = section.callout(callout(
-                    &found.decision,
-                    found.signs,
-                    &group.name,
-                    self.baseline(group),
-                    Endpoint::Auc.words(),
-                ));
-            }
-            if let Some(interval) = found.decision.interval {
-                let mean = found.decision.mean;
-                forest = forest.line(Interval::new(group.name.clone(), mean, interval.low, interval.high));
-                drawn = true;
-            }
-        }
-        if many {
-            let counts: Vec<String> =
-                verdicts.iter().map(|(words, count)| format!("{words}: {count}")).collect();
-            section = section.callout(Callout::neutral(
-                format!("Each against {}: {}.", self.against, counts.join(", ")),
-                format!("Verdicts on {}; each alone is wrong at most once in twenty.", Endpoint::Auc.words()),
-            ));
-        }
-        let runs: usize = self.groups.iter().map(|group| group.runs.len()).sum();
-        section = section.figure(
-            Figure::new(&self.curves())
-                .caption("Bold: the mean over seeds. Thin: every seed.")
-                .hint("Click a name in the legend to hide or show it."),
-        );
-        let mut page = Page::new("Runs side by side")
-            .subtitle(format!(
-                "{} groups, {runs} runs, judged by their {}",
-                self.groups.len(),
-                self.judged.words()
-            ))
-            .section(section);
-        if self.groups.len() > 1 {
-            let mut differences = Section::new("Differences");
-            if drawn {
-                differences =
-                    differences
-                        .figure(Figure::new(&forest).caption(
-                            "Mean paired difference with its 95% interval; right of zero is ahead.",
-                        ));
-            }
-            page = page.section(differences.table(self.differences_table()?));
-        }
-        Ok(page.section(Section::new("All groups").table(self.groups_table())).made(made))
     }
 }

@@ -1,10 +1,10 @@
 //! The charts of a training study.
 
-use super::endpoint::{mean_curve, mean_of};
 use super::spec::{Curve, Early};
 use super::{Board, Comparison, Run};
 use crate::Error;
 use niwaki_page::{Axis, ForestChart, Grid, Interval, Legend, LineChart, Series, Tone};
+use niwaki_train::reading::{Judged, mean_curve, mean_of};
 
 /// Points of a curve that a chart keeps, so that a page with hundreds of seeds stays small.
 pub(super) const SHOWN: usize = 80;
@@ -16,13 +16,23 @@ fn thinned(points: Vec<(usize, f64)>) -> Vec<(f64, f64)> {
     kept.map(|(_, (iteration, value))| (iteration as f64, value)).collect()
 }
 
+fn judged(board: &Board<'_>) -> Judged {
+    if greedy(board) { Judged::Likeliest } else { Judged::Eta }
+}
+
 fn greedy(board: &Board<'_>) -> bool {
     board.plan.study.curve == Curve::Greedy
 }
 
+/// The mean curve of some runs.
+fn mean(board: &Board<'_>, runs: &[&Run]) -> Vec<(usize, f64)> {
+    mean_curve(&runs.iter().map(|run| &run.course).collect::<Vec<_>>(), judged(board))
+}
+
 fn y_axis(board: &Board<'_>, cell: usize) -> Axis {
     let name = if greedy(board) { "greedy success" } else { "η" };
-    let share = |run: &Run| run.points(greedy(board)).iter().all(|point| (0.0..=1.0).contains(&point.1));
+    let share =
+        |run: &Run| run.course.points(judged(board)).iter().all(|point| (0.0..=1.0).contains(&point.1));
     let here = |run: &&Run| board.plan.covers(cell, run.cell);
     // Where the reward is a makespan, values are not shares and the axis is left open.
     if board.results.runs.iter().filter(here).all(share) {
@@ -43,11 +53,11 @@ pub(super) fn curves(board: &Board<'_>, cell: usize) -> LineChart {
         .y(y_axis(board, cell));
     for &arm in &arms {
         let runs = board.runs(arm, cell);
-        let mut series = Series::new(board.plan.arm_label(arm), thinned(mean_curve(&runs, greedy(board))))
-            .tone(Tone::Hue(arm));
+        let mut series =
+            Series::new(board.plan.arm_label(arm), thinned(mean(board, &runs))).tone(Tone::Hue(arm));
         if arms.len() <= 2 {
             for run in &runs {
-                series = series.run(thinned(run.points(greedy(board))));
+                series = series.run(thinned(run.course.points(judged(board))));
             }
         } else {
             series = series.band(band(board, &runs));
@@ -83,7 +93,7 @@ pub(super) fn early(board: &Board<'_>, wanted: &Early) -> Result<Grid, Error> {
             LineChart::new(name.clone()).x(Axis::linear("iteration")).y(y_axis(board, cell)).height(190.0);
         for arm in arms_with_runs(board, cell) {
             let runs = board.runs(arm, cell);
-            let curves: Vec<_> = runs.iter().map(|run| run.points_from_start(greedy(board))).collect();
+            let curves: Vec<_> = runs.iter().map(|run| run.course.points_from_start(judged(board))).collect();
             let mean = first(mean_of(&curves));
             let mut series = Series::new(board.plan.arm_label(arm), mean).tone(Tone::Hue(arm));
             for curve in curves {
@@ -101,7 +111,8 @@ pub(super) fn early(board: &Board<'_>, wanted: &Early) -> Result<Grid, Error> {
 
 /// Two standard errors either side of the mean, `(iteration, low, high)`; empty for one seed.
 fn band(board: &Board<'_>, runs: &[&Run]) -> Vec<(f64, f64, f64)> {
-    let curves: Vec<Vec<(f64, f64)>> = runs.iter().map(|run| thinned(run.points(greedy(board)))).collect();
+    let curves: Vec<Vec<(f64, f64)>> =
+        runs.iter().map(|run| thinned(run.course.points(judged(board)))).collect();
     let length = curves.iter().map(Vec::len).min().unwrap_or(0);
     let at = |place: usize| {
         let values: Vec<f64> = curves.iter().map(|curve| curve[place].1).collect();
@@ -128,10 +139,10 @@ pub(super) fn seeds(board: &Board<'_>, cell: usize) -> Option<Grid> {
     let mut grid = Grid::new("Every seed").columns(3).share_x().share_y();
     for arm in arms {
         let runs = board.runs(arm, cell);
-        let mut series = Series::new(board.plan.arm_label(arm), thinned(mean_curve(&runs, greedy(board))))
-            .tone(Tone::Hue(arm));
+        let mut series =
+            Series::new(board.plan.arm_label(arm), thinned(mean(board, &runs))).tone(Tone::Hue(arm));
         for run in &runs {
-            series = series.run(thinned(run.points(greedy(board))));
+            series = series.run(thinned(run.course.points(judged(board))));
         }
         let chart = LineChart::new(board.plan.arm_label(arm))
             .x(Axis::linear("iteration"))

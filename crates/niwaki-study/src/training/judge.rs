@@ -276,7 +276,7 @@ fn by_seed(
     endpoint: Endpoint,
 ) -> BTreeMap<u64, f64> {
     let of = |arm: usize| -> BTreeMap<u64, f64> {
-        board.runs(arm, cell).iter().filter_map(|run| Some((run.seed, endpoint.of(run)?))).collect()
+        board.runs(arm, cell).iter().filter_map(|run| Some((run.seed, run.value(endpoint)?))).collect()
     };
     let (ours, theirs) = (of(arm), over.map(of));
     match theirs {

@@ -4,6 +4,7 @@ use super::stages::Stages;
 use super::{Board, Endpoint, Results, Run, Training, judge, statements};
 use crate::Error;
 use crate::claim::Outcome;
+use niwaki_train::reading::Course;
 use std::path::Path;
 
 /// The statements of a study held against lines of an `endpoints.csv`, and how many need what no line holds.
@@ -51,10 +52,12 @@ pub fn judge_lines(study: Training, path: &Path, text: &str) -> Result<(Vec<Outc
             arm: plan.arm(&cells[0])?,
             cell: plan.cell(Some(&cells[1]))?,
             seed: whole(&cells[2])?,
-            iterations: whole(&cells[cells.len() - 2])? as usize,
             device: cells[cells.len() - 1].clone(),
-            curve: Vec::new(),
-            kept: Some(kept),
+            course: Course {
+                iterations: whole(&cells[cells.len() - 2])? as usize,
+                curve: Vec::new(),
+                kept: Some(kept),
+            },
         });
     }
     if runs.is_empty() {

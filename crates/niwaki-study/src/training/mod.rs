@@ -12,9 +12,7 @@
 //! | `plan.rs` | its runs: an arm, a cell, a seed, and where their results live |
 //! | `store.rs`, `optima.rs` | files beside the runs, written whole; optima of pools that several studies play |
 //! | `runner.rs` | from a plan to finished runs, on a device |
-//! | `run.rs` | a finished run and its curve |
-//! | `results.rs` | the finished runs of a plan, read from disk |
-//! | `endpoint.rs` | what is read off a curve |
+//! | `results.rs` | the finished runs of a plan, read from disk; endpoints are those of `niwaki_train::reading` |
 //! | `extreme.rs`, `fisher.rs` | printed extremes and shares beside ours, exactly |
 //! | `summary.rs` | an endpoint over the seeds of a cell, and paired comparisons |
 //! | `judge.rs` | the paper's numbers and statements held against them |
@@ -26,7 +24,6 @@
 mod analysis;
 mod charts;
 mod claims;
-mod endpoint;
 mod extreme;
 mod figures;
 mod fisher;
@@ -38,7 +35,6 @@ mod pilot;
 mod plan;
 mod report;
 mod results;
-mod run;
 mod runner;
 mod settle;
 mod spec;
@@ -51,16 +47,15 @@ mod table;
 pub use crate::report::{Speed, Workplace};
 pub use analysis::{Correlated, DosePoint, correlation, dose_points, partialled};
 pub use claims::Half;
-pub use endpoint::Endpoint;
 pub use fisher::fisher_exact;
 pub use judge::judge;
 pub(crate) use judge::statements;
 pub use kept::judge_lines;
+pub use niwaki_train::reading::Endpoint;
 pub use page::training_page;
 pub use plan::{Plan, Planned};
 pub(crate) use report::report;
-pub use results::Results;
-pub use run::Run;
+pub use results::{Results, Run};
 pub use runner::Runner;
 pub(crate) use runner::{alike, pool_of};
 pub use spec::{Calibration, Choice, Feasible, Pilot, Training, Tried};

@@ -1,11 +1,35 @@
 //! The finished runs of a plan, read from disk.
 
-use super::{Plan, Run};
+use super::Plan;
 use crate::Error;
 use crate::report::Speed;
 use niwaki_files::read_own_text;
+use niwaki_train::reading::{Course, Endpoint};
 use niwaki_train::run::Finished;
 use std::path::Path;
+
+/// A finished run of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Run {
+    /// The arm's place in the study.
+    pub arm: usize,
+    /// The cell's place in the plan.
+    pub cell: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Where it ran.
+    pub device: String,
+    /// How it went.
+    pub course: Course,
+}
+
+impl Run {
+    /// An endpoint of it; nothing where its curve does not have it.
+    #[must_use]
+    pub fn value(&self, endpoint: Endpoint) -> Option<f64> {
+        endpoint.of(&self.course)
+    }
+}
 
 /// What a results folder holds of a plan.
 #[derive(Clone, Debug)]
@@ -27,15 +51,13 @@ impl Results {
         let mut runs = Vec::new();
         for planned in &plan.runs {
             let finished = Finished::read(&out.join(&planned.home), &planned.identity())?;
-            if let Some(Finished { summary, curve }) = finished {
+            if let Some(finished) = finished {
                 runs.push(Run {
                     arm: planned.arm,
                     cell: planned.cell,
-                    seed: summary.seed,
-                    iterations: summary.iterations,
-                    device: summary.device,
-                    curve,
-                    kept: None,
+                    seed: finished.summary.seed,
+                    device: finished.summary.device.clone(),
+                    course: finished.into(),
                 });
             }
         }

@@ -2,8 +2,9 @@
 
 use super::{Endpoint, Plan, Results, Run};
 use crate::Error;
-use crate::ahead::LEVEL;
-use niwaki_stats::{Bootstrap, Decision, Interval, Paired, SignTest};
+use crate::ahead::Difference;
+use niwaki_stats::{Bootstrap, Decision, Interval, SignTest};
+use niwaki_train::reading::Course;
 
 /// Resamples of the seeds behind an interval.
 const RESAMPLES: usize = 2000;
@@ -65,8 +66,9 @@ impl<'a> Board<'a> {
     /// Where a curve holds a value that is not a number.
     pub fn estimate(&self, arm: usize, cell: usize, endpoint: Endpoint) -> Result<Option<Estimate>, Error> {
         let runs = self.runs(arm, cell);
-        let seeds: Vec<f64> = runs.iter().filter_map(|run| endpoint.of(run)).collect();
-        let Some(value) = endpoint.over(&runs).filter(|_| !seeds.is_empty()) else { return Ok(None) };
+        let seeds: Vec<f64> = runs.iter().filter_map(|run| run.value(endpoint)).collect();
+        let courses: Vec<&Course> = runs.iter().map(|run| &run.course).collect();
+        let Some(value) = endpoint.over(&courses).filter(|_| !seeds.is_empty()) else { return Ok(None) };
         let bootstrap = Bootstrap { resamples: RESAMPLES, ..Bootstrap::from_seed(0) };
         let (interval, sem) = if endpoint == Endpoint::Solved {
             // Seeds are drawn by their number, so that the statistic can read whole curves.
@@ -74,7 +76,7 @@ impl<'a> Board<'a> {
             let values = std::cell::RefCell::new(Vec::new());
             let bootstrap = Bootstrap { resamples: RESAMPLES / 10, ..bootstrap };
             let interval = bootstrap.percentile(&numbers, |drawn| {
-                let drawn: Vec<&Run> = drawn.iter().map(|&number| runs[number as usize]).collect();
+                let drawn: Vec<&Course> = drawn.iter().map(|&number| courses[number as usize]).collect();
                 let value = endpoint.over(&drawn).unwrap_or(value);
                 values.borrow_mut().push(value);
                 value
@@ -101,28 +103,20 @@ impl<'a> Board<'a> {
         endpoint: Endpoint,
     ) -> Result<Option<Comparison>, Error> {
         let (first, second) = (self.runs(arm, cell), self.runs(over, cell));
-        let mut pairs = (Vec::new(), Vec::new());
-        let turn = if endpoint.falls() { -1.0 } else { 1.0 };
+        let mut pairs = Vec::new();
         for run in first {
             let twin = second.iter().find(|twin| (twin.cell, twin.seed) == (run.cell, run.seed));
-            let Some((a, b)) = endpoint.of(run).zip(twin.and_then(|twin| endpoint.of(twin))) else {
-                continue;
-            };
-            pairs.0.push(turn * a);
-            pairs.1.push(turn * b);
+            pairs.extend(run.value(endpoint).zip(twin.and_then(|twin| twin.value(endpoint))));
         }
-        if pairs.0.is_empty() {
-            return Ok(None);
-        }
-        let paired = Paired::new(&pairs.0, &pairs.1)?;
-        Ok(Some(Comparison {
+        let found = Difference::of(&pairs, endpoint)?;
+        Ok(found.map(|Difference { decision, sem, signs }| Comparison {
             arm,
             over,
             cell,
             endpoint,
-            decision: paired.decide(LEVEL)?,
-            sem: paired.sem().unwrap_or(0.0),
-            signs: paired.sign_test(),
+            decision,
+            sem,
+            signs,
         }))
     }
 

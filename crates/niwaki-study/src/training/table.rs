@@ -116,10 +116,10 @@ pub fn endpoints_csv(board: &Board<'_>) -> String {
         let (arm, cell) = (&board.plan.study.arm[run.arm].name, &board.plan.cells[run.cell]);
         let _ = write!(text, "{},{},{}", csv_text(arm), csv_text(&cell.to_string()), run.seed);
         for endpoint in endpoints {
-            let value = endpoint.of(run).map_or_else(String::new, |value| value.to_string());
+            let value = run.value(*endpoint).map_or_else(String::new, |value| value.to_string());
             let _ = write!(text, ",{value}");
         }
-        let _ = writeln!(text, ",{},{}", run.curve.len(), run.device);
+        let _ = writeln!(text, ",{},{}", run.course.curve.len(), run.device);
     }
     text
 }

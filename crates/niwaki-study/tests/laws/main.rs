@@ -4,6 +4,7 @@
 
 mod machines;
 mod pretrained;
+mod readings;
 mod registered;
 mod scheduling;
 
@@ -12,6 +13,7 @@ use niwaki_study::claim::{Judgement, Ours};
 use niwaki_study::diagnostics::Diagnostics;
 use niwaki_study::find;
 use niwaki_study::training::{Board, Endpoint, Plan, Results, Runner, Speed, judge, training_page};
+use niwaki_train::reading::Judged;
 use niwaki_train::{Device, run as run_folder};
 use std::collections::HashSet;
 use std::path::Path;
@@ -239,11 +241,11 @@ fn strength_zero_is_ppo_through_the_whole_study() {
     for cell in 0..2 {
         let (ppo, zero, full) = (board.runs(0, cell), board.runs(1, cell), board.runs(2, cell));
         for (a, b) in ppo.iter().zip(&zero) {
-            assert_eq!(a.points(false), b.points(false));
+            assert_eq!(a.course.points(Judged::Eta), b.course.points(Judged::Eta));
         }
         // The first epoch of every arm is the same, so the first batch is; the curves part later.
-        assert_eq!(ppo[0].curve[0].batch_reward, full[0].curve[0].batch_reward);
-        assert_ne!(ppo[0].points(false), full[0].points(false));
+        assert_eq!(ppo[0].course.curve[0].batch_reward, full[0].course.curve[0].batch_reward);
+        assert_ne!(ppo[0].course.points(Judged::Eta), full[0].course.points(Judged::Eta));
     }
     let found = board.compare(1, 0, 1, Endpoint::Auc).unwrap().unwrap();
     assert_eq!((found.decision.mean, found.signs.ties), (0.0, 3));

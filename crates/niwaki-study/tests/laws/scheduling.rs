@@ -150,8 +150,8 @@ fn pools_pair_by_cell_and_seed_and_arms_begin_alike() {
     assert_eq!(all, (a.0 + b.0, a.1 + b.1, a.2 + b.2));
     // Same instances, weights and draws for both arms of a seed.
     for (ppo, held) in board.runs(0, 0).iter().zip(board.runs(held, 0)) {
-        assert_eq!(ppo.curve[0].batch_reward, held.curve[0].batch_reward);
-        assert!(ppo.curve[0].first.is_empty(), "how often each job came first is not kept");
+        assert_eq!(ppo.course.curve[0].batch_reward, held.course.curve[0].batch_reward);
+        assert!(ppo.course.curve[0].first.is_empty(), "how often each job came first is not kept");
     }
 }
 
@@ -212,7 +212,7 @@ fn dose_and_lead_are_paired_by_seed() {
     assert_eq!(points.len(), 3 * 4);
     let of = |arm: usize, cell: usize, seed: u64, endpoint: Endpoint| {
         let run = board.runs(arm, cell).into_iter().find(|run| run.seed == seed).unwrap();
-        endpoint.of(run).unwrap()
+        run.value(endpoint).unwrap()
     };
     for point in &points {
         let at = |arm: usize, endpoint: Endpoint| of(arm, point.cell, point.seed, endpoint);

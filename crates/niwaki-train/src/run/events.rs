@@ -134,6 +134,27 @@ pub fn timeless_events(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// When each iteration of an events file was done, in seconds since the file was begun; pauses of a run that was resumed
+/// count.
+#[must_use]
+pub fn event_times(bytes: &[u8]) -> Vec<f64> {
+    let (mut times, mut at) = (Vec::new(), 0);
+    while let Some(length) = bytes.get(at..at + 8).and_then(|length| length.try_into().ok()) {
+        let end =
+            usize::try_from(u64::from_le_bytes(length)).ok().and_then(|length| length.checked_add(at + 16));
+        let time = bytes.get(at + 13..at + 21).and_then(|time| time.try_into().ok()).map(f64::from_le_bytes);
+        let (Some(end), Some(time)) = (end.filter(|end| *end <= bytes.len() && *end >= at + 25), time) else {
+            break;
+        };
+        times.push(time);
+        at = end;
+    }
+    let first = times.first().copied().unwrap_or_default();
+    times.drain(..times.len().min(1));
+    times.iter_mut().for_each(|time| *time -= first);
+    times
+}
+
 /// Seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())

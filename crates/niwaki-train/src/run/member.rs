@@ -119,13 +119,12 @@ impl Member {
         let unproven = bounds.map(optima::unproven);
         let summary = Summary {
             unproven,
-            diverged,
             device: device.to_owned(),
             curve: self.lines.last_check(),
             dump: self.dump.as_ref().map(Lines::last_check),
             policies: self.policies.as_ref().map(Lines::last_check),
             turns: self.folder.identity().turns.clone(),
-            ..Summary::of(&self.recipe.spec, &self.curve)?
+            ..Summary::of(&self.recipe.spec, &self.curve, diverged)?
         };
         let text = check::document(&summary, self.folder.identity().chain(SUMMARY))?;
         self.folder.write_last(SUMMARY, text.as_bytes())?;

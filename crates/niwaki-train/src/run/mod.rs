@@ -12,11 +12,12 @@
 //! | `checkpoint.safetensors` | the member and how far it came | every so often, and last |
 //! | `turns.json` | that training diverged, and under which spec it went on | then |
 //! | `summary.json` | that the run is done, and its curve in a few numbers | when the run is done |
-//! | `index.html` | the run as a page, written by `niwaki train` | after all others |
+//! | `index.html` | the run as a page, written by `niwaki train` | every minute, and after all others |
 //!
 //! **Resume.** Lines are appended; the checkpoint, which is renamed into place after them, says how many count. All else
 //! is renamed into place. So the same command goes on from the checkpoint and ends with the same bytes. A run that is
-//! written anew loses its page and its summary first, in this order: a page never stands beside an unfinished run.
+//! written anew loses its page and its summary first, in this order: a page that says that a run is finished never stands beside
+//! an unfinished one.
 //!
 //! **Who vouches for whom.** A run is a pure function of its spec and seed, so these two name it everywhere. The last
 //! key of every line of curve, dump and policies is `check`: the checksum of the file's name, spec, seed and all lines up to this
@@ -50,7 +51,7 @@
 //! | `space.rs` | whether the disk holds the checkpoints, asked before anything is trained |
 //! | `dump.rs` | trajectories for `niwaki advise`, policies for `niwaki oracle` |
 //! | `page.rs` | which page is a run's own, and when it goes |
-//! | `summary.rs` | endpoints of a curve |
+//! | `summary.rs` | a run in a few numbers |
 //! | `events.rs` | TensorBoard's format |
 //! | `turns.rs` | divergence, and other learning rates from the last good checkpoint on |
 
@@ -71,7 +72,7 @@ mod train;
 mod turns;
 
 pub use dump::{PolicyTable, Trajectory, read_policies};
-pub use events::{NAME as EVENTS, timeless_events};
+pub use events::{NAME as EVENTS, event_times, timeless_events};
 pub use finished::{Finished, is_finished, verify};
 pub use folder::{
     CHECKPOINT, CURVE, Claim, DUMP, Folder, Identity, Occupied, POLICIES, SPEC, SUMMARY, restore_spec,
@@ -84,4 +85,4 @@ pub use page::{OWN_PAGE_COMMAND, PAGE, PAGE_COMMAND, page_is_foreign};
 pub use runs::Runs;
 pub use summary::Summary;
 pub use train::{Ending, Told, train};
-pub use turns::{TURNS, Turn};
+pub use turns::{TURNS, Turn, is_lost};

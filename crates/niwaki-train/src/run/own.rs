@@ -167,7 +167,7 @@ impl Own {
                 let summary = Summary {
                     device: device.to_owned(),
                     curve: self.lines.last_check(),
-                    ..Summary::of(&self.spec, &self.curve)?
+                    ..Summary::of(&self.spec, &self.curve, false)?
                 };
                 let text = check::document(&summary, self.folder.identity().chain(SUMMARY))?;
                 self.folder.write_last(SUMMARY, text.as_bytes())?;

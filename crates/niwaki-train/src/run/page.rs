@@ -1,5 +1,6 @@
-//! The page of a finished run. `niwaki train` writes it after the summary, and a run that goes on takes it away before the
-//! summary: where the page stands, the run is done. Another program's file under the same name is left alone.
+//! The page of a run. `niwaki train` writes it every minute, when it says that the run is not finished, and after the summary; a
+//! run that goes on takes it away before the summary: where the page says that the run is done, it is. Another program's file
+//! under the same name is left alone.
 
 use super::folder::Folder;
 use crate::Error;

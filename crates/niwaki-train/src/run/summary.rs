@@ -1,18 +1,11 @@
-//! Endpoints of a curve: what a run came to, in a few numbers.
+//! What a run came to, in a few of its endpoints.
 
 use super::folder::Identity;
 use super::turns::Turn;
-use crate::record::finite;
+use crate::reading::{Course, Endpoint, Judged, mean_of_all};
 use crate::spec::{MEASURED, Spec};
 use crate::{Error, Record};
 use serde::{Deserialize, Serialize};
-
-/// η above which a run has broken away from its first plateau.
-const BROKEN: f64 = 0.3;
-/// η above which a run counts as a success at its end.
-const SUCCESS: f64 = 0.5;
-/// η from which on a task counts as solved.
-const SOLVED: f64 = 0.95;
 
 /// What a run came to. Its being there says that the run is done; nothing in it depends on the clock.
 ///
@@ -33,7 +26,7 @@ pub struct Summary {
     pub diverged: bool,
     /// Where it ran.
     pub device: String,
-    /// η after the last iteration at which it was measured.
+    /// η after the last iteration at which it was measured; nothing is earned after a divergence.
     pub final_eta: Option<f64>,
     /// The highest η on the way.
     pub best_eta: Option<f64>,
@@ -87,44 +80,41 @@ impl Summary {
         Identity { spec: self.spec.clone(), seed: self.seed, turns: self.turns.clone() }
     }
 
-    /// The summary of a curve that was run to its end; the checks of files are left empty.
+    /// The summary of a run that is over; the checks of files are left empty.
     ///
     /// # Errors
     /// As [`Spec::hash`].
-    pub fn of(spec: &Spec, curve: &[Record]) -> Result<Self, Error> {
-        let measured: Vec<(usize, f64)> =
-            curve.iter().filter_map(|record| Some((record.iteration, record.eta?))).collect();
-        let first = |reached: &dyn Fn(f64) -> bool| {
-            measured.iter().find(|(_, eta)| reached(*eta)).map(|(iteration, _)| *iteration)
-        };
-        let mean = |values: &mut dyn Iterator<Item = f64>, count: usize| {
-            // What overflowed is stored as the largest number, and several of them overflow again.
-            if count == 0 { 0.0 } else { finite(values.sum::<f64>() / count as f64) }
-        };
-        let greedy: Vec<f64> = curve.iter().filter_map(|record| record.greedy).collect();
+    pub fn of(spec: &Spec, curve: &[Record], diverged: bool) -> Result<Self, Error> {
+        // Another trainer may be done sooner than it said.
+        let iterations = if diverged { spec.iterations } else { curve.len() };
+        let course = Course { iterations, curve: curve.to_vec(), kept: None };
         let ruled = [Some(spec.update.correction.as_str()), spec.warmup.correction.as_deref()];
         let ruled = ruled.contains(&Some(MEASURED));
-        let last = measured.last().map(|(_, eta)| *eta);
+        // What diverged before its first evaluation earned nothing of what would have been measured.
+        let is_judged = |judged: Judged| {
+            let asked = if spec.evaluate.greedy { Judged::Likeliest } else { Judged::Eta };
+            asked == judged || !course.measured(judged).is_empty()
+        };
+        let best = |points: Vec<(usize, f64)>| points.into_iter().map(|point| point.1).reduce(f64::max);
         Ok(Self {
             spec: spec.hash()?,
             seed: spec.seed,
             iterations: spec.iterations,
             done: curve.len(),
-            diverged: false,
+            diverged,
             device: String::new(),
-            final_eta: last,
-            best_eta: measured.iter().map(|(_, eta)| *eta).reduce(f64::max),
-            auc: (!measured.is_empty())
-                .then(|| mean(&mut measured.iter().map(|(_, eta)| *eta), measured.len())),
-            broke_through: first(&|eta| eta > BROKEN),
-            solved: first(&|eta| eta >= SOLVED),
-            success: last.is_some_and(|eta| eta > SUCCESS),
-            final_greedy: greedy.last().copied(),
-            greedy_auc: (!greedy.is_empty()).then(|| mean(&mut greedy.iter().copied(), greedy.len())),
+            final_eta: Endpoint::Final.of(&course).filter(|_| is_judged(Judged::Eta)),
+            best_eta: best(course.measured(Judged::Eta)),
+            auc: Endpoint::Auc.of(&course).filter(|_| is_judged(Judged::Eta)),
+            broke_through: Endpoint::BreakThrough.iteration(&course),
+            solved: Endpoint::Reached.iteration(&course),
+            success: Endpoint::Success.of(&course) == Some(1.0),
+            final_greedy: Endpoint::GreedyFinal.of(&course).filter(|_| is_judged(Judged::Likeliest)),
+            greedy_auc: Endpoint::GreedyAuc.of(&course).filter(|_| is_judged(Judged::Likeliest)),
             alpha: curve.iter().find_map(|record| record.alpha).filter(|_| ruled),
             unproven: None,
-            mean_drift: mean(&mut curve.iter().map(|record| record.drift), curve.len()),
-            mean_clip_fraction: mean(&mut curve.iter().map(|record| record.clip_fraction), curve.len()),
+            mean_drift: Endpoint::MeanDrift.of(&course).unwrap_or(0.0),
+            mean_clip_fraction: mean_of_all(&course, |record| record.clip_fraction).unwrap_or(0.0),
             zero_reward_batches: curve.iter().filter(|record| record.zero_reward).count(),
             curve: String::new(),
             dump: None,
@@ -150,7 +140,8 @@ mod tests {
             ..Record::default()
         };
         let curve: Vec<Record> = eta.into_iter().enumerate().map(record).collect();
-        let summary = Summary::of(&Spec::default(), &curve).unwrap();
+        let spec = Spec { iterations: 5, ..Spec::default() };
+        let summary = Summary::of(&spec, &curve, false).unwrap();
         // (0.3 + 0.5 + 0.97 + 0.63) / 4 = 2.4 / 4 = 0.6; drift (0 + 1 + 2 + 3 + 4) / 5 = 2.
         assert!((summary.auc.unwrap() - 0.6).abs() < 1e-15);
         assert_eq!(summary.mean_drift, 2.0);
@@ -158,11 +149,17 @@ mod tests {
         // 0.3 is not above 0.3.
         assert_eq!((summary.broke_through, summary.solved), (Some(2), Some(4)));
         assert_eq!((summary.success, summary.zero_reward_batches, summary.done), (true, 1, 5));
-        let nothing = Summary::of(&Spec::default(), &[]).unwrap();
+        // Of ten iterations it came to five: the others count as nothing. (0.3 + 0.5 + 0.97 + 0.63) / 9 points.
+        let diverged = Summary::of(&Spec { iterations: 10, ..spec.clone() }, &curve, true).unwrap();
+        assert!((diverged.auc.unwrap() - 2.4 / 9.0).abs() < 1e-15);
+        let sooner = Summary::of(&Spec { iterations: 10, ..spec }, &curve, false).unwrap();
+        assert_eq!((sooner.auc, sooner.final_eta), (summary.auc, summary.final_eta));
+        assert_eq!((diverged.final_eta, diverged.success, diverged.done), (Some(0.0), false, 5));
+        let nothing = Summary::of(&Spec::default(), &[], false).unwrap();
         assert_eq!((nothing.auc, nothing.mean_drift, nothing.success), (None, 0.0, false));
         // Two overflows overflow again, and still read back.
         let wild = Record { drift: f64::MAX, ..Record::default() };
-        let summary = Summary::of(&Spec::default(), &[wild.clone(), wild]).unwrap();
+        let summary = Summary::of(&Spec::default(), &[wild.clone(), wild], false).unwrap();
         let text = serde_json::to_string(&summary).unwrap();
         assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), summary);
         assert_eq!(summary.mean_drift, f64::MAX);

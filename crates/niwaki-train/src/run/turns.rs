@@ -52,6 +52,14 @@ pub(super) fn read(folder: &Path, seed: u64) -> Result<Vec<Turn>, Error> {
     Ok(file.turns)
 }
 
+/// Whether a run diverged in this folder and did not go on.
+///
+/// # Errors
+/// Where the folder's turns are not as they were written.
+pub fn is_lost(folder: &Path, spec: &Spec) -> Result<bool, Error> {
+    Ok(read(folder, spec.seed)?.last().is_some_and(|turn| turn.to.is_none()))
+}
+
 /// Notes the turns of a run; the file goes where there are none.
 pub(super) fn write(folder: &Folder, turns: &[Turn]) -> Result<(), Error> {
     let Some(first) = turns.first() else { return folder.remove(TURNS) };

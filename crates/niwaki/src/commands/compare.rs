@@ -2,7 +2,10 @@
 
 use crate::output::{self, FormatArgs, Out, Piece};
 use crate::terminal;
-use niwaki_study::runs::{Comparison, Found, Run};
+use anyhow::bail;
+use niwaki_study::board::board_page;
+use niwaki_study::runs::{Comparison, Row};
+use niwaki_train::reading::Reader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -28,16 +31,16 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let place = self.out.as_deref().map(|path| Out::new(path, &["html", "json"])).transpose()?;
-        let mut found = Found::default();
-        for folder in &self.runs {
-            let below = Run::below(folder)?;
-            found.runs.extend(below.runs);
-            found.unfinished.extend(below.unfinished);
-        }
+        let found = Reader::new(Row::of).below(&self.runs)?;
         let comparison = Comparison::of(found, self.against.as_deref())?;
-        if let Some(unfinished) = comparison.unfinished_words() {
-            terminal::warn(&unfinished);
+        let lines = comparison.left_out();
+        let places =
+            || self.runs.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ");
+        if comparison.over().next().is_none() {
+            let why = if lines.is_empty() { String::new() } else { format!(" ({})", lines.join("; ")) };
+            bail!("{}: no finished run is in it or below it{why}", places());
         }
+        lines.into_iter().chain(comparison.diverged_words()).for_each(|line| terminal::warn(&line));
         let json = comparison.json()?;
         if self.format.is_json() {
             terminal::give(&output::signed(&json));
@@ -51,7 +54,7 @@ impl Args {
             }
         }
         if let Some(out) = place {
-            let page = comparison.page(output::made())?.to_html();
+            let page = board_page(&comparison, output::made(), false)?.to_html();
             let pieces = [Piece::json("compare.json", &json), Piece::new("index.html", page)];
             output::name_written(&out.write(&pieces)?, self.format.is_json());
         }

@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod board;
 mod cluster;
 mod compare;
 mod convert;
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Cluster(cluster::Args),
     /// Train a policy from a spec: curves, TensorBoard events, checkpoints, a page; a stopped run resumes.
     Train(train::Args),
+    /// Look at all runs below some folders on one page, while they train: who is ahead, at which setting, how sure.
+    Board(board::Args),
     /// Compare finished runs side by side: curves, and differences paired by seed.
     Compare(compare::Args),
     /// Write the decoder that a run fine-tuned as a Hugging Face folder.
@@ -113,6 +116,7 @@ impl Command {
             Self::Sweep(args) => args.run(),
             Self::Cluster(args) => args.run(),
             Self::Train(args) => args.run(),
+            Self::Board(args) => args.run(),
             Self::Compare(args) => args.run(),
             Self::Export(args) => args.run(),
             Self::Solve(args) => args.run(),

@@ -1,6 +1,7 @@
 //! `niwaki reproduce`: the paper's tables and figures, re-run beside the printed numbers.
 
 use crate::device::DeviceArgs;
+use crate::watch::Watch;
 use crate::{output, places, terminal};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
@@ -12,6 +13,7 @@ use niwaki_study::{Asked, Contents, Progress, Report, Study, answering, judged_t
 use niwaki_train::Device;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Re-run tables and figures of the paper.
 #[derive(Args)]
@@ -141,8 +143,17 @@ impl Reproduce {
                 }
                 (Contents::Training(_), None) => {}
             }
-            let bar = terminal::Bar::default();
-            let report = reproduce(study, &asked, &|progress| show(&bar, progress)).map_err(named)?;
+            let bar = Arc::new(terminal::Bar::default());
+            let watch = match &study {
+                Contents::Training(study) if asked.workplace.is_some() => {
+                    let above = bar.clone();
+                    Some(Watch::begin(self.out.join(study.folder()), move |table| above.above(table)))
+                }
+                _ => None,
+            };
+            let report = reproduce(study, &asked, &|progress| show(&bar, progress)).map_err(named);
+            drop(watch);
+            let report = report?;
             write(&report)?;
             conclude(&report);
         }

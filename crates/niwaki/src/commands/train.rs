@@ -5,7 +5,8 @@ use crate::{output, terminal};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 use niwaki_page::{Cell, Column, Format, Made, Table};
-use niwaki_study::runs::{Run, run_page};
+use niwaki_study::runs::run_page;
+use niwaki_train::reading::Run;
 use niwaki_train::run::{self, Ending, Summary, Told};
 use niwaki_train::spec::PolicyKind;
 use niwaki_train::{Device, Recipe, Record, Spec};
@@ -13,10 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Exit code of a run that was interrupted: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
+
+/// How often the page of a run that goes on is written.
+const PAGED: Duration = Duration::from_secs(60);
 
 /// How long an iteration in hand may take to be finished and saved, or left, once the run was asked to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -55,9 +59,18 @@ impl Args {
         let asked = Asked::watch(&folder, spec.iterations)?;
         let bar = terminal::run_progress(spec.iterations as u64, "training");
         let progress = |done: usize, of: usize| bar.set_message(format!("optima {done} of {of}"));
-        let mut mended = Vec::new();
+        let (mut mended, mut shown, mut paged) = (Vec::new(), Shown::default(), Instant::now());
         let ending = run::train(&recipe, &device, &folder, &asked.stop, &progress, |told| match told {
-            Told::Record(record) => show(&bar, record),
+            Told::Record(record) => {
+                shown.show(&bar, record);
+                if paged.elapsed() >= PAGED && record.iteration < spec.iterations {
+                    if !run::page_is_foreign(&folder) {
+                        // What refuses it now is told when the run is done.
+                        let _ = write_page(&folder);
+                    }
+                    paged = Instant::now();
+                }
+            }
             Told::Saves => asked.saves.store(true, Ordering::SeqCst),
             Told::Saved(iteration) => asked.saved(iteration),
             Told::Mended(path) => mended.push(path.to_owned()),
@@ -71,7 +84,9 @@ impl Args {
         match ending? {
             Ending::Done(summary) => {
                 terminal::say(&report(&spec, &summary, &folder));
-                write_page(&folder)?;
+                write_page(&folder)?
+                    .iter()
+                    .for_each(|path| output::name_written(std::slice::from_ref(path), false));
                 Ok(ExitCode::SUCCESS)
             }
             Ending::Stopped { iteration } => {
@@ -167,8 +182,9 @@ fn stopped(iteration: usize, of: usize, folder: &Path) -> String {
     }
 }
 
-/// Writes the page of a finished run; its bytes follow from the run alone, wherever its folder lies.
-fn write_page(folder: &Path) -> anyhow::Result<()> {
+/// Writes the page of a run and gives its path, unless another program's stands there; its bytes follow from the run alone,
+/// wherever its folder lies.
+fn write_page(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let path = folder.join(run::PAGE);
     // Half a page that a killed process left.
     niwaki_files::sweep_dead(folder).with_context(|| format!("cannot tidy {}", folder.display()))?;
@@ -178,23 +194,37 @@ fn write_page(folder: &Path) -> anyhow::Result<()> {
              command again",
             path.display()
         ));
-        return Ok(());
+        return Ok(None);
     }
     let made = Made::new(run::PAGE_COMMAND).fact("version", env!("CARGO_PKG_VERSION"));
     output::write_whole(&path, &run_page(&Run::read(folder)?, made).to_html())?;
-    output::name_written(&[path], false);
-    Ok(())
+    Ok(Some(path))
 }
 
-/// Moves the bar and shows the last metrics.
-fn show(bar: &ProgressBar, record: &Record) {
+/// What was measured last: most iterations measure only their batch.
+#[derive(Default)]
+struct Shown {
+    eta: Option<f64>,
+    greedy: Option<f64>,
+}
+
+impl Shown {
+    /// Moves the bar and shows the last score and the last batch.
+    fn show(&mut self, bar: &ProgressBar, record: &Record) {
+        self.eta = record.eta.or(self.eta);
+        self.greedy = record.greedy.or(self.greedy);
+        show(bar, record, self.eta, self.greedy);
+    }
+}
+
+fn show(bar: &ProgressBar, record: &Record, eta: Option<f64>, greedy: Option<f64>) {
     // What an earlier process did counts as done, not as fast.
     if bar.position() == 0 && record.iteration > 1 {
         bar.reset_eta();
     }
     bar.set_position(record.iteration as u64);
-    let eta = record.eta.map_or(String::new(), |eta| format!("eta {eta:.3}, "));
-    let greedy = record.greedy.map_or(String::new(), |greedy| format!("greedy {greedy:.3}, "));
+    let eta = eta.map_or(String::new(), |eta| format!("eta {eta:.3}, "));
+    let greedy = greedy.map_or(String::new(), |greedy| format!("greedy {greedy:.3}, "));
     bar.set_message(format!(
         "{eta}{greedy}drift {:.3}, clipped {:.1}%",
         record.drift,

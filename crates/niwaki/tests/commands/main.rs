@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a command that cannot be run has failed")]
 
 mod advise;
+mod board;
 mod engine;
 #[cfg(unix)]
 mod launch;

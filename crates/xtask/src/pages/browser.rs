@@ -56,7 +56,12 @@ pub(super) fn look(browser: &str, pages: &[&Path], harness: &Path) -> anyhow::Re
     };
     let axe = if has_axe() { fs::read_to_string(root().join(AXE))? } else { String::new() };
     let all = texts.iter().map(|text| quoted(text)).collect::<anyhow::Result<Vec<_>>>()?.join(",");
-    let script = format!("{}\nrun([{all}],{WIDTHS:?},{PAPER},{})", include_str!("harness.js"), quoted(&axe)?);
+    let script = format!(
+        "{}\n{}\nrun([{all}],{WIDTHS:?},{PAPER},{})",
+        include_str!("harness.js"),
+        include_str!("questions.js"),
+        quoted(&axe)?
+    );
     fs::write(
         harness,
         format!("<!DOCTYPE html><html><body style=\"margin:0\"><script>{script}</script></body></html>"),

@@ -98,6 +98,7 @@ function play(frame, width, say) {
       }
     }
   }
+  if (page.getElementById("board-data")) toggles += board(frame, width, say);
   return [drawings, toggles, values, zooms, verdicts];
 }
 

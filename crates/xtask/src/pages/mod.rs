@@ -16,7 +16,7 @@ use std::process::Command;
 const MOST: u64 = 1_000_000;
 
 /// Every kind of page: its name, and the commands that make it at `OUT/index.html`.
-const KINDS: [(&str, &[&str]); 14] = [
+const KINDS: [(&str, &[&str]); 15] = [
     ("tour", &["tour --out OUT"]),
     ("advise", &["advise examples/advise/win.jsonl --out OUT"]),
     ("advise-two", &["advise examples/advise/win.jsonl examples/advise/easy.jsonl --out OUT"]),
@@ -43,6 +43,18 @@ const KINDS: [(&str, &[&str]); 14] = [
             "train examples/train/tour.toml --set iterations=30 --out OUT/a",
             "train examples/train/tour.toml --set iterations=30 --set update.correction=tempered:0.25 --out OUT/b",
             "compare OUT/a OUT/b --out OUT",
+        ],
+    ),
+    (
+        "board",
+        &[
+            "sweep examples/train/tour.toml --arm ppo --arm tempered:0.25 --arm full --vary optimiser.rate=0.05,0.2 --vary update.reuse=2,6 \
+             --seeds 12 --set iterations=12 --name grid --out OUT/all",
+            "REMOVE OUT/all/grid/full/rate=0.05,reuse=2/3/summary.json",
+            "SPOIL OUT/all/grid/ppo/rate=0.2,reuse=6/1/curve.jsonl",
+            "FAILS train examples/train/tour.toml --set policy.kind=bag --set policy.width=8 --set optimiser.kind=adam --set optimiser.rate=1.0 \
+             --set optimiser.decay=1e9 --set iterations=12 --out OUT/all/wild",
+            "board OUT/all --out OUT",
         ],
     ),
     ("solve", &["solve data/jsp/la01.txt --time 1s --deadline 700 --out OUT"]),
@@ -137,10 +149,20 @@ fn make(binary: &Path, folder: &Path, commands: &[&str]) -> anyhow::Result<()> {
             let first = fs::read_dir(folder.join("shop"))?.next().context("nothing was drawn")??;
             line = line.replace("FIRST", &first.file_name().to_string_lossy());
         }
-        let ran = Command::new(binary).args(line.split(' ')).current_dir(root()).output()?;
+        if let Some(path) = line.strip_prefix("REMOVE ") {
+            fs::remove_file(path).with_context(|| format!("{path} is not there"))?;
+            continue;
+        }
+        if let Some(path) = line.strip_prefix("SPOIL ") {
+            let text = fs::read_to_string(path).with_context(|| format!("{path} is not there"))?;
+            fs::write(path, text.replacen("\"iteration\":2", "\"iteration\":7", 1))?;
+            continue;
+        }
+        let (words, fails) = line.strip_prefix("FAILS ").map_or((line.as_str(), false), |line| (line, true));
+        let ran = Command::new(binary).args(words.split_whitespace()).current_dir(root()).output()?;
         // A missed deadline is an answer.
         ensure!(
-            matches!(ran.status.code(), Some(0 | 1)),
+            matches!(ran.status.code(), Some(0 | 1)) || fails,
             "niwaki {line} failed: {}",
             String::from_utf8_lossy(&ran.stderr)
         );

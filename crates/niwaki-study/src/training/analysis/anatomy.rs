@@ -3,7 +3,7 @@
 use super::{Analysis, Place};
 use crate::Error;
 use crate::training::figures::SHOWN;
-use crate::training::{Board, Run};
+use crate::training::{Board, Endpoint, Run};
 use niwaki_page::{Axis, Cell, Column, Figure, Format, LineChart, Section, Series, Table, Tone};
 use niwaki_train::Record;
 
@@ -36,8 +36,6 @@ impl Analysis for Failures {
 const DEAD: [usize; 2] = [1, 3];
 /// Share of the batch from which the first choice counts as committed.
 const COMMITTED: f64 = 0.9;
-/// Final return from which a run has succeeded.
-const SUCCESS: f64 = 0.5;
 
 /// The failures of an arm in a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,18 +61,23 @@ fn dead_share(record: &Record) -> f64 {
 
 /// Whether a run's final return is too low.
 fn failed(run: &Run) -> bool {
-    run.points(false).last().is_none_or(|point| point.1 <= SUCCESS)
+    run.value(Endpoint::Success) != Some(1.0)
 }
 
 /// How the runs of an arm in a cell failed.
 fn anatomy(board: &Board<'_>, arm: usize, cell: usize) -> Anatomy {
     let runs = board.runs(arm, cell);
     let lost: Vec<&Run> = runs.iter().copied().filter(|run| failed(run)).collect();
-    let ends: Vec<&Record> = lost.iter().filter_map(|run| run.curve.last()).collect();
+    let ends: Vec<&Record> = lost.iter().filter_map(|run| run.course.curve.last()).collect();
     let dead = |record: &&&Record| dead_share(record) > 0.5;
-    let committed = lost.iter().filter(|run| run.curve.last().is_some_and(|end| dead_share(end) > 0.5));
+    let committed =
+        lost.iter().filter(|run| run.course.curve.last().is_some_and(|end| dead_share(end) > 0.5));
     let committed = committed.filter_map(|run| {
-        run.curve.iter().find(|record| dead_share(record) >= COMMITTED).map(|record| record.iteration as f64)
+        run.course
+            .curve
+            .iter()
+            .find(|record| dead_share(record) >= COMMITTED)
+            .map(|record| record.iteration as f64)
     });
     let vocab = ends.first().map_or(0, |end| end.last.len());
     let last = |token: usize| ends.iter().map(|end| end.last[token]).sum::<f64>() / ends.len() as f64;
@@ -97,15 +100,15 @@ fn dead_starts(board: &Board<'_>, cell: usize) -> Option<LineChart> {
         return None;
     }
     let curve = |run: &Run| -> Vec<(usize, f64)> {
-        run.curve.iter().map(|record| (record.iteration, dead_share(record))).collect()
+        run.course.curve.iter().map(|record| (record.iteration, dead_share(record))).collect()
     };
     let mut chart = LineChart::new("Share of the batch that starts with B or D")
         .x(Axis::log("iteration"))
         .y(Axis::linear("P(first token ∈ {B, D})").range(0.0, 1.0));
     for (name, group, tone) in [("failed", lost, Tone::Hue(1)), ("succeeded", won, Tone::Hue(0))] {
-        let Some(length) = group.iter().map(|run| run.curve.len()).min() else { continue };
+        let Some(length) = group.iter().map(|run| run.course.curve.len()).min() else { continue };
         let mean = |place: usize| {
-            group.iter().map(|run| dead_share(&run.curve[place])).sum::<f64>() / group.len() as f64
+            group.iter().map(|run| dead_share(&run.course.curve[place])).sum::<f64>() / group.len() as f64
         };
         let points = (0..length).map(|place| (place as f64 + 1.0, mean(place)));
         let mut series = Series::new(format!("{name} ({})", group.len()), points).tone(tone);
@@ -171,6 +174,7 @@ fn anatomy_table(caption: &str, board: &Board<'_>) -> Option<Table> {
 mod tests {
     use super::*;
     use crate::training::{Plan, Results};
+    use niwaki_train::reading::Course;
 
     fn run(seed: u64, eta: f64, first: [f64; 4]) -> Run {
         let end = Record {
@@ -181,7 +185,8 @@ mod tests {
             zero_reward: eta == 0.0,
             ..Record::default()
         };
-        Run { seed, iterations: 3, curve: vec![end], ..Run::default() }
+        let course = Course { iterations: 3, curve: vec![end], kept: None };
+        Run { seed, course, ..Run::default() }
     }
 
     #[test]

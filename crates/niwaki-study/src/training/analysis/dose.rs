@@ -107,9 +107,9 @@ pub fn dose_points(board: &Board<'_>) -> Result<Vec<DosePoint>, Error> {
         let (base, dosed) = (board.runs(over, cell), board.runs(of, cell));
         for run in board.runs(arm, cell) {
             let twin = |runs: &[&Run], endpoint: Endpoint| {
-                runs.iter().find(|twin| twin.seed == run.seed).and_then(|twin| endpoint.of(twin))
+                runs.iter().find(|twin| twin.seed == run.seed).and_then(|twin| twin.value(endpoint))
             };
-            let lead = |endpoint: Endpoint| Some(endpoint.of(run)? - twin(&base, endpoint)?);
+            let lead = |endpoint: Endpoint| Some(run.value(endpoint)? - twin(&base, endpoint)?);
             let found = twin(&dosed, Endpoint::Dose(study.iterations));
             let leads = lead(Endpoint::GreedyFirstHalf).zip(lead(Endpoint::GreedySecondHalf));
             if let Some((dose, (first, second))) = found.zip(leads) {

@@ -3,9 +3,14 @@
 use super::launch::{self, PlanArgs};
 use crate::output::{FormatArgs, signed};
 use crate::terminal::{self, span};
+use anyhow::Context;
 use niwaki_page::{Cell, Column, Table};
 use niwaki_study::machines::Status;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often a plan that is watched is looked at.
+const EVERY: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -13,17 +18,46 @@ pub(crate) struct Args {
     plan: PlanArgs,
     #[command(flatten)]
     format: FormatArgs,
+    /// Look again every two seconds until nothing is left to do.
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    watch: bool,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let status = launch::status(&self.plan)?;
+        if self.watch {
+            return watch(&self.plan, status);
+        }
         if self.format.is_json() {
             terminal::give(&signed(&serde_json::to_string_pretty(&status)?));
         } else {
             show(&status);
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Shows how a plan stands, again and again, in the place of what was shown before where that can be taken away.
+fn watch(plan: &PlanArgs, mut status: Status) -> anyhow::Result<ExitCode> {
+    let screen = console::Term::stdout();
+    loop {
+        if screen.is_term() {
+            screen.clear_screen().context("cannot clear the terminal")?;
+        }
+        show(&status);
+        if status.running.is_empty() && status.ready == 0 && status.waiting == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let before = status;
+        loop {
+            std::thread::sleep(EVERY);
+            status = launch::status(plan)?;
+            // A file of what was said holds every change once.
+            if screen.is_term() || status != before {
+                break;
+            }
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::commands::{reproduce, solve};
 use crate::{output, terminal};
 use anyhow::{Context, bail};
 use niwaki_page::{Callout, Figure, Page, Section};
-use niwaki_study::runs::{Comparison, Endpoint, Run};
+use niwaki_study::board::board_page;
+use niwaki_study::runs::{Comparison, Row};
+use niwaki_train::reading::Reader;
 use std::path::Path;
 
 /// Examples that the program carries, under the names that the tour gives them.
@@ -106,8 +108,8 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
     let command = line.typed();
     let Command::Sweep(args) = line.parsed()? else { bail!("{command} is no sweep") };
     let folder = reproduce::Reproduce::study(&args.write()?, &home.join("training"))?;
-    let comparison = Comparison::of(Run::below(&folder)?, None)?;
-    let page = comparison.page(output::made_by(&command))?;
+    let comparison = Comparison::of(Reader::new(Row::of).below(&[folder])?, None)?;
+    let page = board_page(&comparison, output::made_by(&command), false)?;
     let figure = keep(&home.join("training").join("compare"), &page)?;
     let section = Section::new("Train with the correction")
         .prose(
@@ -119,7 +121,7 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
         .command("A spec of your own works the same way; `niwaki train` trains a single run.", command.clone())
         .table(comparison.differences_table()?);
     let section = with(section, figure).link("The whole comparison", "training/compare/index.html");
-    let said = match comparison.difference(1, Endpoint::Auc)? {
+    let said = match comparison.difference(1, comparison.endpoints()[0], comparison.baseline)? {
         None => String::new(),
         Some(found) => format!(
             "{}\n{}",

@@ -1,7 +1,7 @@
 //! Several processes on one machine, each with a GPU of its own or a share of the cores.
 
 use super::super::{status, work};
-use super::PlanArgs;
+use super::{Follow, PlanArgs};
 use crate::terminal;
 use anyhow::{Context, bail, ensure};
 use niwaki_study::machines::launch::{flag, shell};
@@ -84,8 +84,10 @@ impl Local {
         let leases = leases(&split, store, &self.plan.terms(self.lease));
         // As often as a unit may fail, so may the process that works on it.
         let mut restarts = posts.len() * self.plan.attempts as usize;
+        let mut follow = Follow::new(&self.plan, &split);
         while children.iter().any(Option::is_some) {
             std::thread::sleep(LOOK);
+            follow.look(&leases);
             if asked.load(Ordering::Relaxed) {
                 return stop_all(children);
             }
@@ -108,6 +110,7 @@ impl Local {
                 *child = Some(self.start(post)?);
             }
         }
+        drop(follow);
         status::show(&super::status(&self.plan)?);
         let standing = Standing::of(&split, &leases, self.plan.attempts)?;
         work::given_up(&self.plan, &standing).map_or(Ok(ExitCode::SUCCESS), Err)

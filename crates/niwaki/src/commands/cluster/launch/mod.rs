@@ -1,5 +1,6 @@
 //! `niwaki cluster launch`: a plan handed to the machines at hand.
 
+mod follow;
 mod local;
 
 use crate::{places, terminal};
@@ -16,6 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use follow::Follow;
 pub(in crate::commands) use local::Local;
 
 /// What every command about a plan is given.
@@ -165,17 +167,17 @@ impl Launching {
             Launcher::Slurm(Slurm { elsewhere, limit, options }) => {
                 let script =
                     elsewhere.text(true, limit.time, |split, launch| Ok(slurm(split, launch, &options)))?;
-                elsewhere.submit(&script, "bash", &[])
+                elsewhere.submit(&script, "bash", &[], false)
             }
             Launcher::Kubernetes(Kubernetes { elsewhere, limit, image, volume, secret }) => {
                 let pods = Pods { image: &image, volume: volume.as_deref(), secret: secret.as_deref() };
                 let manifest = elsewhere
                     .text(false, limit.time, |split, launch| Ok(kubernetes(split, launch, &pods)?))?;
-                elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"])
+                elsewhere.submit(&manifest, "kubectl", &["apply", "-f", "-"], false)
             }
             Launcher::Ray(Ray { elsewhere, python }) => {
                 let program = elsewhere.text(true, None, |split, launch| Ok(ray(split, launch)))?;
-                elsewhere.submit(&program, &python, &["-"])
+                elsewhere.submit(&program, &python, &["-"], true)
             }
         }
     }
@@ -209,12 +211,19 @@ impl Elsewhere {
         translate(&split, &launch)
     }
 
-    /// Prints a text, or gives it to the program that takes it.
-    fn submit(&self, text: &str, program: &str, arguments: &[&str]) -> anyhow::Result<ExitCode> {
+    /// Prints a text, or gives it to the program that takes it, and follows the plan where that works on it until its end.
+    fn submit(
+        &self,
+        text: &str,
+        program: &str,
+        arguments: &[&str],
+        follows: bool,
+    ) -> anyhow::Result<ExitCode> {
         if self.dry_run {
             terminal::say(text.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
+        let follow = if follows { Some((self.plan.read()?, self.plan.store()?)) } else { None };
         let child = Command::new(program).args(arguments).stdin(Stdio::piped()).spawn();
         let mut child = child
             .with_context(|| format!("cannot run {program}; --dry-run prints what it would be given"))?;
@@ -223,7 +232,23 @@ impl Elsewhere {
                 .write_all(text.as_bytes())
                 .with_context(|| format!("{program} did not take what it was given"))?;
         }
-        let ended = child.wait().with_context(|| format!("cannot wait for {program}"))?;
+        let ended = match &follow {
+            None => child.wait(),
+            Some((split, store)) => {
+                let leases = leases(split, store.clone(), &self.plan.terms(60));
+                let mut follow = Follow::new(&self.plan, split);
+                loop {
+                    match child.try_wait() {
+                        Ok(None) => {}
+                        Ok(Some(ended)) => break Ok(ended),
+                        Err(error) => break Err(error),
+                    }
+                    std::thread::sleep(Duration::from_millis(200));
+                    follow.look(&leases);
+                }
+            }
+        };
+        let ended = ended.with_context(|| format!("cannot wait for {program}"))?;
         if !ended.success() {
             bail!(
                 "{program} ended with {ended}; what it began goes on, and the same command begins the rest"

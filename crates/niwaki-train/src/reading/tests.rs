@@ -1,10 +1,14 @@
 use super::*;
-use niwaki_train::{Measured, Record};
+use crate::{Measured, Record};
 
-fn run(etas: &[f64]) -> Run {
+fn run(etas: &[f64]) -> Course {
     let record =
         |(place, &eta): (usize, &f64)| Record { iteration: place + 1, eta: Some(eta), ..Record::default() };
-    Run { iterations: etas.len(), curve: etas.iter().enumerate().map(record).collect(), ..Run::default() }
+    Course {
+        iterations: etas.len(),
+        curve: etas.iter().enumerate().map(record).collect(),
+        ..Course::default()
+    }
 }
 
 #[test]
@@ -39,7 +43,14 @@ fn the_mean_curve_decides_when_a_cell_is_solved() {
 fn a_run_that_diverged_counts_as_nothing_from_there_on() {
     let mut run = run(&[0.5, 0.6]);
     run.iterations = 4;
-    assert_eq!(run.points(false), [(1, 0.5), (2, 0.6), (3, 0.0), (4, 0.0)]);
+    assert_eq!(run.points(Judged::Eta), [(1, 0.5), (2, 0.6), (3, 0.0), (4, 0.0)]);
+    // Makespans are paid as returns below zero: nothing would be the best of them.
+    let late =
+        |eta: Option<f64>, iteration| Record { iteration, eta, batch_reward: -2.0, ..Record::default() };
+    run.curve = vec![late(Some(-1.5), 1), late(Some(-1.25), 2)];
+    assert_eq!(run.points(Judged::Eta), [(1, -1.5), (2, -1.25), (3, -1.5), (4, -1.5)]);
+    assert_eq!((Endpoint::Final.of(&run), Endpoint::Auc.of(&run)), (Some(-1.5), Some(-1.4375)));
+    assert_eq!(Endpoint::BatchAuc.of(&run), Some(-2.0));
 }
 
 #[test]
@@ -60,7 +71,7 @@ fn halves_doses_and_drifts() {
         record(5, None, 3.0),
         record(6, Some(0.9), 5.0),
     ];
-    let mut run = Run { iterations: 6, curve, ..Run::default() };
+    let mut run = Course { iterations: 6, curve, ..Course::default() };
     // Three points: the first half is 0.2, the rest (0.4 + 0.9)/2.
     assert_eq!(Endpoint::GreedyFirstHalf.of(&run), Some(0.2));
     assert!((Endpoint::GreedySecondHalf.of(&run).unwrap() - 0.65).abs() < 1e-12);
@@ -70,7 +81,7 @@ fn halves_doses_and_drifts() {
     // Iterations 4 to 6 of 6.
     assert_eq!(Endpoint::ZeroSignal.of(&run), Some(0.5));
     // Over runs the drift is a median, too: of 3.5, 3.5 and 1000.
-    let wild = Run { curve: vec![record(1, None, 1000.0)], ..run.clone() };
+    let wild = Course { curve: vec![record(1, None, 1000.0)], ..run.clone() };
     assert_eq!(Endpoint::Drift.over(&[&run, &wild, &run]), Some(3.5));
     run.curve[0].rollout_dose = f64::MAX;
     assert_eq!(Endpoint::Dose(4).of(&run), None, "an overflow is no dose");
@@ -80,7 +91,7 @@ fn halves_doses_and_drifts() {
 #[test]
 fn a_run_is_silent_until_one_trajectory_has_an_advantage() {
     let record = |zero_signal: f64| Record { zero_signal, ..Record::default() };
-    let run = Run { iterations: 3, curve: [1.0, 1.0, 0.875].map(record).to_vec(), ..Run::default() };
+    let run = Course { iterations: 3, curve: [1.0, 1.0, 0.875].map(record).to_vec(), ..Course::default() };
     let silent = |count: usize| Endpoint::Silent(count).of(&run);
     assert_eq!((silent(1), silent(2), silent(3), silent(4)), (Some(1.0), Some(1.0), Some(0.0), None));
 }
@@ -100,7 +111,7 @@ fn batches_are_those_of_the_policy_after_so_many_iterations() {
         record(2, 0.25, [0.5, 0.25, 0.25]),
         record(3, 0.75, [0.0, 0.5, 0.5]),
     ];
-    let run = Run { iterations: 4, curve, ..Run::default() };
+    let run = Course { iterations: 4, curve, ..Course::default() };
     let of = |name: &str| Endpoint::try_from(name.to_owned()).unwrap().of(&run);
     // After one iteration the second batch is drawn; the run diverged in its fourth, and there is no fifth.
     assert_eq!((of("batch:0"), of("batch:1"), of("batch:1-2")), (Some(0.5), Some(0.25), Some(0.5)));
@@ -160,7 +171,7 @@ fn early_levels_count_the_untrained_policy_and_gaps_are_better_small() {
     };
     let mut curve = vec![record(1, None), record(2, Some(0.8)), record(3, None), record(4, Some(0.4))];
     curve[0].initial = Some(Measured { greedy: Some(0.6), ..Measured::default() });
-    let run = Run { iterations: 4, curve, ..Run::default() };
+    let run = Course { iterations: 4, curve, ..Course::default() };
     let of =
         |name: &str| Endpoint::try_from(name.to_owned()).unwrap().of(&run).map(|value| (value * 1e6).round());
     // (0.6 + 0.8)/2 less 0.4.
@@ -168,5 +179,5 @@ fn early_levels_count_the_untrained_policy_and_gaps_are_better_small() {
     assert_eq!((of("erosion:0-2"), of("gap-final"), of("greedy-mean:5-9")), (Some(3e5), Some(6e5), None));
     assert!(Endpoint::GapFinal.falls() && !Endpoint::GapFinal.counts());
     // The curve that AUC is the mean of begins after the first update, as it does without that measurement.
-    assert_eq!(run.points(true), [(2, 0.8), (4, 0.4)]);
+    assert_eq!(run.points(Judged::Likeliest), [(2, 0.8), (4, 0.4)]);
 }

@@ -1,9 +1,11 @@
-//! What is read off a curve.
+//! What is read off a curve: the one list of endpoints, with their definitions.
 
-use super::Run;
-use niwaki_words::nearest;
+use super::course::mean_curve;
+use super::{Course, FirstTokens, Judged, Stretch};
+use crate::Record;
+use crate::record::finite;
+use niwaki_correction::schedule::alpha_for_drift;
 use serde::Deserialize;
-use std::fmt;
 
 /// η from which the task counts as solved. Paper: `tab:g-detail`
 const SOLVED: f64 = 0.95;
@@ -31,6 +33,8 @@ pub enum Endpoint {
     Solved,
     /// `break-through`: the first iteration with η above 0.3.
     BreakThrough,
+    /// `reached`: the first iteration with η of at least 0.95.
+    Reached,
     /// `success`: whether the final η is above a half.
     Success,
     /// `greedy-final`: the last reward of the likeliest trajectory.
@@ -48,6 +52,10 @@ pub enum Endpoint {
     GreedyMean(Stretch),
     /// `erosion:10-50`: that mean less the last reward of the likeliest trajectory. Paper: `fig:easy-early`
     Erosion(Stretch),
+    /// `batch-auc`: mean reward of the batches over the run, where nothing else was measured.
+    BatchAuc,
+    /// `batch-final`: mean reward of the last batch.
+    BatchFinal,
     /// `gap-final`: how far the likeliest schedules are above the optima at the end. Paper: `app:sched-driftdial`
     GapFinal,
     /// `mean:2-8`: mean of η after these numbers of iterations.
@@ -74,151 +82,11 @@ pub enum Endpoint {
     ZeroSignal,
     /// `drift`: median of σ²T over the run, and over runs. Paper: `fig:ktol`
     Drift,
-}
-
-/// Numbers of iterations, from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// The first.
-    pub first: usize,
-    /// The last.
-    pub last: usize,
-}
-
-impl Stretch {
-    fn parse(text: &str) -> Option<Self> {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let stretch = Self { first: first.parse().ok()?, last: last.parse().ok()? };
-        (stretch.first <= stretch.last).then_some(stretch)
-    }
-}
-
-impl fmt::Display for Stretch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.first)?;
-        if self.last > self.first { write!(f, "-{}", self.last) } else { Ok(()) }
-    }
-}
-
-/// Some tokens in the first place of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FirstTokens {
-    /// One bit for each of the first 64 tokens.
-    tokens: u64,
-    /// Iterations before the batch was drawn.
-    after: usize,
-}
-
-impl FirstTokens {
-    fn parse(text: &str) -> Option<Self> {
-        let (tokens, after) = text.split_once('@')?;
-        let bits = tokens.split('+').map(|token| 1_u64.checked_shl(token.parse().ok()?));
-        let tokens = bits.collect::<Option<Vec<u64>>>()?.into_iter().fold(0, |all, bit| all | bit);
-        Some(Self { tokens, after: after.parse().ok()? })
-    }
-
-    fn words(self) -> String {
-        self.each().map(|token| token.to_string()).collect::<Vec<_>>().join(" or ")
-    }
-
-    fn each(self) -> impl Iterator<Item = usize> {
-        (0..64).filter(move |token| self.tokens >> token & 1 == 1)
-    }
-}
-
-impl fmt::Display for FirstTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tokens: Vec<String> = self.each().map(|token| token.to_string()).collect();
-        write!(f, "{}@{}", tokens.join("+"), self.after)
-    }
-}
-
-impl TryFrom<String> for Endpoint {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if let Some(iteration) = text.strip_prefix("at:").and_then(|count| count.parse().ok()) {
-            return Ok(Self::At(iteration));
-        }
-        if let Some(count) = text.strip_prefix("dose:").and_then(|count| count.parse().ok()) {
-            return Ok(Self::Dose(count));
-        }
-        if let Some(count) = text.strip_prefix("silent:").and_then(|count| count.parse().ok()) {
-            return Ok(Self::Silent(count));
-        }
-        if let Some(stretch) = text.strip_prefix("greedy-mean:").and_then(Stretch::parse) {
-            return Ok(Self::GreedyMean(stretch));
-        }
-        if let Some(stretch) = text.strip_prefix("erosion:").and_then(Stretch::parse) {
-            return Ok(Self::Erosion(stretch));
-        }
-        if let Some(stretch) = text.strip_prefix("mean:").and_then(Stretch::parse) {
-            return Ok(Self::Mean(stretch));
-        }
-        if let Some(stretch) = text.strip_prefix("batch:").and_then(Stretch::parse) {
-            return Ok(Self::Batch(stretch));
-        }
-        if let Some(first) = text.strip_prefix("commits:").and_then(FirstTokens::parse) {
-            return Ok(Self::Commits(first));
-        }
-        if let Some(first) = text.strip_prefix("first:").and_then(FirstTokens::parse) {
-            return Ok(Self::First(first));
-        }
-        let named = Self::NAMED.into_iter().find(|(name, _)| *name == text);
-        named.map(|(_, endpoint)| endpoint).ok_or_else(|| {
-            let known = Self::NAMED.map(|(name, _)| name);
-            let mend = match nearest(&text, known) {
-                Some(near) => format!("the nearest valid one is '{near}'"),
-                None => format!("the valid ones are {}", known.join(", ")),
-            };
-            let more =
-                "at:N, dose:N, silent:N, mean:A-B, greedy-mean:A-B, erosion:A-B, batch:A-B, first:T+T@N, commits:T+T@N";
-            format!("unknown endpoint '{text}'; {mend} (or {more})")
-        })
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::At(iteration) => write!(f, "at:{iteration}"),
-            Self::Dose(count) => write!(f, "dose:{count}"),
-            Self::Silent(count) => write!(f, "silent:{count}"),
-            Self::Mean(stretch) => write!(f, "mean:{stretch}"),
-            Self::GreedyMean(stretch) => write!(f, "greedy-mean:{stretch}"),
-            Self::Erosion(stretch) => write!(f, "erosion:{stretch}"),
-            Self::Batch(stretch) => write!(f, "batch:{stretch}"),
-            Self::First(first) => write!(f, "first:{first}"),
-            Self::Commits(first) => write!(f, "commits:{first}"),
-            other => {
-                let named = Self::NAMED.into_iter().find(|(_, endpoint)| endpoint == other);
-                f.write_str(named.map_or("", |(name, _)| name))
-            }
-        }
-    }
+    /// `mean-drift`: mean of σ²T over the run.
+    MeanDrift,
 }
 
 impl Endpoint {
-    const NAMED: [(&'static str, Self); 17] = [
-        ("final", Self::Final),
-        ("auc", Self::Auc),
-        ("solved", Self::Solved),
-        ("break-through", Self::BreakThrough),
-        ("success", Self::Success),
-        ("greedy-final", Self::GreedyFinal),
-        ("greedy-start", Self::GreedyStart),
-        ("greedy-auc", Self::GreedyAuc),
-        ("greedy-first-half", Self::GreedyFirstHalf),
-        ("greedy-second-half", Self::GreedySecondHalf),
-        ("gap-final", Self::GapFinal),
-        ("first-drift", Self::FirstDrift),
-        ("first-conditional-drift", Self::FirstConditionalDrift),
-        ("first-prefix-variance", Self::FirstPrefixVariance),
-        ("drift", Self::Drift),
-        ("strength", Self::Strength),
-        ("zero-signal", Self::ZeroSignal),
-    ];
-
     /// What a table's column calls it.
     #[must_use]
     pub fn words(self) -> String {
@@ -228,6 +96,10 @@ impl Endpoint {
             Self::At(iteration) => format!("η at {iteration}"),
             Self::Solved => "iteration to η = 1".to_owned(),
             Self::BreakThrough => "break-through".to_owned(),
+            Self::Reached => "reached 0.95".to_owned(),
+            Self::BatchAuc => "mean reward of the batches".to_owned(),
+            Self::BatchFinal => "reward of the last batch".to_owned(),
+            Self::MeanDrift => "mean σ²T".to_owned(),
             Self::Success => "success".to_owned(),
             Self::GreedyFinal => "final, greedy".to_owned(),
             Self::GreedyStart => "first, greedy".to_owned(),
@@ -254,6 +126,22 @@ impl Endpoint {
         }
     }
 
+    /// What it is, in a sentence, where runs are compared by it.
+    #[must_use]
+    pub const fn definition(self) -> &'static str {
+        match self {
+            Self::Auc => "mean of η over all iterations at which it was measured",
+            Self::Final => "η when it was measured last",
+            Self::GreedyAuc => {
+                "mean of the likeliest trajectory's reward over all iterations at which it was measured"
+            }
+            Self::GreedyFinal => "the last reward of the likeliest trajectory",
+            Self::BatchAuc => "mean reward of all batches",
+            Self::BatchFinal => "mean reward of the last batch",
+            _ => "see `docs/numbers.md`",
+        }
+    }
+
     /// Whether less of it is better.
     #[must_use]
     pub fn falls(self) -> bool {
@@ -275,6 +163,7 @@ impl Endpoint {
                 | Self::Strength
                 | Self::Erosion(_)
                 | Self::Drift
+                | Self::MeanDrift
                 | Self::ZeroSignal
         )
     }
@@ -282,36 +171,43 @@ impl Endpoint {
     /// Whether it counts iterations.
     #[must_use]
     pub fn counts(self) -> bool {
-        matches!(self, Self::Solved | Self::BreakThrough)
+        matches!(self, Self::Solved | Self::Reached | Self::BreakThrough)
     }
 
     /// The endpoint of one run; nothing where its curve does not have it. What never happens counts as one
     /// iteration after the last.
     #[must_use]
-    pub fn of(self, run: &Run) -> Option<f64> {
+    pub fn of(self, run: &Course) -> Option<f64> {
         if let Some(kept) = &run.kept {
             return kept.iter().find(|(endpoint, _)| *endpoint == self).map(|(_, value)| *value);
         }
-        let points = |greedy: bool| run.points(greedy);
+        let points = |judged: Judged| run.points(judged);
         match self {
-            Self::Final => points(false).last().map(|point| point.1),
-            Self::GreedyFinal => points(true).last().map(|point| point.1),
-            Self::GreedyStart => points(true).first().map(|point| point.1),
-            Self::Auc => mean(&points(false)),
-            Self::GreedyAuc => mean(&points(true)),
-            Self::At(iteration) => points(false).into_iter().find(|point| point.0 == iteration).map(|p| p.1),
+            Self::Final => points(Judged::Eta).last().map(|point| point.1),
+            Self::GreedyFinal => points(Judged::Likeliest).last().map(|point| point.1),
+            Self::GreedyStart => points(Judged::Likeliest).first().map(|point| point.1),
+            Self::Auc => mean(&points(Judged::Eta)),
+            Self::GreedyAuc => mean(&points(Judged::Likeliest)),
+            Self::At(iteration) => {
+                points(Judged::Eta).into_iter().find(|point| point.0 == iteration).map(|p| p.1)
+            }
             Self::Success => Self::Final.of(run).map(|eta| f64::from(u8::from(eta > SUCCESS))),
-            Self::Solved => solved(&points(false)),
-            Self::BreakThrough => first(&points(false), |_, eta| eta > BROKEN_THROUGH),
-            Self::GreedyFirstHalf => halves(&points(true)).map(|halves| halves.first),
-            Self::GreedySecondHalf => halves(&points(true)).map(|halves| halves.second),
+            Self::BatchAuc => mean(&points(Judged::Batch)),
+            Self::BatchFinal => points(Judged::Batch).last().map(|point| point.1),
+            Self::Solved | Self::Reached | Self::BreakThrough => {
+                let last = points(Judged::Eta).last()?.0;
+                Some(self.iteration(run).unwrap_or(last + 1) as f64)
+            }
+            Self::GreedyFirstHalf => halves(&points(Judged::Likeliest)).map(|halves| halves.first),
+            Self::GreedySecondHalf => halves(&points(Judged::Likeliest)).map(|halves| halves.second),
             Self::Mean(Stretch { first, last }) => {
-                let inside = points(false).into_iter().filter(|point| (first..=last).contains(&point.0));
+                let inside =
+                    points(Judged::Eta).into_iter().filter(|point| (first..=last).contains(&point.0));
                 let values: Vec<f64> = inside.map(|point| point.1).collect();
                 niwaki_stats::mean(&values).ok().filter(|_| values.len() == last - first + 1)
             }
             Self::GreedyMean(Stretch { first, last }) => {
-                let points = run.points_from_start(true).into_iter();
+                let points = run.points_from_start(Judged::Likeliest).into_iter();
                 let inside = points.filter(|point| (first..=last).contains(&point.0));
                 mean(&inside.collect::<Vec<_>>())
             }
@@ -321,19 +217,17 @@ impl Endpoint {
                 .map(|(early, last)| early - last),
             Self::GapFinal => run.curve.last().and_then(|record| record.gap),
             Self::Batch(Stretch { first, last }) => {
-                let values = (first..=last).map(|done| after(run, done, |record| record.batch_reward));
+                let lost = run.lost(Judged::Batch);
+                let values = (first..=last).map(|done| after(run, done, lost, |record| record.batch_reward));
                 values.collect::<Option<Vec<f64>>>().and_then(|values| niwaki_stats::mean(&values).ok())
             }
-            Self::First(tokens) => after(run, tokens.after, |record| {
+            Self::First(tokens) => after(run, tokens.after, 0.0, |record| {
                 tokens.each().filter_map(|token| record.first.get(token)).sum()
             }),
             Self::Commits(tokens) => {
                 Self::First(tokens).of(run).map(|share| f64::from(u8::from(share > 0.5)))
             }
-            Self::Strength => {
-                let drift = run.curve.first().map(|record| record.drift);
-                drift.map(|drift| if drift > 1.0 { 1.0 / drift } else { 1.0 })
-            }
+            Self::Strength => run.curve.first().map(|record| alpha_for_drift(record.drift)),
             Self::Dose(count) => {
                 let doses: Vec<f64> =
                     run.curve.iter().take(count).map(|record| record.rollout_dose).collect();
@@ -350,6 +244,7 @@ impl Endpoint {
                 let shares: Vec<f64> = run.curve.iter().map(|record| record.zero_signal).collect();
                 niwaki_stats::mean(&shares).ok()
             }
+            Self::MeanDrift => mean_of_all(run, |record| record.drift),
             Self::Drift => {
                 let drifts: Vec<f64> = run.curve.iter().map(|record| record.drift).collect();
                 niwaki_stats::median(&drifts).ok()
@@ -359,25 +254,44 @@ impl Endpoint {
 
     /// The endpoint of some runs together: of their mean curve for `solved`, else the mean over runs.
     #[must_use]
-    pub fn over(self, runs: &[&Run]) -> Option<f64> {
+    pub fn over(self, runs: &[&Course]) -> Option<f64> {
         if self == Self::Solved {
-            return solved(&mean_curve(runs, false));
+            let points = mean_curve(runs, Judged::Eta);
+            let last = points.last()?.0;
+            return Some(self.first(&points).unwrap_or(last + 1) as f64);
         }
         let values: Vec<f64> = runs.iter().filter_map(|run| self.of(run)).collect();
         self.centre(&values)
     }
 
+    /// The iteration that an endpoint counts to; nothing where that never happened, and of endpoints that count nothing.
+    #[must_use]
+    pub fn iteration(self, run: &Course) -> Option<usize> {
+        self.first(&run.points(Judged::Eta))
+    }
+
+    fn first(self, points: &[(usize, f64)]) -> Option<usize> {
+        let holds = |&&(iteration, eta): &&(usize, f64)| match self {
+            Self::Solved => iteration.is_multiple_of(STRIDE) && eta >= SOLVED,
+            Self::Reached => eta >= SOLVED,
+            Self::BreakThrough => eta > BROKEN_THROUGH,
+            _ => false,
+        };
+        points.iter().find(holds).map(|point| point.0)
+    }
+
     /// What stands for some seeds: their median for a drift, whose spread is over orders of magnitude, else their mean.
-    pub(super) fn centre(self, seeds: &[f64]) -> Option<f64> {
+    #[must_use]
+    pub fn centre(self, seeds: &[f64]) -> Option<f64> {
         if self == Self::Drift { niwaki_stats::median(seeds).ok() } else { niwaki_stats::mean(seeds).ok() }
     }
 }
 
-/// What the batch says that was drawn after so many iterations: that of the next one. A run that diverged before it counts as
-/// nothing there; one that was shorter has none.
-fn after(run: &Run, done: usize, read: impl Fn(&niwaki_train::Record) -> f64) -> Option<f64> {
+/// What the batch says that was drawn after so many iterations: that of the next one. A run that diverged before it has `lost`
+/// there; one that was shorter has none.
+fn after(run: &Course, done: usize, lost: f64, read: impl Fn(&Record) -> f64) -> Option<f64> {
     let drawn = run.curve.get(done).map(read);
-    drawn.or((done < run.iterations).then_some(0.0))
+    drawn.or((done < run.iterations).then_some(lost))
 }
 
 fn halves(points: &[(usize, f64)]) -> Option<niwaki_stats::Halves> {
@@ -390,33 +304,10 @@ fn mean(points: &[(usize, f64)]) -> Option<f64> {
     niwaki_stats::auc(&values).ok()
 }
 
-fn solved(points: &[(usize, f64)]) -> Option<f64> {
-    first(points, |iteration, eta| iteration.is_multiple_of(STRIDE) && eta >= SOLVED)
-}
-
-fn first(points: &[(usize, f64)], holds: impl Fn(usize, f64) -> bool) -> Option<f64> {
-    let last = points.last()?.0;
-    let found = points.iter().find(|&&(iteration, eta)| holds(iteration, eta));
-    Some(found.map_or(last + 1, |point| point.0) as f64)
-}
-
-/// The mean over runs at every iteration that all of them measured.
-pub(super) fn mean_curve(runs: &[&Run], greedy: bool) -> Vec<(usize, f64)> {
-    mean_of(&runs.iter().map(|run| run.points(greedy)).collect::<Vec<_>>())
-}
-
-/// The mean of some curves wherever all of them have a point.
-pub(super) fn mean_of(curves: &[Vec<(usize, f64)>]) -> Vec<(usize, f64)> {
-    let Some(head) = curves.first() else { return Vec::new() };
-    let at = |curve: &[(usize, f64)], iteration: usize| {
-        curve.binary_search_by_key(&iteration, |point| point.0).ok().map(|place| curve[place].1)
-    };
-    head.iter()
-        .filter_map(|&(iteration, _)| {
-            let values: Option<Vec<f64>> = curves.iter().map(|curve| at(curve, iteration)).collect();
-            Some((iteration, niwaki_stats::mean(&values?).ok()?))
-        })
-        .collect()
+/// The mean over all iterations; what overflowed is stored as the largest number, and several of them overflow again.
+pub(crate) fn mean_of_all(run: &Course, value: impl Fn(&Record) -> f64) -> Option<f64> {
+    let sum: f64 = run.curve.iter().map(value).sum();
+    (!run.curve.is_empty()).then(|| finite(sum / run.curve.len() as f64))
 }
 
 #[cfg(test)]
