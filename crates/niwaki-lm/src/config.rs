@@ -321,7 +321,7 @@ impl Config {
             ),
         ];
         if let Some((key, number, _)) = numbers.into_iter().find(|&(.., sound)| !sound) {
-            return Err(Error::key(path, key, format!("{number} is no such number of a decoder")));
+            return Err(Error::key(path, key, format!("{number} is out of range for a decoder")));
         }
         if !self.head_width.is_multiple_of(2) {
             let reason = format!("{} columns of a head cannot turn in pairs", self.head_width);

@@ -268,6 +268,6 @@ mod tests {
     fn a_cut_vocabulary_numbers_its_tokens_in_order() {
         let cut = Vocabulary::of([9, 4, 9, 7]);
         assert_eq!((cut.entries(), cut.row(7).unwrap(), cut.tokens().collect()), (3, 1, vec![4, 7, 9]));
-        assert_eq!(cut.row(5).unwrap_err().to_string(), "token 5 is none of the program's 3");
+        assert_eq!(cut.row(5).unwrap_err().to_string(), "token 5 is not one of the program's 3");
     }
 }

@@ -63,7 +63,7 @@ pub enum Error {
     #[error("tokenizer: {0}")]
     Text(String),
     /// A token that the program has no row for.
-    #[error("token {token} is none of the program's {entries}")]
+    #[error("token {token} is not one of the program's {entries}")]
     Token {
         /// The token.
         token: u32,

@@ -297,7 +297,7 @@ impl Policy for WriterPolicy {
             || !lanes.is_multiple_of(group)
             || rollout.instances.len() * group != rollout.shape.members() * lanes
         {
-            let reason = format!("{lanes} texts are no whole number of groups of {group}, one prompt each");
+            let reason = format!("{lanes} texts do not divide into groups of {group}, one prompt each");
             return Err(niwaki_nn::Error::Unsupported { op: "text", reason }.into());
         }
         engine.set_items(lanes / group)?;

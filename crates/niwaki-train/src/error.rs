@@ -151,7 +151,7 @@ pub enum Error {
         reason: String,
     },
     /// A file that is not as its run wrote it.
-    #[error("{}: {reason}; put it back as it was, or remove the folder {} to train this run anew",
+    #[error("{}: {reason}; put it back as it was, or remove the folder {} to train this run again",
             path.display(), path.parent().unwrap_or(Path::new(".")).display())]
     Damaged {
         /// The file.

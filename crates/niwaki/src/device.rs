@@ -8,7 +8,7 @@ use niwaki_train::Device;
 #[derive(Args, Clone, Copy)]
 pub(crate) struct DeviceArgs {
     /// Where networks train; tables always train on the CPU.
-    #[arg(long, value_enum, default_value = "cpu")]
+    #[arg(long, value_enum, ignore_case = true, default_value = "cpu")]
     pub(crate) device: Place,
     /// Precision of matrix products: always f32 on the CPU; tf32 if absent on CUDA.
     #[arg(long, value_enum)]
@@ -18,6 +18,7 @@ pub(crate) struct DeviceArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Place {
     Cpu,
+    #[value(alias = "gpu")]
     Cuda,
 }
 

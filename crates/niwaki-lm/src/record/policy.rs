@@ -145,7 +145,7 @@ impl RecordPolicy {
         let Shared { prompt, between, candidates, .. } = &*self.shared;
         let (slots, group) = (candidates.len(), self.group);
         if lanes == 0 || !lanes.is_multiple_of(group) {
-            let reason = format!("{lanes} trajectories are no whole number of groups of {group}");
+            let reason = format!("{lanes} trajectories do not divide into groups of {group}");
             return Err(niwaki_nn::Error::Unsupported { op: "record", reason });
         }
         engine.set_items(lanes / group)?;

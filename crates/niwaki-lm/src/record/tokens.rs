@@ -19,7 +19,7 @@ impl RecordTokens {
     /// Cuts a record behind one of its primings into tokens.
     ///
     /// # Errors
-    /// If there is no such priming, or some candidate is no single token in its place, or changes the tokens beside it.
+    /// If there is no such priming, or some candidate is not a single token in its place, or changes the tokens beside it.
     pub fn new(text: &Text, record: &Record, prime: Option<&str>) -> Result<Self> {
         let before = record.prompt(prime)?;
         let slots = record.slots();
@@ -96,7 +96,7 @@ impl Cut {
                     .filter_map(|(_, span)| whole.get(span.clone()))
                     .collect();
                 let reason =
-                    format!("is no single token in its place: the tokenizer cuts '{}'", pieces.join("|"));
+                    format!("is not a single token in its place: the tokenizer cuts '{}'", pieces.join("|"));
                 return Err(refuse(record, slot, candidate, reason));
             };
             places.push(found);

@@ -238,7 +238,7 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Tables> {
         })?;
         let entries = shape.iter().try_fold(1_usize, |entries, &size| entries.checked_mul(size));
         let size = entries.and_then(|entries| packing.bytes(entries)).ok_or_else(|| {
-            Error::tensor(path, &name, format!("shape {shape:?} is no whole number of blocks"))
+            Error::tensor(path, &name, format!("shape {shape:?} does not divide into blocks"))
         })?;
         let first = start.checked_add(offset);
         let place = first.and_then(|first| Some(first..first.checked_add(size)?));

@@ -59,7 +59,7 @@ impl Packing {
         }
     }
 
-    /// Bytes of so many entries, or `None` where they are no whole number of blocks.
+    /// Bytes of so many entries, or `None` where they do not divide into blocks.
     #[must_use]
     pub fn bytes(self, entries: usize) -> Option<usize> {
         let (each, bytes) = self.block();

@@ -154,11 +154,11 @@ fn numbers_that_no_decoder_has_are_named() {
     for value in [1e300, -1.0] {
         let line = with("rms_norm_eps", value.into());
         assert!(line.starts_with("config.json: rms_norm_eps: "), "{line}");
-        assert!(line.ends_with("is no such number of a decoder"), "{line}");
+        assert!(line.ends_with("is out of range for a decoder"), "{line}");
     }
     let still = serde_json::json!({ "rope_type": "default", "rope_theta": 0.0 });
     let line = with("rope_parameters", still);
-    assert_eq!(line, "config.json: rope_theta: 0 is no such number of a decoder");
+    assert_eq!(line, "config.json: rope_theta: 0 is out of range for a decoder");
     // Blocks that nobody asks for are no part of a model.
     assert_eq!(
         with("num_hidden_layers", 1.into()),
@@ -166,7 +166,7 @@ fn numbers_that_no_decoder_has_are_named() {
     );
     let scaling = serde_json::json!({ "rope_type": "linear", "factor": 0.0 });
     let line = with("rope_parameters", scaling);
-    assert_eq!(line, "config.json: rope_scaling.factor: 0 is no such number of a decoder");
+    assert_eq!(line, "config.json: rope_scaling.factor: 0 is out of range for a decoder");
 }
 
 /// Forty doublings of a letter would be a terabyte.

@@ -329,7 +329,7 @@ fn keys_that_lie_are_one_line() {
     let line = refusal("qwen2.block_count", Value::Count(1_000_000_000));
     assert_eq!(line, "num_hidden_layers: 1000000000 is not between 1 and 16777216");
     let line = refusal("qwen2.rope.freq_base", Value::Number(f32::NAN));
-    assert_eq!(line, "rope_theta: NaN is no such number of a decoder");
+    assert_eq!(line, "rope_theta: NaN is out of range for a decoder");
     let line = refusal("qwen2.attention.key_length", Value::Count(3));
     assert_eq!(line, "head_dim: 3 columns of a head cannot turn in pairs");
 }

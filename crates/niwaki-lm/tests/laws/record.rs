@@ -150,7 +150,7 @@ fn a_candidate_of_several_tokens_is_named() {
     let record = Record::read(&path).unwrap();
     let line = RecordTokens::new(model.text(), &record, None).unwrap_err().to_string();
     let expected =
-        "candidate 'queue' of slot 'service': is no single token in its place: the tokenizer cuts '";
+        "candidate 'queue' of slot 'service': is not a single token in its place: the tokenizer cuts '";
     assert!(line.contains(expected), "{line}");
 }
 

@@ -313,7 +313,7 @@ fn a_finished_run_whose_files_do_not_belong_together_is_named() {
             }
             // The remedy, followed to the letter.
             assert!(
-                refusal.ends_with(&format!("remove the folder {} to train this run anew", home.display()))
+                refusal.ends_with(&format!("remove the folder {} to train this run again", home.display()))
             );
         }
         std::fs::remove_dir_all(&home).unwrap();

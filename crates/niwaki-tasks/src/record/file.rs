@@ -142,7 +142,7 @@ impl Record {
     fn candidate(&self, slot: usize, text: &str) -> Result<usize, String> {
         let Slot { name, candidates } = &self.slots[slot];
         candidates.iter().position(|candidate| candidate == text).ok_or_else(|| {
-            format!("'{text}' is no candidate of slot '{name}', which has {}", candidates.join(", "))
+            format!("'{text}' is not a candidate of slot '{name}', which has {}", candidates.join(", "))
         })
     }
 

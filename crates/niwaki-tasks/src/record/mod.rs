@@ -213,7 +213,7 @@ pays = [1, 2, 3, 4]
         assert_eq!(refusal("<code>.", "<code><place>"), "template: '<place>' stands twice or out of order");
         assert_eq!(
             refusal("\"here\", \"2\"]", "\"hers\", \"2\"]"),
-            "prime.two, line 1: 'hers' is no candidate of slot 'place', which has up, here, there"
+            "prime.two, line 1: 'hers' is not a candidate of slot 'place', which has up, here, there"
         );
         assert_eq!(
             refusal("status = \"down\"", "statsu = \"down\""),

@@ -102,7 +102,7 @@ fn summary(folder: &Path, identity: &Identity) -> Result<Option<Summary>, Error>
     };
     let refuse = |reason: &str| damaged(&path, reason.to_owned());
     let claimed: Summary =
-        check::unchecked(&text).ok_or_else(|| refuse("it is no summary of this version"))?;
+        check::unchecked(&text).ok_or_else(|| refuse("it is not a summary of this version"))?;
     let summary: Summary = check::read_document(&text, claimed.identity().chain(SUMMARY))
         .ok_or_else(|| refuse("it is not as it was written"))?;
     if summary.identity() == *identity {

@@ -4,6 +4,7 @@
 //! are written by it.
 
 use super::check::refuse;
+use super::foreign::foreign;
 use super::{PolicyKind, Spec, task};
 use crate::{Error, parts};
 use niwaki_shop::generate::Task;
@@ -365,9 +366,10 @@ fn stranger_below(table: &toml::Table, path: &mut Vec<String>, kinds: Kinds<'_>)
                 .map(|(name, _)| first(name))
                 .filter(|name| seen.insert(*name))
                 .collect();
-            match nearest(key, known.iter().copied()) {
-                Some(near) => format!("unknown key '{key}'; the nearest valid one is '{near}'"),
-                None => format!("unknown key '{key}'; the valid ones are {}", known.join(", ")),
+            match (foreign(key), nearest(key, known.iter().copied())) {
+                (Some(ours), _) => format!("unknown key '{key}'; niwaki's name for it is '{ours}'"),
+                (None, Some(near)) => format!("unknown key '{key}'; the nearest valid one is '{near}'"),
+                (None, None) => format!("unknown key '{key}'; the valid ones are {}", known.join(", ")),
             }
         };
         return Some(Stranger { path: std::mem::take(path), reason });

@@ -21,6 +21,7 @@ mod check;
 mod describe;
 mod effect;
 mod fields;
+mod foreign;
 mod memory;
 mod raw;
 mod read;

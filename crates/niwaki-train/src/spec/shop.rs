@@ -325,7 +325,8 @@ impl Spec {
                 return Err(refuse("task.reward", reason));
             }
             other => {
-                let reason = format!("'{other}' is none of 'deadline', 'makespan', 'due-dates' and 'graded'");
+                let reason =
+                    format!("'{other}' is not one of 'deadline', 'makespan', 'due-dates' and 'graded'");
                 return Err(refuse("task.reward", reason));
             }
         };

@@ -90,7 +90,7 @@ fn nothing_but_the_run_itself_is_accepted() {
             fs::write(folder.join(run::CURVE), "").unwrap();
             let said = refusal(&recipe, &folder, run::CURVE);
             assert!(
-                said.ends_with(&format!("remove the folder {} to train this run anew", folder.display())),
+                said.ends_with(&format!("remove the folder {} to train this run again", folder.display())),
                 "{said}"
             );
             write_all(&folder, &good);

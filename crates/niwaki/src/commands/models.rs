@@ -42,7 +42,7 @@ fn asked(spec: &Spec) -> Spec {
         if let Some(file) = &spec.task.file {
             let (model, file) = (model.display(), file.display());
             terminal::warn(&format!(
-                "without the model {model} nobody can tell whether {file} is still the run's record"
+                "without the model {model} niwaki cannot tell whether {file} is still the run's record"
             ));
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn grid(
 ) -> anyhow::Result<Grid> {
     let [old, new] = models else {
         anyhow::bail!(
-            "--model came {}; give it twice, the model that rolled out and then the one being updated",
+            "--model was given {}; give it twice, the model that rolled out and then the one being updated",
             if models.len() == 1 { "once".to_owned() } else { format!("{} times", models.len()) }
         );
     };

@@ -37,8 +37,8 @@ pub(crate) struct Oracle {
     /// Number of policy pairs.
     #[arg(long, default_value_t = 25, value_name = "N", conflicts_with = "logits_old")]
     seeds: u64,
-    /// Trajectories in the batches whose update is judged: losses are ranked by A(N), the part of such an update that points
-    /// where the return rises, over its whole size [default: 256, or the batch of --run].
+    /// Trajectories in the batch whose update is judged [default: 256, or the batch of --run]. Losses are ranked by A(N): the
+    /// part of that update that points where the return rises, over its whole size.
     #[arg(long, value_name = "N")]
     batch: Option<u64>,
     /// Losses to measure, separated by spaces or commas, e.g. ppo full tempered:0.25 clipped:0.25,1 truncated:4

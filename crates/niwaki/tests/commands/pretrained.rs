@@ -111,7 +111,7 @@ fn a_decoder_is_trained_exported_and_asked_about() {
     assert_eq!(oracle("tuned", "tuned")[0]["mean_kl"].as_f64(), Some(0.0));
 
     let once = ["oracle", "--model", &model, "--task", &task];
-    assert!(refused(&once, home).contains("--model came once; give it twice"));
+    assert!(refused(&once, home).contains("--model was given once; give it twice"));
     let line = refused(&["oracle", "--model", &model, "--model", "none", "--task", &task], home);
     assert!(line.contains("--model: none: "), "{line}");
     let line = refused(&["train", "run.toml", "--set", "task.priming=three"], home);

@@ -422,7 +422,7 @@ fn a_truncated_curve_of_a_study_is_named() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         assert!(said.contains("curve.jsonl: it ends after line 4, but the run came to line 9"), "{said}");
         assert!(
-            said.trim_end().ends_with("remove the folder out/x/ppo/base/0 to train this run anew"),
+            said.trim_end().ends_with("remove the folder out/x/ppo/base/0 to train this run again"),
             "{said}"
         );
     }

@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: FormatArgs,
     /// Where to write a page with plots, and all numbers as JSON: a folder for both, or one file that ends in .html or
-    /// .json; or in .tally, for what was measured, to be added to other ranks'.
+    /// .json. A file that ends in .tally keeps what was measured, to be added to other ranks'.
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
 }

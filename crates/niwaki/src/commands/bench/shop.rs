@@ -24,8 +24,8 @@ const MOST_SHOWN: usize = 10;
 pub(crate) struct Args {
     /// Folder of instances, searched with its subfolders.
     pub(super) folder: PathBuf,
-    /// Search every instance exactly for --time, and hold both bounds against this table of best-known ones, by family, beside the
-    /// engines that it has: CSV with columns instance, best_lb, best_ub, and family, NAME_lb, NAME_ub if there are any.
+    /// Search every instance exactly for --time, and compare both bounds with this table of best-known ones, by family and
+    /// engine. CSV with the columns instance, best_lb and best_ub; family, NAME_lb and NAME_ub are optional.
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["bounds", "optima", "methods", "policies", "out"])]
     pub(super) against: Option<PathBuf>,
     /// Where finished rows are kept (.csv), so that the same command goes on where it ended.

@@ -192,7 +192,7 @@ fn guess(texts: &[String], mut speeds: BTreeMap<String, Speed>) -> anyhow::Resul
 
 fn show(scaling: &Scaling) {
     let hours = |name: &str| Column::number(name).format(Format::fixed(3));
-    let mut table = Table::new("The plan on so many machines").columns([
+    let mut table = Table::new("The plan by number of machines").columns([
         Column::number("machines"),
         hours("hours"),
         hours("idle share"),

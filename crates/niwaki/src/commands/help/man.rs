@@ -60,3 +60,32 @@ fn rendered(command: &Command) -> anyhow::Result<String> {
     Man::new(command.clone()).title(named(command)).render(&mut page)?;
     Ok(String::from_utf8(page)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Most words in a sentence, as `cargo xtask prose` has it for pages.
+    const MOST: usize = 35;
+
+    #[test]
+    fn no_sentence_of_the_help_is_too_long_to_read() {
+        let whole = Niwaki::command();
+        let mut pages = Vec::new();
+        collect(&whole, &mut pages);
+        assert!(pages.len() > 15);
+        for page in pages {
+            let arguments =
+                page.get_arguments().flat_map(|argument| [argument.get_help(), argument.get_long_help()]);
+            let texts = [page.get_about(), page.get_long_about()].into_iter().chain(arguments).flatten();
+            for text in texts.map(ToString::to_string) {
+                for sentence in text.split("\n\n").flat_map(|part| part.split(". ")) {
+                    let words =
+                        sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+                    let count = words.count();
+                    assert!(count <= MOST, "{}: {count} words: {sentence}", named(page));
+                }
+            }
+        }
+    }
+}

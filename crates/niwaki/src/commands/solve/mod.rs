@@ -26,9 +26,9 @@ use std::time::Duration;
 pub(crate) struct Args {
     /// The shop: a table of operations (.csv, see `niwaki template`), or an instance in any known layout.
     file: PathBuf,
-    /// How to search: exact, neh, ig, johnson, jackson, or rule:NAME with NAME one of spt, lpt, fifo, mwkr, lwkr, mopnr, bound, random, e.g.
-    /// rule:mwkr; rule:NAME*100 for the best of 100 samples; rule:active-NAME for active rather than non-delay schedules
-    /// (job shops, flexible or not).
+    /// How to search: exact, neh, ig, johnson, jackson or rule:NAME. NAME is one of spt, lpt, fifo, mwkr, lwkr, mopnr, bound
+    /// and random. rule:NAME*100 takes the best of 100 samples; rule:active-NAME builds active instead of non-delay
+    /// schedules (job shops, flexible or not).
     #[arg(long, default_value = "exact")]
     method: Method,
     /// Folder written by `niwaki train`, or one that comes with the program, builtin:flexible for flexible shops or builtin:jobs for job shops: its policy schedules the shop instead.
@@ -69,8 +69,8 @@ pub(crate) struct Args {
     layout: Option<String>,
     #[command(flatten)]
     format: FormatArgs,
-    /// Where to write the schedule: a folder for all of it (CSV, JSON, a page with its chart, a calendar where there are
-    /// dates), or one file that ends in .csv, .json, .html, .svg or .ics.
+    /// Where to write the schedule: a folder, or one file that ends in .csv, .json, .html, .svg or .ics. A folder gets CSV,
+    /// JSON, a page with the chart, and a calendar where there are dates.
     #[arg(long, value_name = "PLACE")]
     out: Option<PathBuf>,
     /// Also draw the schedule to this file: .svg for the chart, .html for a page.

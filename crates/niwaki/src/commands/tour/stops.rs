@@ -37,7 +37,7 @@ fn with(section: Section, figure: Option<Figure>) -> Section {
 pub(super) fn advise(home: &Path) -> anyhow::Result<Stop> {
     let line = Line::new("niwaki advise HOME/stale.jsonl --out HOME/advise", home);
     let command = line.typed();
-    let Command::Advise(args) = line.parsed()? else { bail!("{command} is no advice") };
+    let Command::Advise(args) = line.parsed()? else { bail!("{command} is not advice") };
     let advices = args.advise()?;
     let advice = advices.first().context("the example holds no run")?;
     let figure = keep(&home.join("advise"), &advice.page(output::made_by(&command)))?;
@@ -63,7 +63,7 @@ pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
     let losses = "ppo tempered:0.25 tempered:0.5 full gspo cispo";
     let line = Line::new(&format!("niwaki oracle --losses {losses} --out HOME/oracle"), home);
     let command = line.typed();
-    let Command::Oracle(args) = line.parsed()? else { bail!("{command} is no oracle") };
+    let Command::Oracle(args) = line.parsed()? else { bail!("{command} is not an oracle") };
     let report = args.measure()?;
     let page = report
         .page("What a policy loss is worth", output::made_by(&command))
@@ -86,7 +86,7 @@ pub(super) fn oracle(home: &Path) -> anyhow::Result<Stop> {
 pub(super) fn solve(home: &Path) -> anyhow::Result<Stop> {
     let line = Line::new("niwaki solve HOME/shop.csv --time 2s --out HOME/schedule", home);
     let command = line.typed();
-    let Command::Solve(args) = line.parsed()? else { bail!("{command} is no search") };
+    let Command::Solve(args) = line.parsed()? else { bail!("{command} is not a search") };
     let (found, _) = args.solve()?;
     found.write(&args, "shop")?;
     let figure = keep(&home.join("schedule"), &solve::page(&found, "shop", output::made_by(&command)))?;
@@ -106,7 +106,7 @@ pub(super) fn train(home: &Path) -> anyhow::Result<Stop> {
     let arms = "--arm ppo --arm tempered:0.25 --seeds 8";
     let line = Line::new(&format!("niwaki sweep HOME/train.toml {arms} --out HOME/training"), home);
     let command = line.typed();
-    let Command::Sweep(args) = line.parsed()? else { bail!("{command} is no sweep") };
+    let Command::Sweep(args) = line.parsed()? else { bail!("{command} is not a sweep") };
     let folder = reproduce::Reproduce::study(&args.write()?, &home.join("training"))?;
     let comparison = Comparison::of(Reader::new(Row::of).below(&[folder])?, None)?;
     let page = board_page(&comparison, output::made_by(&command), false)?;
