@@ -95,7 +95,7 @@ fn vouched(played: Played, file: &'static str) -> Read {
 fn owned(played: Played, file: &'static str) -> Read {
     Box::new(move |bytes, _| {
         let path = played.put(file, bytes);
-        let taken = Folder::open(played.folder(), &played.recipe, Occupied::Refuse);
+        let taken = Folder::open(played.folder(), &played.recipe.spec, Occupied::Refuse);
         if taken.is_err() {
             assert!(fs::read(path).is_ok_and(|now| now == bytes), "a spec was refused and changed");
         }
@@ -140,7 +140,7 @@ fn forged_curve(played: Played, file: &'static str) -> Read {
         let Some(text) = text(bytes) else { return false };
         played.put(file, sealed::lines(text, chain).as_bytes());
         read_curve(played.folder(), &identity)
-            .is_ok_and(|curve| Summary::of(&played.recipe.spec, &curve).is_ok())
+            .is_ok_and(|curve| Summary::of(&played.recipe.spec, &curve, false).is_ok())
     })
 }
 
