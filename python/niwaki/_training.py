@@ -200,6 +200,8 @@ def unpack(
         reference.load_state_dict(values("reference.", reference.state_dict()))
     inner: dict[int, dict[str, Any]] = {}
     saved = {name: torch.from_numpy(value) for name, value in arrays.items() if name.startswith("optimizer.")}
+    # Tensors of bfloat16 come as their bits; no optimiser keeps such integers.
+    saved = {name: value.view(torch.bfloat16) if value.dtype == torch.uint16 else value for name, value in saved.items()}
     for place, value in {**saved, **state["numbers"]}.items():
         _, index, name = place.split(".", 2)
         inner.setdefault(int(index), {})[name] = value

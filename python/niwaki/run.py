@@ -75,7 +75,7 @@ class Run:
         lines = [f"seed = {_whole('seed', seed, 0)}", f"iterations = {self.iterations}"]
         lines += ["[task]", f"kind = {_toml('task', task)}", "[update]", f"correction = {_toml('loss', loss)}"]
         lines += [f"reuse = {_whole('reuse', reuse, 1)}", "[own]"]
-        lines += [f"{json.dumps(name)} = {_toml(name, own[name])}" for name in sorted(own)]
+        lines += [f"{_quoted(name)} = {_toml(name, own[name])}" for name in sorted(own)]
         self._native = _native.RunFolder(self.folder, "\n".join(lines), changed)
         try:
             # What does not parse as a member measures its batches as PPO.
@@ -200,6 +200,7 @@ def _bytes(name: str, value: Any) -> tuple[str, list[int], bytes]:
         raw = found.reshape(-1).view(torch.uint8).numpy().tobytes()
     else:
         found = np.ascontiguousarray(value)
+        found = found.astype(found.dtype.newbyteorder("<"), copy=False)
         kind, shape = found.dtype.name, list(np.shape(value))
         finite = found.dtype.kind != "f" or bool(np.isfinite(found).all())
         raw = found.tobytes()
@@ -228,6 +229,11 @@ def _whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def _quoted(text: str) -> str:
+    """A text as TOML quotes it, which has no surrogate pairs and no bare delete."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _toml(name: str, value: Any) -> str:
     """A setting as the spec holds it."""
     if isinstance(value, np.generic):
@@ -241,5 +247,5 @@ def _toml(name: str, value: Any) -> str:
         text = repr(value)
         return text if re.search(r"[.e]", text) else f"{text}.0"
     if isinstance(value, str):
-        return json.dumps(value)
+        return _quoted(value)
     raise ValueError(f"{name} is {value!r}; a setting is a finite number, a name or a flag")

@@ -51,7 +51,7 @@ impl Surrogate {
         for (lane, row) in rows() {
             let scale = if each(lane) > 0.0 { F::from_f64(whole / each(lane)) } else { F::ZERO };
             for step in row.filter(|&step| counts(step)) {
-                weighed[step] = weighed[step] * (factors[step] * scale);
+                weighed[step] *= factors[step] * scale;
             }
         }
         Ok(weighed)

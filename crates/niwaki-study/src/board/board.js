@@ -237,35 +237,48 @@ const counted = () => {
 };
 
 // A board that is served asks for what is new; what readers have chosen stays.
+// Newer data under the reader's choices, which are found again by name: a new arm or setting moves the others.
+const renew = next => {
+  const before = data.arms[state.baseline]?.n, hidden = [...state.off].map(arm => data.arms[arm]?.n);
+  const setting = typeof state.setting === "number" ? JSON.stringify(data.settings[state.setting]?.s) : null;
+  data = next;
+  const place = name => data.arms.findIndex(arm => arm.n === name);
+  state.baseline = data.baselines.includes(place(before)) ? place(before) : data.baseline;
+  state.off = new Set(hidden.map(place).filter(arm => arm >= 0));
+  if (setting !== null) {
+    const same = data.settings.findIndex(one => JSON.stringify(one.s) === setting);
+    state.setting = same >= 0 ? same : "best";
+  }
+  state.heatArm = null;
+  counted();
+  if (!built) { if (data.groups.length) { built = true; build(); } return; }
+  // What is being chosen is not taken out of the reader's hand.
+  if (!document.activeElement?.closest(".choices")) choices();
+  redraw();
+};
 const follow = () => {
   const said = el("p", { class: "subtitle", role: "status" });
   document.querySelector("header").append(said);
-  let tag = null;
+  let tag = null, stale = null;
   const ask = async () => {
+    let next = null, heard = null;
     try {
       const answer = await fetch("data", { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
       if (answer.status === 200) {
-        const next = await answer.json();
+        next = await answer.json();
         tag = answer.headers.get("ETag");
-        if (next.stale) said.textContent = next.stale;
-        else {
-          const before = data.arms[state.baseline]?.n;
-          data = next;
-          const same = data.arms.findIndex(arm => arm.n === before);
-          state.baseline = same >= 0 && data.baselines.includes(same) ? same : data.baseline;
-          if (typeof state.setting === "number" && state.setting >= data.settings.length) state.setting = "best";
-          state.heatArm = null;
-          counted();
-          // What is being chosen is not taken out of the reader's hand.
-          if (!document.activeElement?.closest(".choices")) choices();
-          redraw();
-        }
       }
-      if (answer.ok || answer.status === 304) said.textContent = `live: last looked at ${new Date().toLocaleTimeString()}, ${plural(data.counts[1], "run")} unfinished`;
+      heard = answer.ok || answer.status === 304;
     } catch { said.textContent = "The board is not served any more; this is what it said last."; }
     setTimeout(ask, 2000);
+    if (next) {
+      stale = next.stale ?? null;
+      if (!stale) renew(next);
+    }
+    if (heard) said.textContent = stale ?? `live: last looked at ${new Date().toLocaleTimeString()}, ${plural(data.counts[1], "run")} unfinished`;
   };
   ask();
 };
-if (data.groups.length) build();
+let built = data.groups.length > 0;
+if (built) build();
 if (live) follow();

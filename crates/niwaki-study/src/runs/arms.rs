@@ -199,6 +199,14 @@ fn chosen(
     let (key, value) = (key.trim(), value.trim());
     let refuse = |reason: String| Error::Incomparable { reason: format!("--against {asked}: {reason}") };
     if !differing.iter().any(|known| known == key) {
+        // Where all are alike so far, the baseline may be the only arm yet.
+        let is_only = |group: &Group| group.settings.get(key).is_none_or(|there| there == value);
+        if differing.is_empty() && groups.iter().all(is_only) {
+            return Ok((Vec::new(), 0));
+        }
+        if differing.is_empty() {
+            return Err(refuse("all runs have the same settings".to_owned()));
+        }
         return Err(refuse(format!(
             "the runs do not differ in {key}; they differ in {}",
             differing.join(", ")

@@ -54,8 +54,10 @@ impl Row {
         let course = &run.course;
         let over = run.standing != Standing::Running;
         let kind = course.judged();
-        // A run that diverged before it was evaluated once belongs to its group like any other.
-        let judged = (run.standing == Standing::Finished || kind != Judged::Batch).then_some(kind);
+        // A run that diverged before it was evaluated once belongs to its group like any other; another trainer's may have its
+        // batches alone.
+        let is_final = run.standing == Standing::Finished || run.spec.own.is_some();
+        let judged = (is_final || kind != Judged::Batch).then_some(kind);
         let value = |judged: Judged, endpoint: Endpoint| {
             let there = run.standing == Standing::Diverged || !course.measured(judged).is_empty();
             if over && there { endpoint.of(course) } else { None }

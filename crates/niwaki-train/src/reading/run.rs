@@ -213,7 +213,7 @@ impl Walk<'_> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
-            if kind.is_file() || kind.is_symlink() && !self.leads_on(&path) {
+            if !(kind.is_dir() || kind.is_symlink() && self.leads_on(&path)) {
                 continue;
             }
             if is_run(&path) {

@@ -102,7 +102,13 @@ impl Own {
         }
         let (tensors, mut state) = niwaki_nn::load_tensors(&path).map_err(|error| unsound(&path, error))?;
         let Identity { spec, seed, .. } = self.folder.identity();
-        if state["spec"] != **spec || state["seed"] != *seed || state["iteration"] != self.done() {
+        // A run that is over may have been saved before its end.
+        let at = state["iteration"].as_u64();
+        let is_there = match &self.finished {
+            Some(_) => at.is_some_and(|at| at <= self.done() as u64),
+            None => at == Some(self.done() as u64),
+        };
+        if state["spec"] != **spec || state["seed"] != *seed || !is_there {
             return Err(damaged(&path, "it was not saved by this run where its curve ends".to_owned()));
         }
         Ok(Some((tensors, state[STATE].take())))

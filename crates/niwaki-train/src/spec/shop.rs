@@ -402,7 +402,7 @@ mod tests {
             "task.jobs=3: task 'choice' has no key 'jobs'; leave it out"
         );
         assert!(refusal(&["task.deadline=0.9"]).starts_with("task.deadline: deadline 0.9 is not a factor"));
-        assert!(refusal(&["task.reward=late"]).contains("none of 'deadline', 'makespan'"));
+        assert!(refusal(&["task.reward=late"]).contains("not one of 'deadline', 'makespan'"));
         for reward in ["task.reward=deadline", "task.reward=makespan"] {
             assert!(
                 refusal(&["task.kind=single-machine", reward]).contains("every order ends at the same time")

@@ -283,10 +283,15 @@ impl Model {
     pub(super) fn list(&self, flat: &Flat<'_>) -> List {
         let trail = &self.engine.trail;
         let chosen = |node: &Node| node.chosen.iter().position(|&fact| trail.holds(fact)).unwrap_or(0) as u32;
-        // Of operations that start at once, predecessors come first.
+        let mode: Vec<u32> = self.nodes.iter().map(chosen).collect();
+        // Of operations that start at once those without work come first, which end before the others occupy their machines;
+        // then predecessors.
         let mut order = in_order(flat);
-        order.sort_by_key(|&one| trail.low(self.nodes[one as usize].start));
-        List { order, mode: self.nodes.iter().map(chosen).collect() }
+        order.sort_by_key(|&one| {
+            let one = one as usize;
+            (trail.low(self.nodes[one].start), flat.modes[one][mode[one] as usize].1 > 0)
+        });
+        List { order, mode }
     }
 }
 

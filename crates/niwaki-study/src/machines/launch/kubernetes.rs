@@ -50,6 +50,14 @@ pub fn kubernetes(split: &Split, launch: &Launch<'_>, pods: &Pods<'_>) -> Result
         );
         return Err(refuse(mend));
     }
+    let gpu = split.units.iter().any(|unit| unit.device != "cpu");
+    if let Some(kind) = launch.resources.gpu.as_ref().filter(|kind| gpu && !kind.contains('/')) {
+        let mend = format!(
+            "Kubernetes knows kinds of GPU by the names of resources, and '{}' is not one; give e.g. nvidia.com/gpu",
+            kind.escape_debug()
+        );
+        return Err(refuse(mend));
+    }
     let [volume, secret] = [pods.volume, pods.secret].map(Option::unwrap_or_default);
     let kind = launch.resources.gpu.as_deref().unwrap_or_default();
     let words = [launch.program, launch.out, pods.image, volume, secret, kind];
@@ -106,7 +114,7 @@ spec:
           command: [{program}, cluster, work, --plan, /etc/niwaki/plan.json, {results}, --unit, $(JOB_COMPLETION_INDEX), --wait]
 "#
     );
-    manifest += &asked(&launch.resources, split.units.iter().any(|unit| unit.device != "cpu"));
+    manifest += &asked(&launch.resources, gpu);
     if let Some(secret) = pods.secret {
         let name = string(secret);
         let _ =

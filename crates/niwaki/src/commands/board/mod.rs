@@ -41,10 +41,10 @@ struct Look {
 }
 
 impl Look {
-    /// The runs as they stand; nothing where they stand as they did before.
-    fn compare(&mut self) -> anyhow::Result<Option<Comparison>> {
+    /// The runs as they stand; nothing where they stand as they did before, unless they are wanted anyway.
+    fn compare(&mut self, anyway: bool) -> anyhow::Result<Option<Comparison>> {
         let found = self.reader.below(&self.places)?;
-        if !found.changed {
+        if !found.changed && !anyway {
             return Ok(None);
         }
         Ok(Some(Comparison::of(found, self.against.as_deref())?))

@@ -9,7 +9,7 @@ use niwaki_study::runs::{Comparison, Row};
 use niwaki_train::reading::Reader;
 use serde_json::json;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -61,13 +61,15 @@ pub(super) fn serve(mut look: Look, first: Comparison, port: u16) -> anyhow::Res
     let board = Arc::new(RwLock::new(Arc::new(Board::of(&first)?)));
     terminal::say(&format!("board of {}: http://{address}/ (Ctrl-C ends it)", listed(&look.places)));
     let shared = board.clone();
-    std::thread::spawn(move || answer_all(&listener, address, &shared));
+    std::thread::spawn(move || answer_all(&listener, &shared));
+    let mut failed = false;
     loop {
         std::thread::sleep(EVERY);
         let began = Instant::now();
-        let next = look.compare().and_then(|found| found.as_ref().map(Board::of).transpose());
-        if next.is_err() {
-            // What stands there again is new, whatever it is.
+        // What stands there again after an error is new, whatever it is.
+        let next = look.compare(failed).and_then(|found| found.as_ref().map(Board::of).transpose());
+        failed = next.is_err();
+        if failed {
             look.reader = Reader::new(Row::of);
         }
         let next = next.unwrap_or_else(|error| Some(held(&board).stale(&format!("{error:#}"))));
@@ -82,7 +84,7 @@ fn held(board: &RwLock<Arc<Board>>) -> Arc<Board> {
     board.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-fn answer_all(listener: &TcpListener, address: SocketAddr, board: &Arc<RwLock<Arc<Board>>>) {
+fn answer_all(listener: &TcpListener, board: &Arc<RwLock<Arc<Board>>>) {
     let busy = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming().flatten() {
         if busy.fetch_add(1, Ordering::SeqCst) >= MOST {
@@ -92,19 +94,19 @@ fn answer_all(listener: &TcpListener, address: SocketAddr, board: &Arc<RwLock<Ar
         let (busy, board) = (busy.clone(), board.clone());
         std::thread::spawn(move || {
             // Who went away needs no answer.
-            let _ = answer(stream, address, &board);
+            let _ = answer(stream, &board);
             busy.fetch_sub(1, Ordering::SeqCst);
         });
     }
 }
 
 /// Answers one request and closes.
-fn answer(mut stream: TcpStream, address: SocketAddr, board: &RwLock<Arc<Board>>) -> io::Result<()> {
+fn answer(mut stream: TcpStream, board: &RwLock<Arc<Board>>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let request = request(&mut stream)?;
     let board = held(board);
-    let Response { status, kind, body, tag } = respond(&request, address, &board);
+    let Response { status, kind, body, tag } = respond(&request, &board);
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {length}\r\nETag: {tag}\r\nCache-Control: no-store\r\n\
@@ -135,7 +137,7 @@ struct Response<'a> {
     tag: &'a str,
 }
 
-fn respond<'a>(request: &str, address: SocketAddr, board: &'a Board) -> Response<'a> {
+fn respond<'a>(request: &str, board: &'a Board) -> Response<'a> {
     let say = |status, body| Response { status, kind: "text/plain", body, tag: "\"\"" };
     let mut lines = request.lines();
     let mut first = lines.next().unwrap_or_default().split(' ');
@@ -144,10 +146,12 @@ fn respond<'a>(request: &str, address: SocketAddr, board: &'a Board) -> Response
         let mut found = request.lines().skip(1).filter_map(|line| line.split_once(':'));
         found.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     };
-    // A page from elsewhere that had its name lead here asks under that name.
-    let port = address.port();
-    let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-    if !header("host").is_some_and(|host| own.iter().any(|own| own == host)) {
+    // A page from elsewhere that had its name lead here asks under that name; the port is another one where it is forwarded.
+    let name = header("host").map(|host| match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    });
+    if !matches!(name, Some("127.0.0.1" | "localhost")) {
         return say("403 Forbidden", "this board is for this machine alone\n");
     }
     if method != "GET" {
@@ -172,9 +176,8 @@ mod tests {
     #[test]
     fn only_this_machine_reads_two_things() {
         let board = Board { page: "page".to_owned(), data: "data".to_owned(), tag: "\"1\"".to_owned() };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));
         let ask = |text: &str| {
-            let Response { status, body, .. } = respond(&text.replace('|', "\r\n"), address, &board);
+            let Response { status, body, .. } = respond(&text.replace('|', "\r\n"), &board);
             (status[..3].to_owned(), body.to_owned())
         };
         let status = |text: &str| ask(text).0;
@@ -183,6 +186,10 @@ mod tests {
         assert_eq!(status("GET /data HTTP/1.1|Host: localhost:80|If-None-Match: \"1\"||"), "304");
         assert_eq!(status("GET /data HTTP/1.1|Host: localhost:80|If-None-Match: \"2\"||"), "200");
         assert_eq!(status("GET / HTTP/1.1|Host: elsewhere.example:80||"), "403");
+        assert_eq!(status("GET / HTTP/1.1|Host: localhost.example||"), "403");
+        // Behind a forwarded port, and on the port that browsers leave out.
+        assert_eq!(status("GET / HTTP/1.1|Host: localhost:9000||"), "200");
+        assert_eq!(status("GET / HTTP/1.1|Host: 127.0.0.1||"), "200");
         assert_eq!(status("GET / HTTP/1.1||"), "403");
         assert_eq!(status("POST / HTTP/1.1|Host: localhost:80||"), "405");
         assert_eq!(status("GET /../etc/passwd HTTP/1.1|Host: localhost:80||"), "404");

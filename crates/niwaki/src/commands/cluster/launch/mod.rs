@@ -110,7 +110,8 @@ struct Elsewhere {
     /// Cores of a unit, and as many threads.
     #[arg(long, value_name = "N")]
     cpus: Option<NonZeroUsize>,
-    /// The kind of GPU, as the scheduler calls it, e.g. h100; a unit that needs a GPU takes one.
+    /// The kind of GPU, as the scheduler calls it, e.g. h100; one in Kubernetes is a resource, e.g. nvidia.com/gpu. A unit that
+    /// needs a GPU takes one.
     #[arg(long, value_name = "KIND")]
     gpu: Option<String>,
 }
