@@ -27,12 +27,12 @@ const COLUMNS: [Column; 12] = [
     ("alpha", |record| record.alpha),
 ];
 
+/// Runs, and the folders that cannot be read with the reason.
+type Listed<'py> = (Bound<'py, PyList>, Vec<(String, String)>);
+
 /// All runs below some folders, and the folders that cannot be read, each with its reason.
 #[pyfunction]
-pub(crate) fn read_runs(
-    py: Python<'_>,
-    places: Vec<PathBuf>,
-) -> PyResult<(Bound<'_, PyList>, Vec<(String, String)>)> {
+pub(crate) fn read_runs(py: Python<'_>, places: Vec<PathBuf>) -> PyResult<Listed<'_>> {
     let read = || Reader::new(|run| run).below(&places);
     let Found { runs, damaged, .. } =
         waiting::pooled(read).map_err(|error| PyValueError::new_err(error.to_string()))?;

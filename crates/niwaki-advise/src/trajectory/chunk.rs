@@ -321,7 +321,7 @@ impl Chunk {
     /// Where one of them has groups, rewards, advantages, versions or the sampling engine's log-probs and the other has not; nothing
     /// is added then.
     pub fn append(&mut self, other: &Self) -> Result<(), Fault> {
-        let scored = |chunk: &Self| (chunk.steps() > 0).then(|| !chunk.behaviour.is_empty());
+        let scored = |chunk: &Self| (chunk.steps() > 0).then_some(!chunk.behaviour.is_empty());
         if scored(self).zip(scored(other)).is_some_and(|(own, more)| own != more) {
             return Err(Fault::Missing { field: Field::BehaviourLogProb, near: None });
         }

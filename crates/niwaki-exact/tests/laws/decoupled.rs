@@ -81,14 +81,18 @@ impl Listed {
     }
 }
 
+/// Weights by name and by hand.
+type Capped = (&'static str, fn(f64) -> f64);
+
+/// Truncated, and dropped above a cap.
+const CAPS: [Capped; 2] =
+    [("token-tis:1.1", |w| w.min(1.1)), ("token-mis:0,1.2", |w| if w <= 1.2 { w } else { 0.0 })];
+
 #[test]
 fn without_a_correction_it_is_the_decoupled_loss() {
     for seed in 0..6 {
         let listed = Listed::new(seed);
-        // Truncated, and dropped above a cap.
-        let weights: [(&str, fn(f64) -> f64); 2] =
-            [("token-tis:1.1", |w| w.min(1.1)), ("token-mis:0,1.2", |w| if w <= 1.2 { w } else { 0.0 })];
-        for (weight, cap) in weights {
+        for (weight, cap) in CAPS {
             let expected = listed.by_hand(Clip::PPO, cap);
             for nothing in ["ppo", "tempered:0"] {
                 let (value, _) = listed.evaluate(&nothing.parse().unwrap(), Some(weight));

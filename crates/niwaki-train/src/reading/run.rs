@@ -135,10 +135,13 @@ impl<T> Default for Found<T> {
     }
 }
 
+/// What was made of a folder, and how it stood then.
+type Kept<T> = (Stamp, Result<Arc<T>, Damaged>);
+
 /// Reads runs below folders, again and again: what has not changed is not read twice.
 pub struct Reader<T> {
     make: fn(Run) -> T,
-    known: BTreeMap<PathBuf, (Stamp, Result<Arc<T>, Damaged>)>,
+    known: BTreeMap<PathBuf, Kept<T>>,
 }
 
 impl<T: Send + Sync> Reader<T> {
@@ -168,7 +171,7 @@ impl<T: Send + Sync> Reader<T> {
         let mut once = HashSet::new();
         homes.retain(|home| once.insert(home.clone()));
         let (make, known) = (self.make, &self.known);
-        let read: Vec<(PathBuf, (Stamp, Result<Arc<T>, Damaged>))> = homes
+        let read: Vec<(PathBuf, Kept<T>)> = homes
             .into_par_iter()
             .map(|home| {
                 let stamp = Stamp::of(&home);
