@@ -7,7 +7,7 @@ import numpy as np
 
 __version__: str
 __all__ = [
-    "Advisor", "Instance", "Lanes", "RunFolder", "SequencePolicy", "ShopPolicy", "Surrogate", "__version__", "advise_files",
+    "Advisor", "Dump", "Instance", "Lanes", "RunFolder", "SequencePolicy", "ShopPolicy", "Surrogate", "__version__", "advise_files",
     "aggregate", "alpha_for_drift", "auc", "bca", "check_rule", "correlation", "draw_gantt", "generate", "horizon_of",
     "load_policy", "measure", "members", "paired", "parse", "parse_condition", "probability_of_improvement", "profile", "read_instance",
     "read_runs", "rewards", "run_endpoint", "sign_test", "silence", "tasks", "testbed",
@@ -27,7 +27,8 @@ def alpha_for_drift(drift: float) -> float: ...
 @final
 class Surrogate:
     def __new__(
-        cls, correction: Any, clip: tuple[float, float, float | None] | None, routing: bool, trajectories: bool
+        cls, correction: Any, clip: tuple[float, float, float | None] | None, routing: bool, trajectories: bool,
+        behaviour_weight: Any,
     ) -> Surrogate: ...
     def evaluate_f32(
         self, batch: Any
@@ -53,6 +54,11 @@ class Advisor:
     def add(self, batch: Any) -> None: ...
     def is_empty(self) -> bool: ...
     def report(self) -> tuple[str, str]: ...
+
+class Dump:
+    def __new__(cls) -> Dump: ...
+    def add(self, batch: Any) -> None: ...
+    def take(self, budget: int | None) -> tuple[bytes, int, int]: ...
 
 def parse_condition(text: str) -> tuple[str, str, float]: ...
 def advise_files(

@@ -19,8 +19,6 @@ import json
 import math
 import operator
 import os
-import re
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -29,20 +27,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import _native
-from ._arrays import flags, floats, ragged
+from ._batches import NarrowWarning, add, of_frame
+from ._dump import Dump
 
-__all__ = ["Advice", "Advisor", "Monitor", "NarrowWarning", "Number", "advise"]
-
-# Arguments under the names of the fields that the measurements speak of.
-_ARGUMENTS = {
-    "new_log_prob": "logprobs",
-    "old_log_prob": "old_logprobs",
-    "behaviour_log_prob": "behaviour_logprobs",
-    "advantage": "advantages",
-    "reward": "rewards",
-    "weight": "weights",
-}
-
+__all__ = ["Advice", "Advisor", "Dump", "Monitor", "NarrowWarning", "Number", "advise"]
 
 @dataclass(frozen=True)
 class Number:
@@ -83,6 +71,10 @@ class Advice:
     """The course of the run."""
     positions: list[dict[str, Any]]
     """Prefix ESS and bias witness along the trajectory."""
+    ages: list[dict[str, Any]]
+    """Drift by the age of the policy that sampled a step; empty without versions or ages."""
+    limits: list[dict[str, Any]]
+    """What a limit on the age of a trajectory's oldest step would leave."""
     verl: dict[str, float]
     """verl's `rollout_corr/*` metrics."""
     text: str = field(repr=False, default="")
@@ -132,10 +124,6 @@ class Advice:
         return f"<b>{html.escape(self.says)}</b><ul>{told}</ul><table>{head}{rows}</table>"
 
 
-class NarrowWarning(UserWarning):
-    """Log-probs of 16 bits were measured."""
-
-
 @dataclass
 class _Settings:
     """What the measurements depend on beside the data, checked."""
@@ -146,22 +134,6 @@ class _Settings:
     rollout_is: str
     rollout_is_threshold: float
     behaviour: bool
-
-
-@dataclass
-class _Trajectories:
-    """What the compiled half takes."""
-
-    offsets: np.ndarray
-    old_log_prob: np.ndarray | None
-    new_log_prob: np.ndarray
-    behaviour_log_prob: np.ndarray | None
-    advantage: np.ndarray | None
-    reward: np.ndarray | None
-    mask: np.ndarray | None
-    group: list[Any] | None
-    iteration: list[int]
-    weight: np.ndarray | None
 
 
 class Advisor:
@@ -231,6 +203,9 @@ class Advisor:
         group: Sequence[Any] | None = None,
         iteration: int | Sequence[int] = 0,
         weights: Any = None,
+        versions: Any = None,
+        ages: Any = None,
+        trainer_version: int | None = None,
     ) -> None:
         """Adds a batch.
 
@@ -239,17 +214,15 @@ class Advisor:
                 trajectory.
             advantages: as `logprobs`, or `[trajectories]`; made from `rewards` `[trajectories]` where there are none.
             group, weights: `[trajectories]`; iteration: one number, or `[trajectories]`.
+            versions, ages: as `logprobs`, or `[trajectories]`: the version of the policy that sampled each token, or how many
+                versions old it was. `trainer_version` is that of the policy that is trained; the newest of the iteration where None.
 
         Raises:
             TypeError, ValueError: with a sentence that names the argument; nothing is added then.
         """
-        values = {"logprobs": logprobs, "old_logprobs": old_logprobs, "advantages": advantages, "mask": mask}
-        values["behaviour_logprobs"] = behaviour_logprobs
-        batch = _trajectories(values, rewards, group, iteration, weights)
-        try:
-            self._native.add(batch)
-        except ValueError as error:
-            raise ValueError(_renamed(str(error))) from None
+        more = {"rewards": rewards, "mask": mask, "behaviour_logprobs": behaviour_logprobs, "group": group}
+        more |= {"iteration": iteration, "weights": weights, "versions": versions, "ages": ages}
+        add(self._native, logprobs, old_logprobs, advantages, **more, trainer_version=trainer_version)
 
     def advice(self) -> Advice:
         """What the batches so far say."""
@@ -438,7 +411,7 @@ def advise(data: Any, *, names: Mapping[str, str] | None = None, **settings: Any
         advisor.update(**data)
         return advisor.advice()
     if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        return advise(_of_frame(data, names or {}), **settings)
+        return advise(of_frame(data, names or {}), **settings)
     if not isinstance(data, Iterable):
         raise TypeError(f"data is {type(data).__name__}; pass paths, a DataFrame or a mapping of arrays")
     files = [os.fspath(file) for file in data]
@@ -448,24 +421,6 @@ def advise(data: Any, *, names: Mapping[str, str] | None = None, **settings: Any
             raise TypeError(f"{name} is not a setting for files; write one of {', '.join(given)}")
     chosen = next(iter([*sorted({*settings} - {"batch"}), *["names"] * bool(names)]), None)
     return _advice(*_native.advise_files(files, list((names or {}).items()), _checked(**given | settings), chosen))
-
-
-def _of_frame(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """The columns that are arguments of `update`, under their own or the schema's names."""
-    taken = {}
-    for field_name, argument in {**_ARGUMENTS, "mask": "mask", "group": "group", "iteration": "iteration"}.items():
-        here = [name for name in dict.fromkeys((argument, field_name)) if name in frame.columns and field_name not in names]
-        if len(here) > 1:
-            raise ValueError(f"data has the columns {here[0]} and {here[1]}, which are the same field; keep one, or pass names")
-        for name in (names.get(field_name), argument, field_name):
-            if name is not None and name in frame.columns:
-                column = frame[name].tolist()
-                nested = column and np.ndim(column[0]) > 0
-                taken[argument] = [np.asarray(part) for part in column] if nested else column
-                break
-    if "logprobs" not in taken:
-        raise ValueError(f"data has no column logprobs (or new_log_prob); its columns are {', '.join(map(str, frame.columns))}")
-    return taken
 
 
 def _rank(share: Any) -> tuple[int, int] | None:
@@ -509,112 +464,6 @@ def _checked(
     return _Settings((float(low), float(high)), float(ess_floor), size, rollout_is, float(threshold), against == "behaviour")
 
 
-def _key(key: Any) -> str | int | float:
-    """A group's name. Whole numbers stay exact; a float that large does not tell them apart."""
-    if isinstance(key, str):
-        return key
-    try:
-        return operator.index(key)
-    except TypeError:
-        number = float(key)
-    if abs(number) >= 2**53:
-        raise ValueError(f"group holds {number!r}, which a float does not tell from its neighbours; pass ints or texts")
-    return number
-
-
-def _trajectories(values: dict[str, Any], rewards: Any, group: Any, iteration: Any, weights: Any) -> _Trajectories:
-    first = values["logprobs"]
-    if ragged(first):
-        lengths = [len(part) for part in first]
-    else:
-        shape = np.shape(first) if not hasattr(first, "shape") else tuple(first.shape)
-        if len(shape) != 2:
-            raise ValueError(f"logprobs has shape {shape}; pass [trajectories, steps] or a list of arrays")
-        lengths = [shape[1]] * shape[0]
-    lanes = len(lengths)
-    if lanes == 0 or sum(lengths) == 0:
-        raise ValueError("logprobs is empty: there is nothing to measure")
-    if ragged(first):
-        flat = {name: _flat(name, value, lengths) for name, value in values.items()}
-    else:
-        flat = {name: _padded(name, value, shape) for name, value in values.items()}
-    if flat["mask"] is not None and not flat["mask"].any():
-        raise ValueError("mask leaves no step of the policy in the batch")
-    each = {"rewards": rewards, "weights": weights}
-    for name, value in each.items():
-        if value is not None:
-            each[name] = _wide(name, value)
-            if each[name].shape != (lanes,):
-                raise ValueError(f"{name} has shape {each[name].shape}; one per trajectory is ({lanes},)")
-    if group is not None and len(group) != lanes:
-        raise ValueError(f"group has {len(group)} values for {lanes} trajectories")
-    numbers = [int(iteration)] * lanes if np.ndim(iteration) == 0 else [int(number) for number in iteration]
-    if len(numbers) != lanes:
-        raise ValueError(f"iteration has {len(numbers)} values for {lanes} trajectories")
-    if flat["advantages"] is None and each["rewards"] is None:
-        raise ValueError("advantages and rewards are both missing; give one of them")
-    new = flat["logprobs"]
-    assert new is not None, "its shape was read"
-    return _Trajectories(
-        offsets=np.concatenate(([0], np.cumsum(lengths))).astype(np.uintp),
-        old_log_prob=flat["old_logprobs"],
-        new_log_prob=new,
-        behaviour_log_prob=flat["behaviour_logprobs"],
-        advantage=flat["advantages"],
-        reward=each["rewards"],
-        mask=flat["mask"],
-        group=None if group is None else [_key(key) for key in group],
-        iteration=numbers,
-        weight=each["weights"],
-    )
-
-
-def _marks(name: str, value: Any) -> np.ndarray:
-    """The argument as flags."""
-    return flags(name, value, copied=True)
-
-
-def _wide(name: str, value: Any) -> np.ndarray:
-    """The argument as float64. Log-probs of 16 bits are what such a trainer computes its ratios from, so they are measured, and
-    it is said once that their rounding looks like drift."""
-    found = floats(name, value, narrow=True)
-    if name.partition("[")[0].endswith("logprobs") and "16" in str(getattr(value, "dtype", "")):
-        warnings.warn(
-            f"{name} is {value.dtype}: its rounding alone looks like drift; pass float32 log-probs where the trainer has them",
-            NarrowWarning,
-            stacklevel=5,
-        )
-    return found.astype(np.float64)
-
-
-def _flat(name: str, value: Any, lengths: list[int]) -> np.ndarray | None:
-    if value is None:
-        return None
-    kind = _marks if name == "mask" else _wide
-    if not ragged(value):
-        found = kind(name, value).astype(np.float64)
-        if name == "advantages" and found.shape == (len(lengths),):
-            return found
-        raise ValueError(f"{name} has shape {found.shape}; pass a list of one array per trajectory")
-    parts = [kind(f"{name}[{index}]", part) for index, part in enumerate(value)]
-    if [part.shape for part in parts] != [(length,) for length in lengths]:
-        raise ValueError(f"{name} does not have the lengths of logprobs, {lengths[:8]}…")
-    return np.concatenate(parts).astype(np.float64)
-
-
-def _padded(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    if value is None:
-        return None
-    found = (_marks if name == "mask" else _wide)(name, value)
-    if found.shape != shape and not (name == "advantages" and found.shape == shape[:1]):
-        raise ValueError(f"{name} has shape {found.shape} where logprobs has {shape}")
-    return found.reshape(-1).astype(np.float64)
-
-
-def _renamed(text: str) -> str:
-    return re.sub(r"\b(" + "|".join(_ARGUMENTS) + r")\b", lambda found: _ARGUMENTS[found.group(1)], text)
-
-
 def _advice(told: str, text: str) -> Advice:
     found = json.loads(told)
     verdict, measured = found["verdict"], found["measured"]
@@ -633,6 +482,8 @@ def _advice(told: str, text: str) -> Advice:
         amplifications=measured["amplifications"],
         iterations=measured["iterations"],
         positions=measured["positions"],
+        ages=measured["ages"],
+        limits=measured["limits"],
         verl=measured["verl"],
         text=text,
     )

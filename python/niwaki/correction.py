@@ -459,6 +459,7 @@ def evaluate(
     routing: bool = True,
     mean: Literal["steps", "trajectories"] = "steps",
     behaviour_logprobs: Any = None,
+    behaviour_weight: str | Correction | None = None,
     weights: Any = None,
     reference_logprobs: Any = None,
     entropies: Any = None,
@@ -481,24 +482,26 @@ def evaluate(
         clip: None, ε, (low, high) or (low, high, dual).
         routing: whether gradients flow through the factor to earlier log-probs.
         mean: over all steps alike, or over trajectories, each the mean of its steps.
+        behaviour_weight: the constant weight from the policy of the engine that sampled to the old one, for corrections that are not
+            such a weight themselves: `"token-tis:2"`, `"sequence-tis:2"` and the like (decoupled PPO).
         densities: log-probs are log-densities of continuous actions and may be positive.
 
     Raises:
         TypeError, ValueError: with a sentence that names the argument.
     """
     member = Correction.parse(correction)
-    if behaviour_logprobs is not None and member.rule.written is None and member.rule.form != "weigh":
-        raise ValueError(
-            f"behaviour_logprobs: correction '{member}' does not read them; multiply the advantages by their weight, or use "
-            "behaviour_weight of niwaki.torch.surrogate, or leave them out"
-        )
+    outside = None if behaviour_weight is None else Correction.parse(behaviour_weight)
+    if member.rule.written is None or outside is not None:
+        from ._surrogate import behaviour_rule
+
+        behaviour_rule(member, behaviour_logprobs is not None, outside)
     if mean not in ("steps", "trajectories"):
         raise ValueError(f"mean is {mean!r}; write 'steps' or 'trajectories'")
     values = {"logprobs": logprobs, "old_logprobs": old_logprobs, "advantages": advantages}
     values |= {"mask": mask, "behaviour_logprobs": behaviour_logprobs, "weights": weights}
     values |= {"reference_logprobs": reference_logprobs, "entropies": entropies}
     batch, back = _batch(values, offsets, bool(densities))
-    surrogate = _native.Surrogate(member, clip_range(clip), bool(routing), mean == "trajectories")
+    surrogate = _native.Surrogate(member, clip_range(clip), bool(routing), mean == "trajectories", outside)
     run = surrogate.evaluate_f32 if batch.logprobs.dtype == np.float32 else surrogate.evaluate_f64
     objective, cotangent, own, routed, rule, diagnostics = run(batch)
     return Evaluation(objective, back(cotangent), back(own), back(routed), Rule(**rule), Diagnostics(**diagnostics))

@@ -13,7 +13,6 @@ entropy and metrics stay TRL's.
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 import zlib
@@ -38,7 +37,7 @@ from trl.trainer.utils import RepeatSampler  # noqa: E402
 from ._amplification import Watch  # noqa: E402
 from ._course import Course, Epochs, Orders, Repeated  # noqa: E402
 from ._door import multiplying  # noqa: E402
-from .advise import Advice, Monitor  # noqa: E402
+from .advise import Advice, Dump, Monitor  # noqa: E402
 from .correction import Correction  # noqa: E402
 from .torch import corrected_logprobs, gather_tallies, watch_amplification  # noqa: E402
 
@@ -268,16 +267,19 @@ class AdviseCallback(TrainerCallback):
 
     Args:
         folder: where the run can be read by `niwaki advise FOLDER`; nothing is written where None.
-        dumps: write every completion's log-probs, `dump.jsonl` or `dump-<rank>.jsonl`; where False, a tally of each
-            generation, `generation-<number>.tally`.
+        dumps: write every completion's log-probs (`niwaki.advise.Dump`); where False, a tally of each generation,
+            `generation-<number>.tally`.
+        budget: tokens that each process writes of a generation; where there are more, the dump is thinned.
         settings: of `niwaki.advise.Monitor`; clip and batch (completions of an optimiser's step, over processes and accumulated
             micro-batches) are the trainer's own unless given.
     """
 
-    def __init__(self, folder: str | Path | None = None, *, dumps: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, folder: str | Path | None = None, *, dumps: bool = True, budget: int | None = None, **settings: Any
+    ) -> None:
         self.folder = None if folder is None else Path(folder)
-        self.path: Path | None = None
-        self._dumps = dumps
+        self._dumps, self._budget = dumps, budget
+        self._dump: Dump | None = None
         self._settings = settings
         self._monitor: Monitor | None = None
         self._taken_up = False
@@ -311,8 +313,8 @@ class AdviseCallback(TrainerCallback):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._dumps:
-            name = "dump.jsonl" if args.world_size == 1 else f"dump-{args.process_index}.jsonl"
-            self.path = self.folder / name
+            rank = None if args.world_size == 1 else args.process_index
+            self._dump = Dump(self.folder, budget=self._budget, rank=rank)
         if not self._taken_up:
             self._forget(0, state.is_world_process_zero)
 
@@ -337,19 +339,15 @@ class AdviseCallback(TrainerCallback):
         each = advantages if advantages.dim() == 2 and advantages.shape[1] > 1 else advantages.reshape(-1)
         worth = rows(each) if each.dim() == 2 else each.double().cpu().numpy()
         if any(len(row) for row in news):
-            monitor.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
-        if self.path is None:
-            return
-        with self.path.open("a") as file:
-            for row, group in enumerate(groups):
-                record = {"iteration": generation, "group": group}
-                record |= {"old_log_prob": olds[row].tolist(), "new_log_prob": news[row].tolist()}
-                record |= {} if engines is None else {"behaviour_log_prob": engines[row].tolist()}
-                file.write(json.dumps(record | {"advantage": worth[row].tolist()}) + "\n")
+            for taker in (monitor, self._dump):
+                if taker is not None:
+                    taker.update(news, olds, worth, behaviour_logprobs=engines, group=groups, iteration=generation)
 
     def close(self, trainer: GRPOTrainer, generation: int) -> None:
         """Ends a generation, on every process at the same place: gathers what they measured, and tells what is new."""
         monitor = self._made(trainer, generation)
+        if self._dump is not None:
+            self._dump.close()
         tally = monitor.close()
         self._fresh = tally is not None
         if not trainer.accelerator.is_main_process or tally is None:
@@ -384,25 +382,12 @@ class AdviseCallback(TrainerCallback):
     def _forget(self, generation: int, main: bool) -> None:
         """Drops what a folder has of a generation and those after it: they are drawn again."""
         assert self.folder is not None, "there is a folder"
-        if self.path is not None:
-            part = self.path.with_suffix(".part")
-            with part.open("w") as kept:
-                for line in self.path.open() if self.path.exists() and generation else ():
-                    if _is_before(line, generation):
-                        kept.write(line)
-            part.replace(self.path)
+        if self._dump is not None:
+            self._dump.forget(generation)
         elif main:
             for place in self.folder.glob("generation-*.tally"):
                 if place.stem[len("generation-") :].isdigit() and int(place.stem[len("generation-") :]) >= generation:
                     place.unlink()
-
-
-def _is_before(line: str, generation: int) -> bool:
-    """Whether a dump's line is whole and of an earlier generation."""
-    try:
-        return json.loads(line)["iteration"] < generation
-    except (ValueError, KeyError):
-        return False
 
 
 def _groups(inputs: dict[str, Any]) -> list[int]:

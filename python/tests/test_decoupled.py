@@ -47,6 +47,10 @@ def test_the_weight_is_one_on_the_advantages(loss, weight):
     new, old, behaviour, advantages, mask, _ = batch()
     outside = WEIGHTS[weight](np.where(mask, old - behaviour, 0.0))
     kernel = evaluate(new, old, advantages * outside, mask=mask, correction=loss)
+    # The kernel has the weight itself, too.
+    own = evaluate(new, old, advantages, mask=mask, correction=loss, behaviour_logprobs=behaviour, behaviour_weight=weight)
+    assert own.loss == pytest.approx(kernel.loss, abs=1e-12)
+    np.testing.assert_allclose(own.cotangent, kernel.cotangent, rtol=0, atol=1e-12)
     value, gradient, metrics = found(loss, behaviour_weight=weight)
     assert value == pytest.approx(kernel.loss, abs=1e-12)
     np.testing.assert_allclose(gradient, -kernel.cotangent, rtol=0, atol=1e-12)
@@ -108,5 +112,11 @@ def test_what_would_be_ignored_is_refused_by_name(entry):
     assert "'cispo:" in refusal(entry, correction="cispo:0.2,0.2", behaviour_weight="token-tis:2")
     assert refusal(entry, behaviour_weight="token-tis:x").startswith("correction")
     new, old, behaviour, advantages, mask, _ = batch()
-    with pytest.raises(ValueError, match="behaviour_logprobs: correction 'tempered:0.1' does not read them"):
+    with pytest.raises(ValueError, match="behaviour_logprobs: correction 'tempered:0.1' does not read them; name the weight"):
         evaluate(new, old, advantages, mask=mask, behaviour_logprobs=behaviour)
+    for given, said in (
+        ({"behaviour_weight": "token-tis:2"}, "'token-tis:2' needs behaviour_logprobs"),
+        ({"behaviour_weight": "full", "behaviour_logprobs": behaviour}, "'full' is not a constant weight"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            evaluate(new, old, advantages, mask=mask, **given)

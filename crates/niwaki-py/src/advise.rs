@@ -8,6 +8,7 @@ use niwaki_advise::schema::{Field, Naming};
 use niwaki_advise::series::{Runs, is_tally, series};
 use niwaki_advise::trajectory::{Against, Baselines, Came, Chunk, Record};
 use niwaki_advise::verdict::Verdict;
+use niwaki_advise::write;
 use niwaki_advise::{Error, Question, advise, text, verl};
 use niwaki_correction::Clip;
 use numpy::PyReadonlyArray1;
@@ -62,6 +63,10 @@ struct Trajectories<'py> {
     group: Option<Vec<Key>>,
     iteration: Vec<i64>,
     weight: Option<PyReadonlyArray1<'py, f64>>,
+    /// Of each step, or of each trajectory.
+    version: Option<PyReadonlyArray1<'py, f64>>,
+    age: Option<PyReadonlyArray1<'py, f64>>,
+    trainer_version: Option<i64>,
 }
 
 /// What trajectories of one group share.
@@ -118,8 +123,11 @@ impl Advisor {
     fn add(&self, py: Python<'_>, batch: Trajectories<'_>) -> PyResult<()> {
         let against = py.detach(|| self.sums().settings().against);
         let chunk = batch.chunk(against)?;
-        py.detach(|| self.sums().add(&chunk));
-        Ok(())
+        py.detach(|| {
+            let mut sums = self.sums();
+            sums.goes_with(&chunk).map(|()| sums.add(&chunk))
+        })
+        .map_err(|why| PyValueError::new_err(why.to_string()))
     }
 
     /// Whether nothing was added yet.
@@ -134,6 +142,46 @@ impl Advisor {
             told(&measured, &Verdict::new(&measured))
         })
         .map_err(PyValueError::new_err::<String>)
+    }
+}
+
+/// Trajectories on their way to a file.
+#[pyclass(frozen)]
+pub(crate) struct Dump {
+    chunk: Mutex<Chunk>,
+}
+
+#[pymethods]
+impl Dump {
+    #[new]
+    fn new() -> Self {
+        Self { chunk: Mutex::default() }
+    }
+
+    /// Adds a batch; a fault leaves what was there as it was.
+    fn add(&self, batch: Trajectories<'_>) -> PyResult<()> {
+        let more = batch.chunk(Against::Old)?;
+        self.trajectories().append(&more).map_err(|fault| PyValueError::new_err(fault.to_string()))
+    }
+
+    /// Takes what was added, as a file: its bytes, the steps in it and those that were added.
+    fn take<'py>(
+        &self,
+        py: Python<'py>,
+        budget: Option<u64>,
+    ) -> PyResult<(Bound<'py, PyBytes>, usize, usize)> {
+        let (written, steps) = py.detach(|| {
+            let chunk = std::mem::take(&mut *self.trajectories());
+            (write::parquet(&chunk, budget), chunk.steps())
+        });
+        let written = written.map_err(|error| PyOSError::new_err(error.to_string()))?;
+        Ok((PyBytes::new(py, &written.bytes), written.steps, steps))
+    }
+}
+
+impl Dump {
+    fn trajectories(&self) -> MutexGuard<'_, Chunk> {
+        self.chunk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -215,6 +263,8 @@ impl Trajectories<'_> {
             (Field::BehaviourLogProb, self.behaviour_log_prob.as_ref()),
             (Field::Advantage, self.advantage.as_ref()),
             (Field::Mask, self.mask.as_ref()),
+            (Field::Version, self.version.as_ref()),
+            (Field::Age, self.age.as_ref()),
         ];
         let mut flat = Vec::new();
         for (field, values) in lists {
@@ -228,7 +278,8 @@ impl Trajectories<'_> {
             record.clear();
             for &(field, values) in &flat {
                 // One advantage per trajectory, unless each has one step.
-                if field == Field::Advantage && values.len() == lanes && lanes != steps {
+                let either = matches!(field, Field::Advantage | Field::Version | Field::Age);
+                if either && values.len() == lanes && lanes != steps {
                     record.fill(field, Came::One).push(values[lane]);
                 } else {
                     let row = offsets[lane]..offsets[lane + 1];
@@ -245,6 +296,7 @@ impl Trajectories<'_> {
             });
             record.iteration = self.iteration.get(lane).copied();
             record.weight = weight.map(|weight| weight[lane]);
+            record.trainer_version = self.trainer_version;
         };
         let refuse = |lane: usize, fault: niwaki_advise::Fault| {
             PyValueError::new_err(format!("trajectory {lane}: {fault}"))

@@ -54,6 +54,8 @@ pub(crate) fn alpha_for_drift(drift: f64) -> f64 {
 #[pyclass(frozen)]
 pub(crate) struct Surrogate {
     inner: niwaki_correction::Surrogate,
+    /// The weight from the engine that sampled to the old policy.
+    decoupled: Option<Correction>,
 }
 
 /// A batch as Python hands it over: flat arrays of equal length.
@@ -93,11 +95,13 @@ impl Surrogate {
         clip: Option<(f64, f64, Option<f64>)>,
         routing: bool,
         trajectories: bool,
+        behaviour_weight: Option<rule::Given>,
     ) -> PyResult<Self> {
         let correction = correction.correction()?;
+        let decoupled = behaviour_weight.map(|weight| weight.correction()).transpose()?;
         let clip = clip.map(|(low, high, dual)| Clip { low, high, dual });
         let mean = if trajectories { Mean::Trajectories } else { Mean::Steps };
-        Ok(Self { inner: niwaki_correction::Surrogate { correction, clip, routing, mean } })
+        Ok(Self { inner: niwaki_correction::Surrogate { correction, clip, routing, mean }, decoupled })
     }
 
     /// What the loss says of a batch in single precision.
@@ -140,8 +144,8 @@ impl Surrogate {
                 entropies: slice(&arrays.entropies)?,
                 densities: arrays.densities,
             };
-            let surrogate = self.inner;
-            waiting::run(py, move |_| said(&surrogate, &batch))?
+            let (surrogate, decoupled) = (self.inner, self.decoupled);
+            waiting::run(py, move |_| said(&surrogate, decoupled, &batch))?
         } else {
             let batch = Slices {
                 horizon: arrays.horizon,
@@ -164,7 +168,7 @@ impl Surrogate {
                 entropies: arrays.entropies.as_ref().map(|own| own.as_slice()).transpose()?,
                 densities: arrays.densities,
             };
-            py.detach(|| said(&self.inner, &batch))
+            py.detach(|| said(&self.inner, self.decoupled, &batch))
         };
         let (objective, channels, rule, diagnostics) = found.map_err(PyValueError::new_err::<String>)?;
         let [cotangent, own, routed] = channels.map(|channel| PyArray1::from_vec(py, channel));
@@ -198,6 +202,7 @@ type Said<F> = (f64, [Vec<F>; 3], Rule, Diagnostics);
 /// What a loss says of a batch.
 fn said<F: Real, O: Deref<Target = [usize]>, V: Deref<Target = [F]>, M: Deref<Target = [bool]>>(
     surrogate: &niwaki_correction::Surrogate,
+    decoupled: Option<Correction>,
     slices: &Slices<O, V, M>,
 ) -> Result<Said<F>, String> {
     let offsets = slices.offsets.as_deref();
@@ -212,6 +217,7 @@ fn said<F: Real, O: Deref<Target = [usize]>, V: Deref<Target = [F]>, M: Deref<Ta
     batch = behaviour.map_or(batch, |behaviour| batch.sampled_by(behaviour));
     batch = slices.weights.as_deref().map_or(batch, |weights| batch.weighted(weights));
     batch = reference.map_or(batch, |reference| batch.held_to(reference));
+    batch = decoupled.map_or(batch, |weight| batch.decoupled_by(weight));
     batch = slices.entropies.as_deref().map_or(batch, |entropies| batch.with_entropy(entropies));
     let place = Place { horizon: slices.horizon, offsets };
     if !slices.densities {

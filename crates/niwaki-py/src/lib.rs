@@ -33,7 +33,7 @@ mod waiting;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::advise::{Advisor, advise_files, parse_condition};
+    use crate::advise::{Advisor, Dump, advise_files, parse_condition};
     #[pymodule_export]
     use crate::correction::{Surrogate, alpha_for_drift, check_rule, members, parse};
     #[pymodule_export]
