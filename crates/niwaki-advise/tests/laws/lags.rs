@@ -128,13 +128,13 @@ fn files_say_so_under_the_names_of_other_trainers() {
         .map(|versions| line(&format!(r#""versions": {versions:?}, "mask": [1, 1, 1]"#)) + "\n")
         .collect();
     fs::write(&file, text).unwrap();
-    let found = advise(&[file.clone()], Question::default(), &mut |_, _| {}).unwrap();
+    let found = advise(std::slice::from_ref(&file), Question::default(), &mut |_, _| {}).unwrap();
     assert_eq!(found.measured.ages.iter().map(|row| row.age).collect::<Vec<_>>(), [0, 1, 2, 3]);
     let text = found.text(100).replace("\n", " ");
     assert!(text.contains("0 to 3 versions old") && text.contains("By the age of the policy"), "{text}");
     // Prompts are masked, and what stands there is not looked at.
     fs::write(&file, line(r#""versions": [-1, 7, 8], "mask": [0, 1, 1]"#) + "\n").unwrap();
-    let found = read(&[file.clone()], Naming::default(), Against::Old).unwrap();
+    let found = read(std::slice::from_ref(&file), Naming::default(), Against::Old).unwrap();
     assert_eq!(found.ages.iter().map(|row| row.age).collect::<Vec<_>>(), [0, 1]);
     // One version for the trajectory.
     fs::write(&file, line(r#""version": 7, "trainer_version": 9"#) + "\n").unwrap();
@@ -172,7 +172,7 @@ fn hostile_versions_are_one_line() {
     let refuse = |lines: &[&str]| {
         let text: Vec<String> = lines.iter().map(|more| line(more)).collect();
         fs::write(&file, text.join("\n")).unwrap();
-        let error = read(&[file.clone()], Naming::default(), Against::Old).unwrap_err().to_string();
+        let error = read(std::slice::from_ref(&file), Naming::default(), Against::Old).unwrap_err().to_string();
         assert!(!error.contains('\n'));
         error.split_once("dump.jsonl, ").unwrap().1.to_owned()
     };

@@ -108,7 +108,7 @@ mod tests {
         if let StepRule::Adam { storage, .. } = &mut optimiser.rule {
             *storage = Storage::Bf16;
         }
-        let mut theta = [0.0498046875_f32, 1e-4].map(|x| Storage::Bf16.kept(x));
+        let mut theta = [0.049_804_688_f32, 1e-4].map(|x| Storage::Bf16.kept(x));
         let (start, mut steps, mut moments) = (theta, 0, vec![vec![0.0_f32; 2]; 2]);
         for _ in 0..128 {
             step(&optimiser, 3e-6, &mut theta, &[1.0, 1.0], &mut moments, &mut steps);
