@@ -63,7 +63,7 @@ def test_what_is_wrong_is_refused_by_name():
         ({"ages": ages[:, ::-1]}, r"ages\[\d+\] is \d after \d; a later step is never sampled by an older policy"),
         ({"versions": ages}, r"versions\[\d+\] is \d after \d"),
         ({"versions": 9 - ages, "ages": ages}, "both there; keep one"),
-        ({"versions": 9 - ages, "trainer_version": 5}, "trainer_version is 5, below the versions? 9 of a step"),
+        ({"versions": 9 - ages, "trainer_version": 5}, r"trainer_version is 5, below the versions? \d of a step"),
         ({"trainer_version": 5}, "trainer_version must be beside versions?"),
         ({"versions": np.ones((64, 29))}, r"versions has shape \(64, 29\)"),
         ({"versions": np.full(64, 1.5)}, "is 1.5; it must be a whole number"),

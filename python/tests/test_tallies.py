@@ -85,7 +85,7 @@ def test_what_is_not_a_tally_of_this_run_is_refused():
         (b"", "tally: not a tally"),
         (before[:-1], "tally: a damaged tally: it ends too early"),
         (before[:40] + bytes([before[40] ^ 1]) + before[41:], "tally: a damaged tally: its checksum is another"),
-        (before[:12] + b"\x09" + before[13:], "tally: a tally of version 9, and this program reads version 1"),
+        (before[:12] + b"\x09" + before[13:], "tally: a tally of version 9, and this program reads version 2"),
         (whole_of(batch(), clip=(0.2, 0.28)), "tally: clip is"),
         (whole_of({**batch(), "advantages": None, "rewards": np.arange(96.0)}), None),
     ):
