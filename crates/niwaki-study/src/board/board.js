@@ -48,10 +48,9 @@ const verdicts = () => {
 
 const ahead = () => {
   const several = data.settings.length > 1, rows = data.arms.map((arm, place) => ({ arm, place, best: best(place), found: bestDifference(place), better: improvement(place) })).filter(row => matches(row.arm.n));
-  const columns = [{ name: "arm", of: row => row.arm.n }];
+  const columns = [{ name: "arm", of: row => row.arm.n }, { name: "verdict", of: row => row.place === state.baseline ? "baseline" : row.found ? row.found[5] : null }];
   if (several) columns.push({ name: "best setting", of: row => row.best ? settingName(row.best[0]) : null });
   columns.push({ name: endpoint().words, number: true, of: row => row.best ? row.best[3] : null, words: row => row.best ? digits(row.best[3]) + (row.best[4] === null ? "" : " ± " + digits(row.best[4])) : "–" },
-    { name: "verdict", of: row => row.place === state.baseline ? "baseline" : row.found ? row.found[5] : null },
     { name: "difference", number: true, of: row => row.found ? row.found[1] : null, words: row => row.found ? signed(row.found[1]) : "–" },
     { name: "95% interval", of: row => row.found && row.found[2] !== null ? interval(row.found) : null },
     { name: "p", number: true, of: row => row.found ? row.found[4] : null, words: row => row.found ? digits(row.found[4]) : "–" },
