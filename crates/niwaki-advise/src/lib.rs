@@ -15,7 +15,7 @@
 //! |---|---|
 //! | [`schema`] | fields and the names under which other trainers write them |
 //! | [`read`] | JSONL, npz and parquet as bounded chunks |
-//! | [`write`] | dumps of our own: parquet, thinned by a budget |
+//! | [`mod@write`] | dumps of our own: parquet, thinned by a budget |
 //! | [`trajectory`] | checks and packing of one trajectory |
 //! | [`keys`] | keys of groups |
 //! | [`measure`] | streaming sums, what they say, and intervals by the jackknife |
