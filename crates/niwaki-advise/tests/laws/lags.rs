@@ -172,7 +172,8 @@ fn hostile_versions_are_one_line() {
     let refuse = |lines: &[&str]| {
         let text: Vec<String> = lines.iter().map(|more| line(more)).collect();
         fs::write(&file, text.join("\n")).unwrap();
-        let error = read(std::slice::from_ref(&file), Naming::default(), Against::Old).unwrap_err().to_string();
+        let error =
+            read(std::slice::from_ref(&file), Naming::default(), Against::Old).unwrap_err().to_string();
         assert!(!error.contains('\n'));
         error.split_once("dump.jsonl, ").unwrap().1.to_owned()
     };
